@@ -1,0 +1,39 @@
+#pragma once
+
+#include <spdlog/fmt/fmt.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+/// Logging to standard error: one line an event, `time level process | text`. Thread-safe.
+namespace outrigger::log {
+
+enum class Level { kDebug, kInfo, kWarning, kError };
+
+/// Who speaks ("server", "worker-3"); call once, early in main.
+void set_process_name(const std::string& name);
+void set_level(Level level);
+/// "debug", "info", "warning" or "error"; throws InvalidInput otherwise.
+Level parse_level(std::string_view text);
+
+void write(Level level, std::string_view text);
+
+template <typename... Args>
+void debug(fmt::format_string<Args...> format, Args&&... args) {
+  write(Level::kDebug, fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+void info(fmt::format_string<Args...> format, Args&&... args) {
+  write(Level::kInfo, fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+void warning(fmt::format_string<Args...> format, Args&&... args) {
+  write(Level::kWarning, fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+void error(fmt::format_string<Args...> format, Args&&... args) {
+  write(Level::kError, fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace outrigger::log
