@@ -1,0 +1,55 @@
+# The door to everything; each target is one short script or command. `make help` lists them.
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+DATA ?=
+FUZZ_SECONDS ?= 600
+BENCH_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test test-unit fuzz bench lint format dist clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  JOBS=n builds with n processes at once (now $(JOBS)); builds land in build/<preset>."
+
+setup: ## Install what building and testing needs (apt and .deps/); safe to repeat
+	tools/setup
+
+build: ## Build the programs that users run, in build/release/bin
+	tools/setup build
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS)
+
+demo: ## Train a face recogniser here in a few minutes; DATA=folder for your own photos
+	tools/demo $(if $(DATA),"$(DATA)")
+
+test: ## Everything: all tests under ASan and UBSan, the threaded parts under TSan, fuzz corpora
+	tools/setup
+	JOBS=$(JOBS) tools/test all
+
+test-unit: ## Unit tests only, under ASan and UBSan
+	tools/setup
+	JOBS=$(JOBS) tools/test unit
+
+fuzz: ## Fuzz every parser of foreign bytes, FUZZ_SECONDS each (default 600)
+	tools/setup
+	JOBS=$(JOBS) tools/fuzz $(FUZZ_SECONDS)
+
+bench: ## What is fast, against whom; BENCH_ARGS go to bench/run
+	tools/setup
+	bench/run $(BENCH_ARGS)
+
+lint: ## Formatting, static analysis, shell scripts, include directions, file sizes
+	tools/setup
+	JOBS=$(JOBS) tools/lint
+
+format: ## Rewrite the C++ sources in the project's format
+	git ls-files -z -- '*.h' '*.cc' '*.cu' '*.cuh' | xargs -0 -r clang-format -i
+
+dist: ## A tarball of the programs with their libraries, for any x86-64 Linux with glibc 2.36
+	tools/setup
+	JOBS=$(JOBS) tools/dist
+
+clean: ## Remove what was built (not .deps)
+	rm -rf build dist
