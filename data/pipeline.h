@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "data/augment.h"
+#include "data/decode.h"
+
+namespace outrigger::data {
+
+struct PipelineOptions {
+  /// The shape of what comes out; channels 1 or 3.
+  int height = 224;
+  int width = 224;
+  int channels = 3;
+  /// Training's steps, in order.
+  std::vector<AugmentStep> augment;
+  uint64_t seed = 1;
+  /// Evaluation resizes the shorter side to this before the centre crop; 0: just enough to cover
+  /// height x width.
+  int evaluation_resize = 0;
+  DecodeLimits limits;
+};
+
+/// From the bytes of an encoded image to uint8 pixels {height, width, channels}, in integer
+/// arithmetic from the DCT on: the same bytes, slot and options give the same pixels on every
+/// machine and with every instruction set.
+///
+/// Neighbouring resizes, crops and flips are done as one resampling, and JPEGs are decoded only
+/// where that looks, at 1/2, 1/4 or 1/8 of their size when it shrinks them that much. So damage
+/// that lies below the part looked at may go unseen, the same way everywhere; a JPEG that does not
+/// end with its end marker is always broken. When the list leaves another size than wanted, the
+/// image is resized to cover it and cut to its middle.
+///
+/// Constant after construction; threads share it, each with its own Scratch. The hot path takes no
+/// memory of its own once the scratch has seen the largest image.
+class Pipeline {
+ public:
+  /// What one thread needs to work; costly, so keep it.
+  class Scratch {
+   public:
+    Scratch();
+    ~Scratch();
+    Scratch(Scratch&&) noexcept;
+    Scratch& operator=(Scratch&&) noexcept;
+
+   private:
+    friend class Pipeline;
+    struct State;
+    std::unique_ptr<State> state_;
+  };
+
+  /// Throws InvalidInput that names the field whose value is not allowed.
+  explicit Pipeline(PipelineOptions options);
+
+  /// Bytes of one result: height * width * channels.
+  size_t pixels_size() const;
+  const PipelineOptions& options() const { return options_; }
+
+  /// Decodes and augments for training; everything random comes from (seed, slot). `pixels` has
+  /// pixels_size() bytes. Throws BrokenImage.
+  void train(std::span<const std::byte> encoded, uint64_t slot, Scratch& scratch,
+             std::span<std::byte> pixels) const;
+
+  /// Decodes for evaluation: resize, centre crop, nothing random. Throws BrokenImage.
+  void evaluate(std::span<const std::byte> encoded, Scratch& scratch,
+                std::span<std::byte> pixels) const;
+
+ private:
+  PipelineOptions options_;
+};
+
+}  // namespace outrigger::data
