@@ -28,11 +28,14 @@ std::array<uint32_t, 4> philox(std::array<uint32_t, 2> key, std::array<uint32_t,
   return c;
 }
 
-RandomStream::RandomStream(uint64_t seed, RandomUse use, uint64_t a, uint32_t b)
-    : counter_{0, b, static_cast<uint32_t>(a), static_cast<uint32_t>(a >> 32)} {
+std::array<uint32_t, 2> random_key(uint64_t seed, RandomUse use) {
   const uint64_t k = mix(seed ^ mix(static_cast<uint64_t>(use)));
-  key_ = {static_cast<uint32_t>(k), static_cast<uint32_t>(k >> 32)};
+  return {static_cast<uint32_t>(k), static_cast<uint32_t>(k >> 32)};
 }
+
+RandomStream::RandomStream(uint64_t seed, RandomUse use, uint64_t a, uint32_t b)
+    : key_(random_key(seed, use)),
+      counter_{0, b, static_cast<uint32_t>(a), static_cast<uint32_t>(a >> 32)} {}
 
 uint32_t RandomStream::next_u32() {
   if (used_ == 4) {
@@ -65,9 +68,7 @@ uint64_t RandomStream::below64(uint64_t bound) {
   }
 }
 
-float RandomStream::uniform() {
-  return static_cast<float>(next_u32() >> 8) * 0x1.0p-24f;
-}
+float RandomStream::uniform() { return static_cast<float>(next_u32() >> 8) * 0x1.0p-24f; }
 
 float RandomStream::normal() {
   const double u = (static_cast<double>(next_u32()) + 1.0) * 0x1.0p-32;  // (0, 1]

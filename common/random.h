@@ -23,6 +23,9 @@ enum class RandomUse : uint32_t {
   kBackOff = 9,
 };
 
+/// The Philox key of all numbers drawn for one use in one job.
+std::array<uint32_t, 2> random_key(uint64_t seed, RandomUse use);
+
 /// A stream of numbers for one (seed, use, a, b): say, one slot's augmentation. Cheap to make; a plain value.
 /// Two streams made alike give the same numbers in the same order on every machine.
 class RandomStream {

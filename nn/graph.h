@@ -51,20 +51,23 @@ struct AveragePool {
   int64_t stride = 2;
   int64_t padding = 0;
 };
+/// {H, W, C} to {C}.
 struct GlobalAveragePool {};
 /// Weight {out, in}, bias {out}.
 struct Linear {
   int64_t out_features = 0;
   bool bias = true;
 };
-/// Zeroes with probability p and scales by 1 / (1 - p); a pure function of (seed, slot, layer, element in C, H, W order).
+/// Zeroes with probability p and scales by 1 / (1 - p); a pure function of (seed, slot, layer, element in C, H, W order):
+/// dropout_factors (nn/dropout.h).
 struct Dropout {
   float probability = 0.5f;
 };
 /// {H, W, C} to {C * H * W}, in PyTorch's order: channel outermost.
 struct Flatten {};
 /// Cosine logits with an additive angular margin on the sample's own class (Deng et al., "ArcFace", CVPR 2019):
-/// scale * cos(theta + margin) there, scale * cos(theta) elsewhere and without labels. Weight {classes, in}.
+/// scale * cos(theta + margin) there, scale * cos(theta) elsewhere and without labels. Weight {classes, in}. The exact
+/// function is add_angular_margin (nn/angular_margin.h). Always the last layer.
 struct ArcFace {
   int64_t classes = 0;
   float margin = 0.5f;
@@ -121,7 +124,9 @@ struct Segment {
   int end = 0;
 };
 
-/// A place where exactly one tensor crosses from the layers before to the layers behind.
+/// A place where exactly one tensor crosses from the layers before to the layers behind, and where no group is split
+/// that backends run as one: none lies directly behind Normalize, before an activation, or between a convolution or
+/// linear layer and its batch norm.
 struct Cut {
   int layers = 0;        // how many layers lie before it; 0: the input's pixels cross
   std::string name;      // of the last layer before it; "Input" for 0
