@@ -15,14 +15,13 @@ namespace outrigger {
 
 using Bytes = std::vector<std::byte>;
 
-/// Writes a message: fixed-width little-endian numbers, strings and blobs with a 32-bit length before them.
+/// Writes a message: fixed-width little-endian numbers, strings and blobs with a 32-bit length
+/// before them.
 class ByteWriter {
  public:
   template <typename T>
-    requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-  void number(T value) {
-    raw(&value, sizeof value);
-  }
+  requires std::is_arithmetic_v<T> || std::is_enum_v<T>
+  void number(T value) { raw(&value, sizeof value); }
   void text(std::string_view value) {
     number(static_cast<uint32_t>(value.size()));
     raw(value.data(), value.size());
@@ -42,15 +41,15 @@ class ByteWriter {
   Bytes bytes_;
 };
 
-/// Reads what ByteWriter wrote, from bytes that anybody may have sent: every read is checked against what is left
-/// and throws InvalidInput. Views returned point into the message and live as long as it does.
+/// Reads what ByteWriter wrote, from bytes that anybody may have sent: every read is checked
+/// against what is left and throws InvalidInput. Views returned point into the message and live as
+/// long as it does.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : rest_(bytes) {}
 
   template <typename T>
-    requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-  T number() {
+  requires std::is_arithmetic_v<T> || std::is_enum_v<T> T number() {
     const auto piece = raw(sizeof(T));
     T value;
     std::memcpy(&value, piece.data(), sizeof value);
@@ -70,7 +69,8 @@ class ByteReader {
     rest_ = rest_.subspan(size);
     return piece;
   }
-  /// A count of things that take at least `least_size` bytes each; refuses what cannot fit in what is left.
+  /// A count of things that take at least `least_size` bytes each; refuses what cannot fit in what
+  /// is left.
   uint32_t count(size_t least_size) {
     const auto n = number<uint32_t>();
     if (n > rest_.size() / (least_size == 0 ? 1 : least_size)) {
@@ -81,7 +81,8 @@ class ByteReader {
   }
   size_t left() const { return rest_.size(); }
   void expect_end() const {
-    if (!rest_.empty()) throw InvalidInput("message has " + std::to_string(rest_.size()) + " bytes too many");
+    if (!rest_.empty())
+      throw InvalidInput("message has " + std::to_string(rest_.size()) + " bytes too many");
   }
 
  private:

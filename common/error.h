@@ -5,13 +5,15 @@
 
 namespace outrigger {
 
-/// The base of every exception this project throws. The text says what was tried, on what, and what came back.
+/// The base of every exception this project throws. The text says what was tried, on what, and what
+/// came back.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// The user's input is at fault: a job file, a flag, an image, a weights file. Trying again does not help.
+/// The user's input is at fault: a job file, a flag, an image, a weights file. Trying again does
+/// not help.
 class InvalidInput : public Error {
  public:
   using Error::Error;

@@ -43,7 +43,8 @@ std::string read_file(const std::filesystem::path& path, size_t limit) {
     if (got == 0) return content;
     content.append(piece, static_cast<size_t>(got));
     if (content.size() > limit) {
-      throw IoError(path.string() + " is larger than the limit of " + std::to_string(limit) + " bytes");
+      throw IoError(path.string() + " is larger than the limit of " + std::to_string(limit) +
+                    " bytes");
     }
   }
 }

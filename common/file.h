@@ -12,7 +12,8 @@ namespace outrigger {
 /// The whole file. Throws IoError with the path, and when it is larger than `limit` bytes.
 std::string read_file(const std::filesystem::path& path, size_t limit = size_t{1} << 40);
 
-/// Writes beside `path`, syncs, and renames: after a crash either the old or the new content is there. IoError.
+/// Writes beside `path`, syncs, and renames: after a crash either the old or the new content is
+/// there. IoError.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
 /// Syncs a directory's entries to disk, so that a rename in it survives a crash. IoError.

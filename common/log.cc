@@ -46,7 +46,8 @@ Level parse_level(std::string_view text) {
   if (text == "info") return Level::kInfo;
   if (text == "warning") return Level::kWarning;
   if (text == "error") return Level::kError;
-  throw InvalidInput("log level '" + std::string(text) + "': allowed are debug, info, warning, error");
+  throw InvalidInput("log level '" + std::string(text) +
+                     "': allowed are debug, info, warning, error");
 }
 
 void write(Level level, std::string_view text) { logger().log(translate(level), text); }

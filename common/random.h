@@ -5,9 +5,9 @@
 
 namespace outrigger {
 
-/// Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a pure function from
-/// (key, counter) to 128 random bits. All randomness in a run is drawn so; no generator has state that could
-/// depend on which process drew first.
+/// Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a pure
+/// function from (key, counter) to 128 random bits. All randomness in a run is drawn so; no
+/// generator has state that could depend on which process drew first.
 std::array<uint32_t, 4> philox(std::array<uint32_t, 2> key, std::array<uint32_t, 4> counter);
 
 /// What a number is drawn for; part of the key, so that two uses never share numbers.
@@ -21,13 +21,14 @@ enum class RandomUse : uint32_t {
   kClassBalance = 7,
   kSyntheticData = 8,
   kBackOff = 9,
+  kEvaluationPairs = 10,
 };
 
 /// The Philox key of all numbers drawn for one use in one job.
 std::array<uint32_t, 2> random_key(uint64_t seed, RandomUse use);
 
-/// A stream of numbers for one (seed, use, a, b): say, one slot's augmentation. Cheap to make; a plain value.
-/// Two streams made alike give the same numbers in the same order on every machine.
+/// A stream of numbers for one (seed, use, a, b): say, one slot's augmentation. Cheap to make; a
+/// plain value. Two streams made alike give the same numbers in the same order on every machine.
 class RandomStream {
  public:
   /// `a` is 64 bits (a slot, an epoch), `b` 32 (a layer, a try).

@@ -11,12 +11,20 @@
 namespace outrigger {
 
 /// How one element is stored.
-enum class ElementType : uint8_t { kUint8 = 0, kFloat32 = 1, kBFloat16 = 2, kInt8 = 3, kInt32 = 4, kInt64 = 5 };
+enum class ElementType : uint8_t {
+  kUint8 = 0,
+  kFloat32 = 1,
+  kBFloat16 = 2,
+  kInt8 = 3,
+  kInt32 = 4,
+  kInt64 = 5
+};
 
 size_t element_size(ElementType type);
 const char* to_string(ElementType type);
 
-/// Sizes of a tensor, outermost first. Images and activations between processes are {N, H, W, C} or {N, F}.
+/// Sizes of a tensor, outermost first. Images and activations between processes are {N, H, W, C} or
+/// {N, F}.
 using Shape = std::vector<int64_t>;
 
 /// Number of elements: the product of the sizes (1 for an empty shape).
@@ -51,7 +59,8 @@ struct TensorView {
   operator ConstTensorView() const { return {type, shape, data}; }
 };
 
-/// A dense tensor that owns its memory, aligned to 64 bytes and not initialised. Movable, not copyable.
+/// A dense tensor that owns its memory, aligned to 64 bytes and not initialised. Movable, not
+/// copyable.
 class Tensor {
  public:
   Tensor() = default;

@@ -1,19 +1,21 @@
 #pragma once
 
-#include <condition_variable>
-#include <functional>
+#include <atomic>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 namespace outrigger {
 
-/// Cores this process may use: the cgroup's CPU quota (v1 or v2) rounded up, at most the affinity mask; at least 1.
+/// Cores this process may use: the cgroup's CPU quota (v1 or v2) rounded up, at most the affinity
+/// mask; at least 1.
 int available_cores();
 
-/// A fixed set of threads that run the tasks of one loop at a time. The caller's thread takes part, so a pool of
-/// size 1 has no thread of its own. Waiting is passive after a short spin. One loop at a time: calls from several
-/// threads are serialised. Tasks must not call back into the pool.
+/// A fixed set of threads that run the tasks of one loop at a time. The caller's thread takes part,
+/// so a pool of size 1 has no thread of its own. Waiting is passive after a short spin. One loop at
+/// a time: calls from several threads are serialised. Tasks must not call back into the pool (that
+/// aborts).
 class ThreadPool {
  public:
   explicit ThreadPool(int size);
@@ -23,31 +25,40 @@ class ThreadPool {
 
   int size() const { return size_; }
 
-  /// Runs task(0) … task(count − 1), each once, in any order and on any thread; returns when all are done.
-  /// The first exception a task throws is thrown here, after the others have ended. Does not allocate.
+  /// Runs task(0) … task(count − 1), each once, in any order and on any thread; returns when all
+  /// are done. The first exception a task throws is thrown here, after the others have ended. Does
+  /// not allocate.
   template <typename Task>
   void parallel_for(int count, const Task& task) {
-    run(count, [](const void* context, int index) { (*static_cast<const Task*>(context))(index); }, &task);
+    run(
+        count, [](const void* context, int index) { (*static_cast<const Task*>(context))(index); },
+        &task);
   }
 
  private:
   using Function = void (*)(const void* context, int index);
   void run(int count, Function function, const void* context);
-  void thread_main(std::stop_token stop);
+  void thread_main();
   void work();
+  void run_task(int index);
+  int claim();
+
+  static constexpr int kStopping = -1;
 
   const int size_;
   std::mutex one_loop_;
-  std::mutex mutex_;
-  std::condition_variable_any wake_;
-  std::condition_variable done_;
+  // The loop in progress. Written by run() while no task is claimed, read by whoever has claimed
+  // one: claiming acquires what run() released into unclaimed_, and run() returns only when no
+  // claim is left.
   Function function_ = nullptr;
   const void* context_ = nullptr;
   int count_ = 0;
-  int next_ = 0;
-  int running_ = 0;
-  uint64_t generation_ = 0;
+  std::mutex failure_mutex_;
   std::exception_ptr failure_;
+  // Apart, since both are written for every task: tasks nobody has taken yet (or kStopping), tasks
+  // not done yet.
+  alignas(64) std::atomic<int> unclaimed_ = 0;
+  alignas(64) std::atomic<int> unfinished_ = 0;
   std::vector<std::jthread> threads_;
 };
 

@@ -1,5 +1,5 @@
-// Feeds every file of a corpus to a fuzz target, for compilers without libFuzzer: what the fuzzer once found stays
-// found. Usage: target corpus-directory
+// Feeds every file of a corpus to a fuzz target, for compilers without libFuzzer: what the fuzzer
+// once found stays found. Usage: target corpus-directory
 
 #include <cstddef>
 #include <cstdint>
