@@ -1,0 +1,58 @@
+#include "transport/internal/buffer_pool.h"
+
+#include <algorithm>
+#include <new>
+
+namespace outrigger::transport {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+}  // namespace
+
+std::shared_ptr<BufferPool> BufferPool::create(size_t keep_bytes) {
+  return std::shared_ptr<BufferPool>(new BufferPool(keep_bytes));
+}
+
+BufferPool::~BufferPool() {
+  for (const Block& block : free_) ::operator delete(block.data, kAlignment);
+}
+
+std::shared_ptr<std::byte> BufferPool::acquire(size_t size) {
+  Block block = find(size);
+  if (block.data == nullptr) {
+    block.capacity = std::max<size_t>(size, 1);
+    block.data = static_cast<std::byte*>(::operator new(block.capacity, kAlignment));
+  }
+  return {block.data, [pool = shared_from_this(), block](std::byte*) { pool->release(block); }};
+}
+
+BufferPool::Block BufferPool::find(size_t size) {
+  const std::scoped_lock lock(mutex_);
+  // The newest first: its pages are most likely still in the cache. Up to twice the size, so that little is wasted.
+  for (auto it = free_.rbegin(); it != free_.rend(); ++it) {
+    if (it->capacity < size || it->capacity / 2 > size) continue;
+    const Block block = *it;
+    free_.erase(std::next(it).base());
+    kept_ -= block.capacity;
+    return block;
+  }
+  return {};
+}
+
+void BufferPool::release(Block block) {
+  std::vector<Block> dropped;
+  {
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(block);
+    kept_ += block.capacity;
+    while (kept_ > keep_bytes_) {
+      kept_ -= free_.front().capacity;
+      dropped.push_back(free_.front());
+      free_.erase(free_.begin());
+    }
+  }
+  for (const Block& old : dropped) ::operator delete(old.data, kAlignment);
+}
+
+}  // namespace outrigger::transport

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace outrigger::transport {
+
+/// Memory for received frames, aligned to 64 bytes and not initialised, that is used again: fresh memory of such sizes
+/// comes from the kernel page by page and would cost as much as the transfer. Thread-safe. Buffers keep the pool alive.
+class BufferPool : public std::enable_shared_from_this<BufferPool> {
+ public:
+  /// Keeps at most `keep_bytes` of free memory.
+  static std::shared_ptr<BufferPool> create(size_t keep_bytes);
+  ~BufferPool();
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+
+  /// At least `size` bytes.
+  std::shared_ptr<std::byte> acquire(size_t size);
+
+ private:
+  struct Block {
+    std::byte* data = nullptr;
+    size_t capacity = 0;
+  };
+
+  explicit BufferPool(size_t keep_bytes) : keep_bytes_(keep_bytes) {}
+  Block find(size_t size);
+  void release(Block block);
+
+  const size_t keep_bytes_;
+  std::mutex mutex_;
+  std::vector<Block> free_;  ///< oldest first
+  size_t kept_ = 0;
+};
+
+}  // namespace outrigger::transport

@@ -1,0 +1,227 @@
+#include "transport/internal/send_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace outrigger::transport {
+namespace {
+
+constexpr std::array<size_t, kLanes> kByUrgency = {static_cast<size_t>(Lane::kControl),
+                                                   static_cast<size_t>(Lane::kData)};
+/// A throttled link sends in pieces of about this time, so that its heartbeats are not late.
+constexpr double kThrottledPiece = 0.01;
+
+TimePoint now() { return SystemClock().now(); }
+
+size_t chunk_for(const LinkOptions& options) {
+  if (options.bytes_per_second <= 0) return options.chunk_bytes;
+  const auto piece = static_cast<size_t>(options.bytes_per_second * kThrottledPiece);
+  return std::min(options.chunk_bytes, std::max<size_t>(piece, 1024));
+}
+
+}  // namespace
+
+SendQueue::SendQueue(const LinkOptions& options)
+    : options_(options), chunk_(std::max<size_t>(chunk_for(options), 1)), next_ping_(now()), throttled_until_(now()) {}
+
+bool SendQueue::has_room(const LaneState& lane, size_t cost) const {
+  return lane.queued == 0 || lane.queued + cost <= options_.max_queued_bytes;
+}
+
+bool SendQueue::push(Frame frame, Duration timeout) {
+  check_sendable(frame, options_.max_frame_bytes);
+  const bool borrowed = std::any_of(frame.payloads.begin(), frame.payloads.end(), [](const Payload& payload) {
+    return payload.owner == nullptr && !payload.bytes.empty();
+  });
+  const auto item = std::make_shared<Item>(std::move(frame));
+  const size_t cost = item->cutter.total() + kFrameCost;
+  std::unique_lock lock(mutex_);
+  LaneState& lane = lanes_[static_cast<size_t>(item->cutter.lane())];
+  const TimePoint start = now();
+  const auto ready = [&] { return ending_ || has_room(lane, cost); };
+  const bool in_time = ready() || changed_.wait_until(lock, start + timeout, ready);
+  stats_.send_blocked += now() - start;
+  if (!in_time) return false;
+  if (ending_) ending_->raise();
+  lane.items.push_back(item);
+  lane.queued += cost;
+  to_write_.notify_one();
+  if (borrowed) {
+    changed_.wait(lock, [&] { return item->done || (ending_ && writing_ != item); });
+    if (!item->done) ending_->raise();
+  }
+  return true;
+}
+
+bool SendQueue::flush(Duration timeout) {
+  std::unique_lock lock(mutex_);
+  const auto empty = [&] { return lanes_[0].queued == 0 && lanes_[1].queued == 0; };
+  const bool in_time = changed_.wait_until(lock, now() + timeout, [&] { return ending_ || empty(); });
+  if (ending_) ending_->raise();
+  return in_time;
+}
+
+void SendQueue::end(const Ending& ending) {
+  std::array<std::deque<std::shared_ptr<Item>>, kLanes> dropped;  // frames may be large: freed without the lock
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!ending_ || ending.by_us) ending_ = ending;
+    for (size_t i = 0; i < kLanes; ++i) {
+      dropped[i].swap(lanes_[i].items);
+      lanes_[i].queued = 0;
+    }
+  }
+  to_write_.notify_all();
+  changed_.notify_all();
+}
+
+void SendQueue::add_to(LinkStats& stats) const {
+  const std::scoped_lock lock(mutex_);
+  stats.frames_sent = stats_.frames_sent;
+  stats.bytes_sent = stats_.bytes_sent;
+  stats.send_blocked = stats_.send_blocked;
+  stats.writing = stats_.writing;
+  for (const LaneState& lane : lanes_) stats.bytes_queued += lane.queued - lane.items.size() * kFrameCost;
+}
+
+void SendQueue::set_window(Lane lane, size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  lanes_[static_cast<size_t>(lane)].window = std::max<size_t>(bytes, 1);
+  to_write_.notify_one();
+}
+
+void SendQueue::credit(Lane lane, size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  LaneState& state = lanes_[static_cast<size_t>(lane)];
+  if (bytes > state.outstanding) throw LinkClosed("the peer broke the protocol: it credits more than it was sent");
+  state.outstanding -= bytes;
+  to_write_.notify_one();
+}
+
+void SendQueue::answer_ping(uint64_t stamp) {
+  const std::scoped_lock lock(mutex_);
+  pong_ = stamp;
+  to_write_.notify_one();
+}
+
+void SendQueue::announce_window(Lane lane, size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  lanes_[static_cast<size_t>(lane)].announce = bytes;
+  to_write_.notify_one();
+}
+
+void SendQueue::give_back(Lane lane, size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  lanes_[static_cast<size_t>(lane)].give_back += bytes;
+  to_write_.notify_one();
+}
+
+bool SendQueue::may_send(const LaneState& lane) const {
+  if (lane.items.empty()) return false;
+  const FrameCutter& cutter = lane.items.front()->cutter;
+  if (cutter.started()) return true;
+  if (lane.window == 0) return false;
+  return lane.outstanding == 0 || lane.outstanding + cutter.total() + kFrameCost <= lane.window;
+}
+
+std::optional<size_t> SendQueue::sendable_lane(TimePoint time) const {
+  if (time < throttled_until_) return std::nullopt;
+  for (const size_t i : kByUrgency) {
+    if (may_send(lanes_[i])) return i;
+  }
+  return std::nullopt;
+}
+
+bool SendQueue::has_signals(TimePoint time) const {
+  return pong_ || time >= next_ping_ || std::any_of(lanes_.begin(), lanes_.end(), [](const LaneState& lane) {
+           return lane.announce > 0 || lane.give_back > 0;
+         });
+}
+
+void SendQueue::add_signals(Packet& packet, TimePoint time) {
+  for (size_t i = 0; i < kLanes; ++i) {
+    const auto lane = static_cast<Lane>(i);
+    if (const size_t bytes = std::exchange(lanes_[i].announce, 0)) {
+      packet.headers.push_back(encode({.kind = PacketKind::kWindow, .lane = lane, .total = bytes}));
+    }
+    if (const size_t bytes = std::exchange(lanes_[i].give_back, 0)) {
+      packet.headers.push_back(encode({.kind = PacketKind::kCredit, .lane = lane, .total = bytes}));
+    }
+  }
+  if (pong_) packet.headers.push_back(encode({.kind = PacketKind::kPong, .total = *pong_}));
+  pong_.reset();
+  if (time >= next_ping_) {
+    next_ping_ = time + options_.heartbeat_interval;
+    const auto stamp = static_cast<uint64_t>(time.time_since_epoch().count());
+    packet.headers.push_back(encode({.kind = PacketKind::kPing, .total = stamp}));
+  }
+  for (const HeaderBytes& header : packet.headers) packet.pieces.emplace_back(header);
+}
+
+void SendQueue::add_piece(Packet& packet, size_t lane) {
+  LaneState& state = lanes_[lane];
+  writing_ = state.items.front();
+  FrameCutter& cutter = writing_->cutter;
+  if (!cutter.started()) state.outstanding += cutter.total() + kFrameCost;
+  const size_t place = packet.pieces.size();
+  packet.pieces.emplace_back();
+  const PacketHeader header = cutter.cut(chunk_, packet.pieces);
+  packet.headers.push_back(encode(header));
+  packet.pieces[place] = packet.headers.back();
+  packet.frame_part = header.length;
+}
+
+bool SendQueue::next(Packet& packet) {
+  packet.headers.clear();
+  packet.headers.reserve(2 * kLanes + 3);  // pieces point into it
+  packet.pieces.clear();
+  packet.frame_part = 0;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (ending_) return false;
+    const TimePoint time = now();
+    const auto lane = sendable_lane(time);
+    if (lane || has_signals(time)) {
+      add_signals(packet, time);
+      if (lane) add_piece(packet, *lane);
+      return true;
+    }
+    const bool throttled = time < throttled_until_;
+    to_write_.wait_until(lock, throttled ? std::min(next_ping_, throttled_until_) : next_ping_);
+  }
+}
+
+void SendQueue::written(const Packet& packet, Duration took) {
+  std::shared_ptr<Item> finished;  // freed without the lock
+  const std::scoped_lock lock(mutex_);
+  if (!writing_) return;
+  stats_.bytes_sent += packet.frame_part;
+  stats_.writing += took;
+  if (options_.bytes_per_second > 0) {
+    const double seconds = static_cast<double>(packet.frame_part + kHeaderBytes) / options_.bytes_per_second;
+    const auto pause = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+    throttled_until_ = std::max(throttled_until_, now() - took) + pause;
+  }
+  finished = std::move(writing_);
+  writing_ = nullptr;
+  if (finished->cutter.finished()) {
+    finished->done = true;
+    ++stats_.frames_sent;
+    LaneState& lane = lanes_[static_cast<size_t>(finished->cutter.lane())];
+    if (!ending_) {
+      lane.queued -= finished->cutter.total() + kFrameCost;
+      lane.items.pop_front();
+    }
+    changed_.notify_all();
+  } else if (ending_) {
+    changed_.notify_all();
+  }
+}
+
+void SendQueue::stop_writing() {
+  const std::scoped_lock lock(mutex_);
+  writing_ = nullptr;
+  changed_.notify_all();
+}
+
+}  // namespace outrigger::transport

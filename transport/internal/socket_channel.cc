@@ -1,0 +1,170 @@
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "transport/internal/socket.h"
+#include "transport/link.h"
+
+namespace outrigger::transport {
+namespace {
+
+constexpr size_t kMaxPieces = 256;  // below IOV_MAX
+/// Headers and small frames are read ahead in this; what is large goes straight to its place.
+constexpr size_t kReadAhead = size_t{16} << 10;
+/// How often a blocked write looks whether it should give up.
+constexpr Duration kSlice = std::chrono::milliseconds(20);
+
+TimePoint now() { return SystemClock().now(); }
+
+[[noreturn]] void lost(int number) {
+  throw LinkClosed("the connection broke: " + std::generic_category().message(number));
+}
+
+std::string in_words(Duration time) {
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time).count()) + " ms";
+}
+
+class SocketChannel final : public Channel {
+ public:
+  SocketChannel(FileDescriptor fd, Duration silence_limit)
+      : fd_(std::move(fd)), silence_limit_(silence_limit), peer_(peer_name(fd_.get())), ahead_(kReadAhead) {}
+
+  void write(std::span<const std::span<const std::byte>> pieces) override;
+  void read(std::span<const std::span<std::byte>> pieces) override;
+  void end_by(TimePoint limit) override { end_by_ = limit.time_since_epoch().count(); }
+  void shutdown_writing() override { ::shutdown(fd_.get(), SHUT_WR); }
+  void shutdown() override { ::shutdown(fd_.get(), SHUT_RDWR); }
+  std::string peer() const override { return peer_; }
+
+ private:
+  void write_some(std::vector<iovec>& todo, size_t& first);
+  void wait_to_write(TimePoint last_progress) const;
+  void take_ahead(std::vector<iovec>& todo, size_t& first);
+  void read_some(std::vector<iovec>& todo, size_t& first);
+  static void advance(std::vector<iovec>& todo, size_t& first, size_t bytes);
+
+  const FileDescriptor fd_;
+  const Duration silence_limit_;
+  const std::string peer_;
+  std::atomic<int64_t> end_by_{INT64_MAX};
+  std::vector<iovec> to_write_;  // the writer's
+  std::vector<iovec> to_read_;   // the reader's, as all below
+  std::vector<std::byte> ahead_;
+  size_t ahead_begin_ = 0;
+  size_t ahead_end_ = 0;
+};
+
+void SocketChannel::advance(std::vector<iovec>& todo, size_t& first, size_t bytes) {
+  while (first < todo.size() && bytes >= todo[first].iov_len) bytes -= todo[first++].iov_len;
+  if (bytes == 0) return;
+  todo[first].iov_base = static_cast<std::byte*>(todo[first].iov_base) + bytes;
+  todo[first].iov_len -= bytes;
+}
+
+void SocketChannel::write(std::span<const std::span<const std::byte>> pieces) {
+  to_write_.clear();
+  for (const auto& piece : pieces) {
+    if (!piece.empty()) to_write_.push_back({const_cast<std::byte*>(piece.data()), piece.size()});
+  }
+  size_t first = 0;
+  while (first < to_write_.size()) write_some(to_write_, first);
+}
+
+void SocketChannel::write_some(std::vector<iovec>& todo, size_t& first) {
+  msghdr message{};
+  message.msg_iov = todo.data() + first;
+  message.msg_iovlen = std::min(todo.size() - first, kMaxPieces);
+  const TimePoint start = now();
+  for (;;) {
+    const ssize_t n = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
+    if (n >= 0) return advance(todo, first, static_cast<size_t>(n));
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      wait_to_write(start);
+    } else if (errno != EINTR) {
+      lost(errno);
+    }
+  }
+}
+
+void SocketChannel::wait_to_write(TimePoint last_progress) const {
+  for (;;) {
+    // Looks at the socket before at the clock: if we were the ones who stood still, the peer is not to blame.
+    if (wait_for(fd_.get(), POLLOUT, now() + kSlice)) return;
+    const TimePoint time = now();
+    if (time.time_since_epoch().count() >= end_by_.load()) throw LinkClosed("closed before all was written");
+    if (time >= last_progress + silence_limit_) {
+      throw LinkClosed("the peer has taken nothing for " + in_words(silence_limit_));
+    }
+  }
+}
+
+void SocketChannel::read(std::span<const std::span<std::byte>> pieces) {
+  to_read_.clear();
+  for (const auto& piece : pieces) {
+    if (!piece.empty()) to_read_.push_back({piece.data(), piece.size()});
+  }
+  size_t first = 0;
+  take_ahead(to_read_, first);
+  while (first < to_read_.size()) read_some(to_read_, first);
+}
+
+void SocketChannel::take_ahead(std::vector<iovec>& todo, size_t& first) {
+  while (first < todo.size() && ahead_begin_ < ahead_end_) {
+    const size_t n = std::min(todo[first].iov_len, ahead_end_ - ahead_begin_);
+    std::memcpy(todo[first].iov_base, ahead_.data() + ahead_begin_, n);
+    ahead_begin_ += n;
+    advance(todo, first, n);
+  }
+}
+
+void SocketChannel::read_some(std::vector<iovec>& todo, size_t& first) {
+  // Behind what is wanted comes the read-ahead, so that a header costs no call of its own.
+  std::array<iovec, kMaxPieces> parts;
+  const size_t count = std::min(todo.size() - first, kMaxPieces - 1);
+  size_t wanted = 0;
+  for (size_t i = 0; i < count; ++i) {
+    parts[i] = todo[first + i];
+    wanted += parts[i].iov_len;
+  }
+  const bool all = count == todo.size() - first;
+  parts[count] = {ahead_.data(), all ? ahead_.size() : 0};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = count + 1;
+  const TimePoint limit = now() + silence_limit_;
+  for (;;) {
+    const ssize_t n = ::recvmsg(fd_.get(), &message, 0);
+    if (n == 0) throw LinkClosed("the peer's process ended");
+    if (n > 0) {
+      const auto got = static_cast<size_t>(n);
+      ahead_begin_ = 0;
+      ahead_end_ = got > wanted ? got - wanted : 0;
+      return advance(todo, first, std::min(got, wanted));
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!wait_for(fd_.get(), POLLIN, limit)) {
+        throw LinkClosed("nothing was heard from the peer for " + in_words(silence_limit_));
+      }
+    } else if (errno != EINTR) {
+      lost(errno);
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Channel> make_socket_channel(FileDescriptor fd, Duration silence_limit) {
+  return std::make_unique<SocketChannel>(std::move(fd), silence_limit);
+}
+
+}  // namespace outrigger::transport

@@ -1,0 +1,180 @@
+#include "transport/internal/stream_link.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "common/log.h"
+
+namespace outrigger::transport {
+namespace {
+
+TimePoint now() { return SystemClock().now(); }
+
+}  // namespace
+
+StreamLink::StreamLink(std::unique_ptr<Channel> channel, const LinkOptions& options)
+    : options_(options),
+      channel_(std::move(channel)),
+      queue_(options),
+      inbox_(options),
+      assemblers_{FrameAssembler(BufferPool::create(2 * options.window_bytes)),
+                  FrameAssembler(BufferPool::create(kMaxControlBytes))} {
+  for (const Lane lane : {Lane::kData, Lane::kControl}) queue_.announce_window(lane, inbox_.window(lane));
+  writer_ = std::thread([this] { write_loop(); });
+  try {
+    reader_ = std::thread([this] { read_loop(); });
+  } catch (...) {
+    end({.by_us = false, .reason = "no thread to read with"});
+    reading_ = false;
+    writer_.join();
+    throw;
+  }
+}
+
+StreamLink::~StreamLink() {
+  close("the link was destroyed");
+  writer_.join();
+  reader_.join();
+}
+
+bool StreamLink::send_within(Frame frame, Duration timeout) { return queue_.push(std::move(frame), timeout); }
+
+std::optional<ReceivedFrame> StreamLink::receive(Duration timeout) {
+  auto taken = inbox_.take(timeout);
+  if (!taken) return std::nullopt;
+  queue_.give_back(taken->frame.lane, taken->size + kFrameCost);
+  return std::move(taken->frame);
+}
+
+bool StreamLink::flush(Duration timeout) { return queue_.flush(timeout); }
+
+void StreamLink::close(std::string_view reason) {
+  end({.by_us = true, .reason = std::string(reason.substr(0, kMaxReasonBytes))});
+}
+
+std::optional<std::string> StreamLink::closed_reason() const {
+  const std::scoped_lock lock(mutex_);
+  if (!ending_) return std::nullopt;
+  return ending_->reason;
+}
+
+LinkStats StreamLink::stats() const {
+  LinkStats stats;
+  queue_.add_to(stats);
+  inbox_.add_to(stats);
+  stats.round_trip = Duration(round_trip_.load());
+  return stats;
+}
+
+void StreamLink::end(const Ending& ending) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!ending_) {
+      ending_ = ending;
+      if (ending.by_us) {
+        channel_->end_by(now() + options_.close_limit);
+      } else {
+        channel_->shutdown();
+      }
+    }
+  }
+  queue_.end(ending);
+  inbox_.end(ending);
+}
+
+void StreamLink::write_loop() {
+  try {
+    Packet packet;
+    while (queue_.next(packet)) {
+      const TimePoint start = now();
+      channel_->write(packet.pieces);
+      queue_.written(packet, now() - start);
+    }
+    say_goodbye();
+  } catch (const std::exception& failure) {
+    end({.by_us = false, .reason = failure.what()});
+  }
+  queue_.stop_writing();
+  // After our own close the reader waits for the peer's end, but not for long: unread bytes would make the kernel
+  // reset the connection, and the peer would lose what was flushed.
+  std::unique_lock lock(mutex_);
+  reader_done_.wait_for(lock, options_.close_limit, [this] { return !reading_; });
+  channel_->shutdown();
+}
+
+void StreamLink::say_goodbye() {
+  Ending ending;
+  {
+    const std::scoped_lock lock(mutex_);
+    ending = *ending_;
+  }
+  if (!ending.by_us) return;
+  const HeaderBytes header =
+      encode({.kind = PacketKind::kClose, .length = static_cast<uint32_t>(ending.reason.size())});
+  const std::array<std::span<const std::byte>, 2> pieces = {header, std::as_bytes(std::span(ending.reason))};
+  channel_->write(pieces);
+  channel_->shutdown_writing();
+}
+
+void StreamLink::read_loop() {
+  try {
+    for (;;) {
+      HeaderBytes bytes;
+      const std::array<std::span<std::byte>, 1> piece = {bytes};
+      channel_->read(piece);
+      handle(decode_header(bytes, options_.max_frame_bytes));
+    }
+  } catch (const std::exception& failure) {
+    end({.by_us = false, .reason = failure.what()});
+  }
+  const std::scoped_lock lock(mutex_);
+  reading_ = false;
+  reader_done_.notify_all();
+}
+
+void StreamLink::handle(const PacketHeader& header) {
+  switch (header.kind) {
+    case PacketKind::kStart:
+      return start_frame(header);
+    case PacketKind::kContinue:
+      return continue_frame(header.lane, header.length);
+    case PacketKind::kWindow:
+      return queue_.set_window(header.lane, header.total);
+    case PacketKind::kCredit:
+      return queue_.credit(header.lane, header.total);
+    case PacketKind::kPing:
+      return queue_.answer_ping(header.total);
+    case PacketKind::kPong:
+      round_trip_ = std::max<int64_t>(0, now().time_since_epoch().count() - static_cast<int64_t>(header.total));
+      return;
+    case PacketKind::kClose: {
+      std::string reason(header.length, '\0');
+      const std::array<std::span<std::byte>, 1> piece = {std::as_writable_bytes(std::span(reason))};
+      channel_->read(piece);
+      throw LinkClosed("the peer closed the link: " + reason);
+    }
+  }
+}
+
+void StreamLink::start_frame(const PacketHeader& header) {
+  std::vector<std::byte> sizes(header.payload_count * sizeof(uint64_t));
+  const std::array<std::span<std::byte>, 1> piece = {sizes};
+  channel_->read(piece);
+  if (!inbox_.try_reserve(header.lane, header.total)) {
+    throw LinkClosed("the peer broke the protocol: it sends beyond its credits");
+  }
+  FrameAssembler& assembler = assemblers_[static_cast<size_t>(header.lane)];
+  assembler.begin(header, sizes);
+  continue_frame(header.lane, header.length - sizes.size());
+}
+
+void StreamLink::continue_frame(Lane lane, size_t length) {
+  FrameAssembler& assembler = assemblers_[static_cast<size_t>(lane)];
+  parts_.clear();
+  assembler.place(length, parts_);
+  channel_->read(parts_);
+  if (assembler.complete()) inbox_.push(assembler.take(), assembler.total(), now());
+}
+
+}  // namespace outrigger::transport

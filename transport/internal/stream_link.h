@@ -1,0 +1,58 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "transport/internal/channel.h"
+#include "transport/internal/framing.h"
+#include "transport/internal/inbox.h"
+#include "transport/internal/send_queue.h"
+#include "transport/link.h"
+
+namespace outrigger::transport {
+
+/// A Link over any Channel: framing, lanes, credits and heartbeats. Two threads, one writes and one reads; the reader
+/// never waits for the user of the link, since credits make sure there is room.
+class StreamLink final : public Link {
+ public:
+  StreamLink(std::unique_ptr<Channel> channel, const LinkOptions& options);
+  ~StreamLink() override;
+
+  bool send_within(Frame frame, Duration timeout) override;
+  std::optional<ReceivedFrame> receive(Duration timeout) override;
+  bool flush(Duration timeout) override;
+  void close(std::string_view reason) override;
+  std::optional<std::string> closed_reason() const override;
+  std::string peer() const override { return channel_->peer(); }
+  LinkStats stats() const override;
+
+ private:
+  void write_loop();
+  void say_goodbye();
+  void read_loop();
+  void handle(const PacketHeader& header);
+  void start_frame(const PacketHeader& header);
+  void continue_frame(Lane lane, size_t length);
+  void end(const Ending& ending);
+
+  const LinkOptions options_;
+  const std::unique_ptr<Channel> channel_;
+  SendQueue queue_;
+  Inbox inbox_;
+  std::array<FrameAssembler, kLanes> assemblers_;   // the reader's
+  std::vector<std::span<std::byte>> parts_;         // the reader's
+  std::atomic<int64_t> round_trip_{0};
+  mutable std::mutex mutex_;
+  std::condition_variable reader_done_;
+  std::optional<Ending> ending_;
+  bool reading_ = true;
+  std::thread writer_;
+  std::thread reader_;
+};
+
+}  // namespace outrigger::transport
