@@ -22,13 +22,20 @@ struct ModelOptions {
   HeadKind head = HeadKind::kLinear;      // kNone: the graph ends with the embedding (or features)
   float arcface_margin = 0.5f;
   float arcface_scale = 64.0f;
+  float dropout = 0.0f;                   // before the last linear layer (iresnet: before the embedding's); 0: none
   std::optional<std::string> freeze_until;
 };
 
-/// lenet5, resnet18, resnet50 (torchvision's names), iresnet18, iresnet50, mobilefacenet (insightface's names).
+/// lenet5 (LeCun et al. 1998, with ReLU and max pooling as is usual today), resnet18, resnet50 (He et al., CVPR 2016;
+/// torchvision's names), iresnet18, iresnet50, mobilefacenet (insightface's arcface_torch and its names).
 std::vector<std::string> model_names();
 
-/// Throws InvalidInput: unknown name (lists them), an input too small, an unknown layer to freeze.
+/// Layers have the names of PyTorch's modules; what is none there (an addition, a ReLU used twice) has a name of its
+/// own. The head is the model's own last layer where it has one (torchvision's "fc", lenet5's "fc3"), else, and for
+/// ArcFace, a layer "head" behind the embedding. Pixels are normalised with ImageNet's means and deviations for resnet
+/// with three channels, else to [-1, 1].
+/// Throws InvalidInput: unknown name (lists them), an input too small, fewer than two classes with a head, an embedding
+/// for a model that has none of a chosen size, an unknown layer to freeze.
 Graph build_model(const ModelOptions& options);
 
 /// Draws initial parameters (Kaiming normal, fan out, for convolutions; PyTorch's defaults elsewhere) and buffers

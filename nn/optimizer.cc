@@ -1,0 +1,87 @@
+#include "nn/optimizer.h"
+
+#include <algorithm>
+
+#include "common/error.h"
+
+namespace outrigger::nn {
+namespace {
+
+bool decays_by_default(ParameterKind kind) { return kind == ParameterKind::kWeight; }
+
+// In blocks, so that the order of additions is a property of the data and not of how it is split
+// among threads.
+double block_sums(std::span<const float> values) {
+  constexpr size_t kBlock = 4096;
+  double sum = 0;
+  for (size_t first = 0; first < values.size(); first += kBlock) {
+    double block = 0;
+    for (const float value : values.subspan(first, std::min(kBlock, values.size() - first))) {
+      block += double{value} * value;
+    }
+    sum += block;
+  }
+  return sum;
+}
+
+}  // namespace
+
+double sum_of_squares(const Graph& graph, std::span<const float> values) {
+  double sum = 0;
+  for (const Parameter& parameter : graph.parameters()) {
+    if (!parameter.trainable) continue;
+    sum += block_sums(values.subspan(static_cast<size_t>(parameter.range.offset),
+                                     static_cast<size_t>(parameter.range.size)));
+  }
+  return sum;
+}
+
+void sgd_step(const Graph& graph, const SgdOptions& options, float learning_rate,
+              std::span<const float> gradients, std::span<float> momentum,
+              std::span<float> parameters) {
+  const auto count = static_cast<size_t>(graph.parameter_count());
+  ensure(gradients.size() == count && momentum.size() == count && parameters.size() == count,
+         "an optimizer step covers the whole model");
+  for (const Parameter& parameter : graph.parameters()) {
+    if (!parameter.trainable) continue;
+    const bool decays = options.decay_norm_and_bias || decays_by_default(parameter.kind);
+    const float decay = decays ? options.weight_decay : 0.0f;
+    const auto end = static_cast<size_t>(parameter.range.end());
+    for (auto i = static_cast<size_t>(parameter.range.offset); i < end; ++i) {
+      const float gradient = gradients[i] + decay * parameters[i];
+      momentum[i] = options.momentum * momentum[i] + gradient;
+      const float direction =
+          options.nesterov ? gradient + options.momentum * momentum[i] : momentum[i];
+      parameters[i] -= learning_rate * direction;
+    }
+  }
+}
+
+void average_weights(float decay, std::span<const float> parameters, std::span<float> averaged) {
+  ensure(parameters.size() == averaged.size(), "averaged weights have the model's size");
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    averaged[i] = decay * averaged[i] + (1.0f - decay) * parameters[i];
+  }
+}
+
+void update_running_averages(const Graph& graph, Segment segment, int64_t samples,
+                             std::span<const float> statistics, std::span<float> buffers) {
+  const Range range = graph.buffer_range(segment);
+  ensure(
+      statistics.size() == static_cast<size_t>(range.size) && buffers.size() == statistics.size(),
+      "statistics and averages cover the segment's norms");
+  for (const NormBuffer& buffer : graph.buffers()) {
+    if (buffer.layer < segment.begin || buffer.layer >= segment.end) continue;
+    if (graph.layers()[static_cast<size_t>(buffer.layer)].frozen) continue;
+    const auto channels = static_cast<size_t>(buffer.channels);
+    const auto first = static_cast<size_t>(buffer.range.offset - range.offset);
+    const auto values = static_cast<float>(samples * buffer.values_per_sample);
+    const float unbiased = values > 1 ? values / (values - 1) : 1.0f;
+    for (size_t c = 0; c < 2 * channels; ++c) {
+      const float batch = statistics[first + c] * (c < channels ? 1.0f : unbiased);
+      buffers[first + c] = (1.0f - buffer.momentum) * buffers[first + c] + buffer.momentum * batch;
+    }
+  }
+}
+
+}  // namespace outrigger::nn
