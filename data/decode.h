@@ -19,7 +19,7 @@ class BrokenImage : public InvalidInput {
 
 struct DecodeLimits {
   /// Larger images (width x height) are refused from their header, before memory is taken for them.
-  uint64_t max_pixels = uint64_t{1} << 28;
+  uint64_t max_pixels = uint64_t{1} << 27;
   /// Scans of a progressive JPEG; each costs a pass over the whole image.
   int max_scans = 100;
 };
@@ -31,8 +31,8 @@ struct ImageInfo {
   int width = 0;
 };
 
-namespace codec {
-class Reader;
+namespace pixels {
+class Canvas;
 }
 
 /// Decodes JPEG (baseline, progressive, grey, CMYK and YCCK, EXIF orientation applied), PNG (all
@@ -57,8 +57,7 @@ class Decoder {
   void decode(std::span<const std::byte> encoded, int channels, Image& image);
 
  private:
-  std::unique_ptr<codec::Reader> reader_;
-  Image raw_;
+  std::unique_ptr<pixels::Canvas> canvas_;
 };
 
 }  // namespace outrigger::data

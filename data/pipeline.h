@@ -22,7 +22,6 @@ struct PipelineOptions {
   /// Evaluation resizes the shorter side to this before the centre crop; 0: just enough to cover
   /// height x width.
   int evaluation_resize = 0;
-  DecodeLimits limits;
 };
 
 /// From the bytes of an encoded image to uint8 pixels {height, width, channels}, in integer
@@ -42,19 +41,21 @@ class Pipeline {
   /// What one thread needs to work; costly, so keep it.
   class Scratch {
    public:
-    Scratch();
+    explicit Scratch(const DecodeLimits& limits = {});
     ~Scratch();
     Scratch(Scratch&&) noexcept;
     Scratch& operator=(Scratch&&) noexcept;
 
    private:
     friend class Pipeline;
-    struct State;
-    std::unique_ptr<State> state_;
+    std::unique_ptr<pixels::Canvas> canvas_;
   };
 
   /// Throws InvalidInput that names the field whose value is not allowed.
   explicit Pipeline(PipelineOptions options);
+  ~Pipeline();
+  Pipeline(Pipeline&&) noexcept;
+  Pipeline& operator=(Pipeline&&) noexcept;
 
   /// Bytes of one result: height * width * channels.
   size_t pixels_size() const;
@@ -70,7 +71,9 @@ class Pipeline {
                 std::span<std::byte> pixels) const;
 
  private:
+  struct Program;
   PipelineOptions options_;
+  std::unique_ptr<const Program> program_;
 };
 
 }  // namespace outrigger::data

@@ -1,0 +1,109 @@
+#include "data/image_folder.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "common/error.h"
+#include "data/names.h"
+
+namespace outrigger::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Listing {
+  std::vector<std::string> files;
+  std::vector<std::string> folders;
+};
+
+/// The names in a folder, sorted bytewise, without those that start with a dot.
+Listing list_names(const fs::path& folder) {
+  Listing listing;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::string name = it->path().filename().string();
+    if (name.empty() || name.front() == '.') continue;
+    std::error_code ignored;  // a dangling link is neither a file nor a folder
+    if (it->is_directory(ignored)) {
+      listing.folders.push_back(std::move(name));
+    } else if (is_image_name(name) && it->is_regular_file(ignored)) {
+      listing.files.push_back(std::move(name));
+    }
+  }
+  if (error) throw IoError("cannot list " + folder.string() + ": " + error.message());
+  std::sort(listing.files.begin(), listing.files.end());
+  std::sort(listing.folders.begin(), listing.folders.end());
+  return listing;
+}
+
+std::string join(const std::string& folder, const std::string& name) {
+  return folder.empty() ? name : folder + "/" + name;
+}
+
+/// Adds the images of a class: those in the folder itself, then those of the folders in it. `above`
+/// holds the real paths of the folders that lead here, so that a link back to one of them is not
+/// followed for ever.
+void add_images(const fs::path& root, const std::string& folder, int32_t label,
+                std::set<fs::path>& above, Dataset& dataset) {
+  std::error_code error;
+  const fs::path real = fs::canonical(root / folder, error);
+  if (error) throw IoError("cannot enter " + (root / folder).string() + ": " + error.message());
+  if (!above.insert(real).second) return;
+  const Listing listing = list_names(root / folder);
+  if (!listing.files.empty()) dataset.begin_container(folder, false);
+  for (const std::string& name : listing.files) dataset.add_file(name, label);
+  for (const std::string& name : listing.folders)
+    add_images(root, join(folder, name), label, above, dataset);
+  above.erase(real);
+}
+
+int32_t label_of(const std::string& name, const std::vector<std::string>& classes,
+                 const fs::path& root) {
+  const auto known = std::find(classes.begin(), classes.end(), name);
+  if (known == classes.end()) {
+    throw InvalidInput((root / name).string() + ": \"" + name + "\" is not one of the " +
+                       std::to_string(classes.size()) + " classes of the training data");
+  }
+  return static_cast<int32_t>(known - classes.begin());
+}
+
+}  // namespace
+
+Dataset list_image_folder(const fs::path& root, const ListOptions& options) {
+  std::error_code error;
+  if (!fs::is_directory(root, error)) {
+    throw InvalidInput(
+        root.string() +
+        ": no such folder; a folder that holds one folder of images per class is wanted");
+  }
+  const std::vector<std::string> folders = list_names(root).folders;
+  if (folders.empty())
+    throw InvalidInput(root.string() +
+                       ": no class in it; one folder of images per class is wanted");
+  Dataset dataset;
+  dataset.set_classes(options.classes.empty() ? folders : options.classes);
+  for (const std::string& name : folders) {
+    const int32_t label = label_of(name, dataset.classes(), root);
+    const uint32_t before = dataset.size();
+    std::set<fs::path> above;
+    add_images(root, name, label, above, dataset);
+    const uint32_t count = dataset.size() - before;
+    if (count == 0) {
+      throw InvalidInput((root / name).string() + ": class \"" + name +
+                         "\" has no image (*.jpg, *.jpeg, *.png, *.pgm, *.ppm)");
+    }
+    if (count < options.min_images_per_class) {
+      throw InvalidInput((root / name).string() + ": class \"" + name + "\" has " +
+                         std::to_string(count) + " image" + (count == 1 ? "" : "s") +
+                         "; at least " + std::to_string(options.min_images_per_class) +
+                         " are wanted");
+    }
+  }
+  dataset.finish();
+  return dataset;
+}
+
+}  // namespace outrigger::data

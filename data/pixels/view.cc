@@ -1,0 +1,93 @@
+#include "data/pixels/view.h"
+
+#include <algorithm>
+
+namespace outrigger::data::pixels {
+namespace {
+
+AxisMap whole(int pixels) {
+  return {0, static_cast<Fixed>(pixels) << kFixedBits, pixels, 0, pixels, false};
+}
+
+/// The part [from, from + count) of the `of` pixels that the map shows now.
+void crop_axis(AxisMap& map, int from, int count, int of, bool strictly) {
+  map.begin += map.size * from / of;
+  map.size = std::max<Fixed>(1, map.size * count / of);
+  if (!strictly) return;
+  const int first = static_cast<int>(map.begin >> kFixedBits);
+  const int last = static_cast<int>((map.begin + map.size + kFixedOne - 1) >> kFixedBits);
+  map.first = std::clamp(first, map.first, map.last - 1);
+  map.last = std::clamp(last, map.first + 1, map.last);
+}
+
+}  // namespace
+
+View::View(int source_width, int source_height)
+    : source_width_(source_width),
+      source_height_(source_height),
+      width_(source_width),
+      height_(source_height),
+      across_(whole(source_width)),
+      down_(whole(source_height)) {}
+
+void View::resize_shorter(int length) {
+  const int64_t shorter = std::min(width_, height_);
+  const auto scaled = [&](int side) {
+    return static_cast<int>(std::max<int64_t>(1, int64_t{side} * length / shorter));
+  };
+  set_size(width_ < height_ ? length : scaled(width_), width_ < height_ ? scaled(height_) : length);
+}
+
+void View::cover(int width, int height) {
+  // Compare width / width_ with height / height_ in whole numbers.
+  const bool by_width = int64_t{width} * height_ >= int64_t{height} * width_;
+  const auto scaled = [](int64_t side, int64_t to, int64_t from) {
+    return static_cast<int>((side * to + from / 2) / from);
+  };
+  if (by_width) {
+    set_size(width, std::max(height, scaled(height_, width, width_)));
+  } else {
+    set_size(std::max(width, scaled(width_, height, height_)), height);
+  }
+}
+
+void View::crop(const Box& box, bool strictly) {
+  const int from_left = mirrored_ ? width_ - box.x - box.width : box.x;
+  crop_axis(across_, from_left, box.width, width_, strictly);
+  crop_axis(down_, box.y, box.height, height_, strictly);
+  set_size(box.width, box.height);
+}
+
+void View::crop_middle(int width, int height) {
+  if (width > width_ || height > height_) cover(width, height);
+  crop({(width_ - width) / 2, (height_ - height) / 2, width, height}, false);
+}
+
+void View::set_size(int width, int height) {
+  width_ = width;
+  height_ = height;
+}
+
+AxisMap View::across() const {
+  AxisMap map = across_;
+  map.outputs = width_;
+  map.mirrored = mirrored_;
+  return map;
+}
+
+AxisMap View::down() const {
+  AxisMap map = down_;
+  map.outputs = height_;
+  return map;
+}
+
+bool View::is_plain() const {
+  const auto plain = [](const AxisMap& map, int outputs, int source) {
+    return map.begin == 0 && map.size == static_cast<Fixed>(source) << kFixedBits &&
+           outputs == source;
+  };
+  return !mirrored_ && plain(across_, width_, source_width_) &&
+         plain(down_, height_, source_height_);
+}
+
+}  // namespace outrigger::data::pixels
