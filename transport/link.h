@@ -41,8 +41,8 @@ enum class Lane : uint8_t { kData = 0, kControl = 1 };
 /// whose boundaries are kept. Control frames hold at most 64 KiB in all.
 struct Frame {
   uint16_t type = 0;
-  Bytes message;
-  std::vector<Payload> payloads;
+  Bytes message = {};
+  std::vector<Payload> payloads = {};
   Lane lane = Lane::kData;
 };
 
@@ -51,8 +51,8 @@ struct Frame {
 struct ReceivedFrame {
   uint16_t type = 0;
   Lane lane = Lane::kData;
-  Bytes message;
-  std::vector<Payload> payloads;
+  Bytes message = {};
+  std::vector<Payload> payloads = {};
 };
 
 struct LinkOptions {

@@ -50,22 +50,24 @@ bool MemoryLink::send_within(Frame frame, Duration timeout) {
   const size_t size = frame_bytes(frame);
   Inbox& to = shared_->inboxes[1 - side_];
   const TimePoint start = now();
+  bool room = false;
   try {
-    if (!to.reserve(frame.lane, size, timeout)) return false;
+    room = to.reserve(frame.lane, size, timeout);
   } catch (const Error&) {
     raise();  // what it threw was told from the peer's side
+  }
+  {
+    const std::scoped_lock lock(shared_->mutex);
+    LinkStats& stats = shared_->stats[side_];
+    stats.send_blocked += now() - start;
+    if (!room) return false;
+    ++stats.frames_sent;
+    stats.bytes_sent += size;
   }
   for (Payload& payload : frame.payloads) {
     if (payload.owner == nullptr) payload = Payload::of(Bytes(payload.bytes.begin(), payload.bytes.end()));
   }
   const TimePoint ready = arrival(size);
-  {
-    const std::scoped_lock lock(shared_->mutex);
-    LinkStats& stats = shared_->stats[side_];
-    ++stats.frames_sent;
-    stats.bytes_sent += size;
-    stats.send_blocked += now() - start;
-  }
   to.push({frame.type, frame.lane, std::move(frame.message), std::move(frame.payloads)}, size, ready);
   return true;
 }

@@ -30,13 +30,8 @@ bool Inbox::try_reserve(Lane lane, size_t size) {
 
 bool Inbox::reserve(Lane lane, size_t size, Duration timeout) {
   std::unique_lock lock(mutex_);
-  const TimePoint start = now();
   const auto ready = [&] { return ending_ || fits(lane, size + kFrameCost); };
-  if (!ready()) {
-    const bool in_time = room_.wait_until(lock, start + timeout, ready);
-    blocked_ += now() - start;
-    if (!in_time) return false;
-  }
+  if (!room_.wait_until(lock, now() + timeout, ready)) return false;
   if (ending_) ending_->raise();
   reserved_[static_cast<size_t>(lane)] += size + kFrameCost;
   return true;

@@ -59,7 +59,6 @@ class Inbox {
   std::optional<Ending> ending_;
   uint64_t frames_received_ = 0;
   uint64_t bytes_received_ = 0;
-  Duration blocked_{0};
 };
 
 }  // namespace outrigger::transport

@@ -1,0 +1,359 @@
+// What every Link promises, held against every kind of link. What a kind cannot do stands in
+// known_failures.h.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <random>
+#include <thread>
+
+#include "known_failures.h"
+#include "link_pairs.h"
+
+namespace outrigger::transport {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class LinkTest : public testing::TestWithParam<Carrier> {
+ protected:
+  void SetUp() override { skip_known_failure(GetParam()); }
+};
+
+TEST_P(LinkTest, FramesArriveInTheOrderInWhichTheyWereSent) {
+  const LinkPair pair = connect(GetParam());
+  constexpr uint16_t kFrames = 2000;
+  std::thread sender([&] {
+    for (uint16_t i = 0; i < kFrames; ++i) pair.worker->send(frame_of(i, pattern(i % 7, i)));
+  });
+  for (uint16_t i = 0; i < kFrames; ++i) {
+    const ReceivedFrame frame = receive_one(*pair.server);
+    ASSERT_EQ(frame.type, i);
+    ASSERT_EQ(frame.message, pattern(i % 7, i));
+  }
+  sender.join();
+}
+
+TEST_P(LinkTest, RandomSizesArriveUnchangedInBothDirectionsAtOnce) {
+  const LinkPair pair = connect(GetParam());
+  constexpr int kFrames = 60;
+  const auto sizes = [](uint32_t seed) {
+    std::mt19937 random(seed);
+    std::vector<size_t> result(random() % 5);
+    for (size_t& size : result) size = random() % (random() % 2 == 0 ? 100 : 300'000);
+    return result;
+  };
+  const auto send_all = [&](Link& link) {
+    for (uint16_t i = 0; i < kFrames; ++i) {
+      std::vector<Bytes> payloads;
+      for (const size_t size : sizes(i)) payloads.push_back(pattern(size, i));
+      link.send(frame_of(i, pattern(i * 37U, i), std::move(payloads)));
+    }
+  };
+  const auto check_all = [&](Link& link) {
+    for (uint16_t i = 0; i < kFrames; ++i) {
+      const ReceivedFrame frame = receive_one(link);
+      ASSERT_EQ(frame.type, i);
+      ASSERT_EQ(frame.message, pattern(i * 37U, i));
+      const auto expected = sizes(i);
+      ASSERT_EQ(frame.payloads.size(), expected.size());
+      for (size_t p = 0; p < expected.size(); ++p) {
+        const auto bytes = frame.payloads[p].bytes;
+        ASSERT_EQ(Bytes(bytes.begin(), bytes.end()), pattern(expected[p], i));
+      }
+    }
+  };
+  std::thread a([&] { send_all(*pair.server); });
+  std::thread b([&] { send_all(*pair.worker); });
+  std::thread c([&] { check_all(*pair.server); });
+  check_all(*pair.worker);
+  a.join();
+  b.join();
+  c.join();
+}
+
+TEST_P(LinkTest, EmptyFramesAndEmptyPayloadsArrive) {
+  const LinkPair pair = connect(GetParam());
+  pair.server->send(frame_of(7));
+  pair.server->send(frame_of(8, {}, {Bytes{}, Bytes(1), Bytes{}}));
+  EXPECT_EQ(receive_one(*pair.worker).type, 7);
+  const ReceivedFrame frame = receive_one(*pair.worker);
+  EXPECT_TRUE(frame.message.empty());
+  ASSERT_EQ(frame.payloads.size(), 3U);
+  EXPECT_EQ(frame.payloads[0].bytes.size(), 0U);
+  EXPECT_EQ(frame.payloads[1].bytes.size(), 1U);
+}
+
+TEST_P(LinkTest, AFrameLargerThanTheWindowTravelsAlone) {
+  const LinkPair pair = connect(GetParam());
+  const Bytes large = pattern(size_t{20} << 20, 3);
+  std::thread sender([&] {
+    pair.worker->send(frame_of(1, {}, {Bytes(10)}));
+    pair.worker->send(frame_of(2, {}, {large}));
+    pair.worker->send(frame_of(3));
+  });
+  EXPECT_EQ(receive_one(*pair.server).type, 1);
+  const ReceivedFrame frame = receive_one(*pair.server);
+  EXPECT_EQ(frame.type, 2);
+  EXPECT_TRUE(std::equal(large.begin(), large.end(), frame.payloads.at(0).bytes.begin(),
+                         frame.payloads.at(0).bytes.end()));
+  EXPECT_EQ(receive_one(*pair.server).type, 3);
+  sender.join();
+}
+
+TEST_P(LinkTest, ReceivedTensorsAreAlignedAndOutliveTheLink) {
+  std::vector<ReceivedFrame> frames;
+  {
+    const LinkPair pair = connect(GetParam());
+    for (uint16_t i = 0; i < 20; ++i) {
+      Frame frame{.type = i};
+      for (const int64_t size : {i + 1, 2 * i + 1}) {
+        Tensor tensor(ElementType::kUint8, {size});
+        std::fill_n(tensor.view().data, size, static_cast<std::byte>(i));
+        frame.payloads.push_back(Payload::of(std::move(tensor)));
+      }
+      pair.server->send(std::move(frame));
+      frames.push_back(receive_one(*pair.worker));
+    }
+  }
+  for (const ReceivedFrame& frame : frames) {
+    for (const Payload& payload : frame.payloads) {
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(payload.bytes.data()) % 64, 0U);
+      for (const std::byte byte : payload.bytes)
+        ASSERT_EQ(byte, static_cast<std::byte>(frame.type));
+    }
+  }
+}
+
+TEST_P(LinkTest, SendersAtTheSameTimeKeepTheirOwnOrder) {
+  const LinkPair pair = connect(GetParam());
+  constexpr uint16_t kSenders = 4;
+  constexpr uint32_t kFrames = 300;
+  std::vector<std::thread> senders;
+  for (uint16_t s = 0; s < kSenders; ++s) {
+    senders.emplace_back([&, s] {
+      for (uint32_t i = 0; i < kFrames; ++i) {
+        ByteWriter writer;
+        writer.number(i);
+        pair.worker->send(frame_of(s, writer.take(), {pattern(i * 11, s)}));
+      }
+    });
+  }
+  std::vector<uint32_t> next(kSenders);
+  for (uint32_t i = 0; i < kSenders * kFrames; ++i) {
+    const ReceivedFrame frame = receive_one(*pair.server);
+    ASSERT_EQ(ByteReader(frame.message).number<uint32_t>(), next.at(frame.type)++);
+  }
+  for (std::thread& sender : senders) sender.join();
+}
+
+TEST_P(LinkTest, AReceiverThatTakesNothingBoundsTheMemoryOfBothSides) {
+  const LinkOptions options = quick_options();
+  const LinkPair pair = connect(GetParam(), options);
+  constexpr size_t kSize = 100'000;
+  uint16_t sent = 0;
+  while (pair.worker->send_within(frame_of(sent, {}, {pattern(kSize, sent)}), milliseconds(200))) {
+    ++sent;
+    ASSERT_LT(sent, 1000) << "nothing bounds the sender";
+  }
+  EXPECT_GE(sent * kSize, options.window_bytes / 2);
+  EXPECT_LE(sent * kSize, options.window_bytes + options.max_queued_bytes);
+  EXPECT_LE(pair.worker->stats().bytes_queued, options.max_queued_bytes);
+  EXPECT_LE(pair.server->stats().bytes_untaken, options.window_bytes);
+  EXPECT_GT(pair.worker->stats().send_blocked, milliseconds(100));
+  for (uint16_t i = 0; i < sent; ++i) ASSERT_EQ(receive_one(*pair.server).type, i);
+  EXPECT_TRUE(pair.worker->send_within(frame_of(sent), seconds(5)));
+  EXPECT_EQ(receive_one(*pair.server).type, sent);
+}
+
+TEST_P(LinkTest, ControlGetsThroughWhereDataIsBlocked) {
+  const LinkPair pair = connect(GetParam());
+  while (pair.worker->send_within(frame_of(1, {}, {Bytes(200'000)}), milliseconds(20))) {
+  }
+  Frame cancel = frame_of(2);
+  cancel.lane = Lane::kControl;
+  pair.worker->send(std::move(cancel));
+  // Data may be taken before the control frame has arrived, but only what the window let through.
+  int before = 0;
+  while (receive_one(*pair.server).type != 2) ASSERT_LE(++before, 6);
+}
+
+TEST_P(LinkTest, ControlOvertakesALargeFrameInTheMiddle) {
+  LinkOptions options = quick_options();
+  options.bytes_per_second = 20e6;
+  const LinkPair pair = connect(GetParam(), options);
+  pair.worker->send(frame_of(1, {}, {Bytes(size_t{8} << 20)}));
+  Frame cancel = frame_of(2);
+  cancel.lane = Lane::kControl;
+  pair.worker->send(std::move(cancel));
+  EXPECT_EQ(receive_one(*pair.server).type, 2);
+  EXPECT_EQ(receive_one(*pair.server).type, 1);
+}
+
+TEST_P(LinkTest, CloseEndsEveryBlockedCallOnBothSides) {
+  const LinkPair pair = connect(GetParam());
+  const Bytes borrowed(400'000);
+  const auto fill = [&] {
+    for (;;)
+      pair.worker->send(Frame{.type = 1, .message = {}, .payloads = {Payload::borrowed(borrowed)}});
+  };
+  auto sending = std::async(std::launch::async, fill);
+  auto also_sending = std::async(std::launch::async, fill);
+  auto receiving =
+      std::async(std::launch::async, [&] { return pair.worker->receive(seconds(100)); });
+  while (pair.server->stats().bytes_untaken < 400'000) std::this_thread::yield();
+  pair.worker->close("enough");
+  EXPECT_THROW(sending.get(), Cancelled);
+  EXPECT_THROW(also_sending.get(), Cancelled);
+  EXPECT_THROW(receiving.get(), Cancelled);
+  EXPECT_THROW(pair.worker->send(frame_of(1)), Cancelled);
+  EXPECT_EQ(pair.worker->closed_reason(), "enough");
+  EXPECT_NE(wait_for_end(*pair.server).find("enough"), std::string::npos);
+  EXPECT_THROW(pair.server->send(frame_of(1)), LinkClosed);
+  EXPECT_NE(pair.server->closed_reason(), std::nullopt);
+}
+
+TEST_P(LinkTest, WhatWasFlushedBeforeCloseArrives) {
+  const LinkPair pair = connect(GetParam());
+  for (uint16_t i = 0; i < 5; ++i) pair.worker->send(frame_of(i, {}, {pattern(150'000, i)}));
+  ASSERT_TRUE(pair.worker->flush(seconds(10)));
+  pair.worker->close("done");
+  for (uint16_t i = 0; i < 5; ++i) {
+    const ReceivedFrame frame = receive_one(*pair.server);
+    const auto bytes = frame.payloads.at(0).bytes;
+    ASSERT_EQ(Bytes(bytes.begin(), bytes.end()), pattern(150'000, i));
+  }
+  EXPECT_THROW(pair.server->receive(seconds(10)), LinkClosed);
+}
+
+TEST_P(LinkTest, BorrowedBytesAreFreeWhenSendReturns) {
+  const LinkPair pair = connect(GetParam());
+  for (uint16_t i = 0; i < 50; ++i) {
+    Bytes bytes = pattern(70'000, i);
+    pair.worker->send(Frame{.type = i, .message = {}, .payloads = {Payload::borrowed(bytes)}});
+    std::fill(bytes.begin(), bytes.end(), std::byte{0xEE});
+    const ReceivedFrame frame = receive_one(*pair.server);
+    const auto received = frame.payloads.at(0).bytes;
+    ASSERT_EQ(Bytes(received.begin(), received.end()), pattern(70'000, i));
+  }
+}
+
+TEST_P(LinkTest, SendRefusesWhatAReceiverWouldRefuse) {
+  const LinkPair pair = connect(GetParam());
+  EXPECT_THROW(pair.worker->send(frame_of(1, {}, {Bytes(quick_options().max_frame_bytes + 1)})),
+               InvalidInput);
+  Frame control = frame_of(1, Bytes(100'000));
+  control.lane = Lane::kControl;
+  EXPECT_THROW(pair.worker->send(std::move(control)), InvalidInput);
+  EXPECT_THROW(pair.worker->send(frame_of(1, {}, std::vector<Bytes>(5000))), InvalidInput);
+  pair.worker->send(frame_of(2));
+  EXPECT_EQ(receive_one(*pair.server).type, 2);
+}
+
+TEST_P(LinkTest, AFrameBeyondTheReceiversLimitClosesTheLinkAndSaysWhy) {
+  if (GetParam() == Carrier::kMemory)
+    GTEST_SKIP() << "both ends of a memory link share their limits";
+  LinkOptions small = quick_options();
+  small.max_frame_bytes = 1000;
+  const LinkPair pair = connect(GetParam(), small, quick_options());
+  pair.worker->send(frame_of(1, {}, {Bytes(900)}));
+  EXPECT_EQ(receive_one(*pair.server).type, 1);
+  pair.worker->send(frame_of(2, {}, {Bytes(1001)}));
+  EXPECT_NE(wait_for_end(*pair.server).find("at most 1000 are allowed"), std::string::npos);
+  EXPECT_FALSE(wait_for_end(*pair.worker).empty());
+}
+
+TEST_P(LinkTest, ReceiveReturnsNothingAfterItsTimeout) {
+  const LinkPair pair = connect(GetParam());
+  EXPECT_FALSE(pair.server->receive(Duration(0)));
+  const TimePoint start = SystemClock().now();
+  EXPECT_FALSE(pair.server->receive(milliseconds(30)));
+  EXPECT_GE(SystemClock().now() - start, milliseconds(30));
+}
+
+TEST_P(LinkTest, AnIdleLinkStaysOpenBeyondTheSilenceLimit) {
+  LinkOptions options = quick_options();
+  options.silence_limit = milliseconds(400);
+  const LinkPair pair = connect(GetParam(), options);
+  EXPECT_FALSE(pair.server->receive(milliseconds(1000)));
+  pair.worker->send(frame_of(1));
+  EXPECT_EQ(receive_one(*pair.server).type, 1);
+}
+
+TEST_P(LinkTest, DestroyingOneEndEndsTheOtherOne) {
+  LinkPair pair = connect(GetParam());
+  pair.worker.reset();
+  EXPECT_FALSE(wait_for_end(*pair.server).empty());
+}
+
+TEST_P(LinkTest, AThrottledLinkIsAsSlowAsItWasTold) {
+  LinkOptions options = quick_options();
+  options.bytes_per_second = 5e6;
+  const LinkPair pair = connect(GetParam(), options);
+  const TimePoint start = SystemClock().now();
+  pair.worker->send(frame_of(1, {}, {Bytes(1'000'000)}));
+  receive_one(*pair.server);
+  const Duration took = SystemClock().now() - start;
+  EXPECT_GE(took, milliseconds(185));  // 200 ms less the first piece, which goes at once
+  EXPECT_LE(took, seconds(5));
+}
+
+TEST_P(LinkTest, AThrottledLinkKeepsUpItsHeartbeats) {
+  LinkOptions options = quick_options();
+  options.bytes_per_second = 1e6;
+  options.silence_limit = milliseconds(400);
+  const LinkPair pair = connect(GetParam(), options);
+  pair.worker->send(frame_of(1, {}, {Bytes(1'000'000)}));
+  EXPECT_EQ(receive_one(*pair.server).type, 1);
+}
+
+TEST_P(LinkTest, ADelayedLinkHandsFramesOutLaterButNotFewer) {
+  LinkOptions options = quick_options();
+  options.delay = milliseconds(100);
+  const LinkPair pair = connect(GetParam(), options);
+  const TimePoint start = SystemClock().now();
+  for (uint16_t i = 0; i < 10; ++i) pair.worker->send(frame_of(i));
+  for (uint16_t i = 0; i < 10; ++i) EXPECT_EQ(receive_one(*pair.server).type, i);
+  const Duration took = SystemClock().now() - start;
+  EXPECT_GE(took, milliseconds(100));
+  EXPECT_LT(took, milliseconds(900));
+}
+
+TEST_P(LinkTest, StatisticsCountWhatWasSentAndReceived) {
+  const LinkPair pair = connect(GetParam());
+  for (int i = 0; i < 3; ++i) pair.worker->send(frame_of(1, Bytes(50), {Bytes(1000)}));
+  for (int i = 0; i < 3; ++i) receive_one(*pair.server);
+  ASSERT_TRUE(pair.worker->flush(seconds(10)));
+  EXPECT_EQ(pair.worker->stats().frames_sent, 3U);
+  EXPECT_EQ(pair.server->stats().frames_received, 3U);
+  EXPECT_GE(pair.worker->stats().bytes_sent, 3U * 1050);
+  EXPECT_EQ(pair.server->stats().bytes_received, pair.worker->stats().bytes_sent);
+  EXPECT_EQ(pair.server->stats().bytes_untaken, 0U);
+  if (GetParam() == Carrier::kMemory) return;
+  while (pair.server->stats().round_trip == Duration(0)) std::this_thread::yield();
+  EXPECT_LT(pair.server->stats().round_trip, seconds(10));
+}
+
+TEST_P(LinkTest, ThreeHundredLinksLeaveNoDescriptorAndNoThreadBehind) {
+  connect(GetParam());  // what is made once and kept
+  const size_t descriptors = count_in_proc("fd");
+  const size_t threads = count_in_proc("task");
+  for (int i = 0; i < 300; ++i) {
+    LinkPair pair = connect(GetParam());
+    pair.worker->send(frame_of(1, {}, {Bytes(1000)}));
+    receive_one(*pair.server);
+    if (i % 2 == 0) pair.worker.reset();
+  }
+  EXPECT_EQ(count_in_proc("fd"), descriptors);
+  // A joined thread may stay in /proc for a moment.
+  const TimePoint limit = SystemClock().now() + seconds(10);
+  while (count_in_proc("task") > threads && SystemClock().now() < limit) std::this_thread::yield();
+  EXPECT_EQ(count_in_proc("task"), threads);
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, LinkTest, testing::ValuesIn(carriers()),
+                         [](const auto& test) { return to_string(test.param); });
+
+}  // namespace
+}  // namespace outrigger::transport
