@@ -17,7 +17,7 @@ enum class LinkKind : uint8_t { kSockets, kGloo };
 
 struct DialOptions {
   LinkKind kind = LinkKind::kSockets;
-  LinkOptions link;
+  LinkOptions link = {};
   /// For connecting and the handshake together; resolving a name may take as long as the system's resolver lets it.
   Duration limit = std::chrono::seconds(5);
 };
@@ -27,7 +27,7 @@ struct DialOptions {
 std::unique_ptr<Link> dial(const Address& address, const std::string& token, const DialOptions& options = {});
 
 struct ListenerOptions {
-  LinkOptions link;
+  LinkOptions link = {};
   /// An unknown peer has so long to prove the token.
   Duration handshake_limit = std::chrono::seconds(5);
   /// Connections within the handshake; when one more comes, the oldest is dropped.
