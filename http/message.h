@@ -1,0 +1,34 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace outrigger::http {
+
+/// Names and values of header fields; names compare without regard to case (RFC 9110, 5.1).
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+/// The first value under `name`, if any.
+std::optional<std::string> find_header(const Headers& headers, std::string_view name);
+
+/// What a server is asked.
+struct Request {
+  std::string method;
+  std::string path;                          // decoded, without the query
+  std::map<std::string, std::string> query;  // decoded; the first value where a name repeats
+  Headers headers;
+  std::string body;
+};
+
+/// What a server answers.
+struct Response {
+  int status = 200;
+  std::string body;
+  std::string content_type = "text/plain; charset=utf-8";
+};
+
+}  // namespace outrigger::http

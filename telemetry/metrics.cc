@@ -1,0 +1,143 @@
+#include "telemetry/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <mutex>
+#include <sstream>
+#include <utility>
+
+#include "common/error.h"
+#include "telemetry/process_metrics.h"
+
+namespace outrigger::telemetry {
+namespace {
+
+class PrometheusCounter final : public Counter {
+ public:
+  explicit PrometheusCounter(prometheus::Counter& counter) : counter_(counter) {}
+  void add(double amount) override {
+    ensure(amount >= 0, "a counter only grows");
+    counter_.Increment(amount);
+  }
+  double value() const override { return counter_.Value(); }
+
+ private:
+  prometheus::Counter& counter_;
+};
+
+class PrometheusGauge final : public Gauge {
+ public:
+  explicit PrometheusGauge(prometheus::Gauge& gauge) : gauge_(gauge) {}
+  void set(double value) override { gauge_.Set(value); }
+  void add(double amount) override { gauge_.Increment(amount); }
+  double value() const override { return gauge_.Value(); }
+
+ private:
+  prometheus::Gauge& gauge_;
+};
+
+class PrometheusHistogram final : public Histogram {
+ public:
+  explicit PrometheusHistogram(prometheus::Histogram& histogram) : histogram_(histogram) {}
+  void observe(double value) override { histogram_.Observe(value); }
+
+ private:
+  prometheus::Histogram& histogram_;
+};
+
+using Key = std::pair<std::string, Labels>;
+template <typename Metric>
+using Table = std::map<Key, std::unique_ptr<Metric>>;
+
+void check_labels(const MetricInfo& info, const Labels& labels) {
+  const bool all = std::all_of(info.labels.begin(), info.labels.end(),
+                               [&](const std::string& name) { return labels.contains(name); });
+  ensure(all && labels.size() == info.labels.size(),
+         "a metric's labels differ from those it declares");
+}
+
+// The object in `table` for info and labels, made by `make` if it is asked for the first time.
+template <typename Metric, typename Make>
+Metric& find_or_make(Table<Metric>& table, const MetricInfo& info, const Labels& labels,
+                     const Make& make) {
+  check_labels(info, labels);
+  auto& slot = table[{info.name, labels}];
+  if (!slot) slot = make();
+  return *slot;
+}
+
+const MetricInfo kResidentMemory{
+    "process_resident_memory_bytes", "Memory of this process that is in RAM.", {}};
+const MetricInfo kCpuSeconds{
+    "process_cpu_seconds_total", "CPU time of all threads, user and system.", {}};
+const MetricInfo kStartTime{
+    "process_start_time_seconds", "When the process started, since the Unix epoch.", {}};
+const MetricInfo kOpenFiles{"process_open_fds", "Open file descriptors.", {}};
+
+}  // namespace
+
+struct Metrics::Impl {
+  prometheus::Registry registry;
+  std::mutex exposition_mutex;
+  std::mutex mutex;  // of the tables
+  Table<Counter> counters;
+  Table<Gauge> gauges;
+  Table<Histogram> histograms;
+};
+
+Metrics::Metrics() : impl_(std::make_unique<Impl>()) { update_process(); }
+
+Metrics::~Metrics() = default;
+
+Counter& Metrics::counter(const MetricInfo& info, const Labels& labels) {
+  const std::scoped_lock lock(impl_->mutex);
+  return find_or_make(impl_->counters, info, labels, [&] {
+    auto& family =
+        prometheus::BuildCounter().Name(info.name).Help(info.help).Register(impl_->registry);
+    return std::make_unique<PrometheusCounter>(family.Add(labels));
+  });
+}
+
+Gauge& Metrics::gauge(const MetricInfo& info, const Labels& labels) {
+  const std::scoped_lock lock(impl_->mutex);
+  return find_or_make(impl_->gauges, info, labels, [&] {
+    auto& family =
+        prometheus::BuildGauge().Name(info.name).Help(info.help).Register(impl_->registry);
+    return std::make_unique<PrometheusGauge>(family.Add(labels));
+  });
+}
+
+Histogram& Metrics::histogram(const HistogramInfo& info, const Labels& labels) {
+  const std::scoped_lock lock(impl_->mutex);
+  return find_or_make(impl_->histograms, info.metric, labels, [&] {
+    auto& family = prometheus::BuildHistogram()
+                       .Name(info.metric.name)
+                       .Help(info.metric.help)
+                       .Register(impl_->registry);
+    return std::make_unique<PrometheusHistogram>(family.Add(labels, info.bounds));
+  });
+}
+
+void Metrics::update_process() {
+  const ProcessUsage usage = process_usage();
+  gauge(kResidentMemory).set(usage.resident_bytes);
+  gauge(kStartTime).set(usage.start_seconds);
+  gauge(kOpenFiles).set(usage.open_files);
+  Counter& cpu = counter(kCpuSeconds);
+  cpu.add(std::max(0.0, usage.cpu_seconds - cpu.value()));
+}
+
+std::string Metrics::exposition() {
+  const std::scoped_lock lock(impl_->exposition_mutex);
+  update_process();
+  std::ostringstream text;
+  prometheus::TextSerializer().Serialize(text, impl_->registry.Collect());
+  return text.str();
+}
+
+}  // namespace outrigger::telemetry

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace outrigger::telemetry {
+
+/// What a metric is: its name by Prometheus' conventions (prometheus.io/docs/practices/naming), a
+/// sentence, and the names of its labels. One constant per metric, shared by whoever counts and
+/// whoever documents.
+struct MetricInfo {
+  std::string name;
+  std::string help;
+  std::vector<std::string> labels;
+};
+
+struct HistogramInfo {
+  MetricInfo metric;
+  /// Upper bounds of the buckets, rising; one more for infinity is implied.
+  std::vector<double> bounds;
+};
+
+/// Label name -> value; exactly the labels that the metric declares.
+using Labels = std::map<std::string, std::string>;
+
+/// Only grows. Thread-safe; cheap enough for the hot path.
+class Counter {
+ public:
+  virtual ~Counter() = default;
+  virtual void add(double amount = 1) = 0;
+  virtual double value() const = 0;
+};
+
+/// Goes up and down. Thread-safe.
+class Gauge {
+ public:
+  virtual ~Gauge() = default;
+  virtual void set(double value) = 0;
+  virtual void add(double amount) = 0;
+  virtual double value() const = 0;
+};
+
+/// Counts observations by size. Thread-safe.
+class Histogram {
+ public:
+  virtual ~Histogram() = default;
+  virtual void observe(double value) = 0;
+};
+
+/// The metrics of one process. Asking again for the same metric and labels gives the same object;
+/// references live as long as this. Thread-safe, but asking takes a lock: keep the reference.
+/// Labels other than those declared abort.
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  Counter& counter(const MetricInfo& info, const Labels& labels = {});
+  Gauge& gauge(const MetricInfo& info, const Labels& labels = {});
+  Histogram& histogram(const HistogramInfo& info, const Labels& labels = {});
+
+  /// All metrics in Prometheus' text format 0.0.4, with this process's memory, CPU time and open
+  /// files.
+  std::string exposition();
+
+ private:
+  void update_process();
+
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace outrigger::telemetry

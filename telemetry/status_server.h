@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "http/server.h"
+#include "telemetry/metrics.h"
+
+namespace outrigger::telemetry {
+
+/// What the pages are made of. Every function may be called from several threads at once and should
+/// answer at once: it must not wait for a step.
+struct StatusSource {
+  /// Why the process cannot do its work yet; empty: ready.
+  std::function<std::vector<std::string>()> not_ready;
+  /// The state as one JSON object.
+  std::function<std::string()> status_json;
+  /// Asks the process to end cleanly; returns at once. Absent: there is no /stop.
+  std::function<void()> stop;
+};
+
+struct StatusServerOptions {
+  http::ServerOptions http;
+  /// Who sends it as `Authorization: Bearer <token>` may stop the process. Empty: nobody may.
+  std::string control_token;
+};
+
+/// The pages of a process: GET /healthz (200 while it answers), /readyz (200, or 503 with the
+/// reasons, one a line), /metrics, /status (JSON), and POST /stop (202; 401 without the control
+/// token). Serves from construction to destruction; `metrics` must outlive it. Throws IoError where
+/// the port is taken.
+class StatusServer {
+ public:
+  StatusServer(const StatusServerOptions& options, Metrics& metrics, StatusSource source);
+  StatusServer(const StatusServer&) = delete;
+  StatusServer& operator=(const StatusServer&) = delete;
+
+  int port() const;
+
+ private:
+  http::Server server_;
+};
+
+}  // namespace outrigger::telemetry

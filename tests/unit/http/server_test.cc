@@ -1,0 +1,169 @@
+#include "http/server.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "common/error.h"
+#include "common/file.h"
+#include "http/client.h"
+
+namespace outrigger::http {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+ServerOptions local() {
+  ServerOptions options;
+  options.address = "127.0.0.1";
+  return options;
+}
+
+Client client_of(const Server& server) {
+  return Client({.base_url = "http://127.0.0.1:" + std::to_string(server.port())});
+}
+
+FileDescriptor connect_to(int port) {
+  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
+            0);
+  return socket;
+}
+
+TEST(Server, AnswersItsRoutes) {
+  Server server(local());
+  server.route("GET", "/hello", [](const Request& request) {
+    return Response{200, "hello " + request.query.at("name"), "text/x-greeting"};
+  });
+  server.route("POST", "/echo", [](const Request& request) { return Response{201, request.body}; });
+  server.start();
+  Client client = client_of(server);
+
+  const Response hello = client.get("/hello?name=J%C3%BCrg");
+  EXPECT_EQ(hello.status, 200);
+  EXPECT_EQ(hello.body, "hello J\xc3\xbcrg");
+  EXPECT_EQ(hello.content_type, "text/x-greeting");
+  const Response echo = client.post("/echo", "{\"a\": 1}");
+  EXPECT_EQ(echo.status, 201);
+  EXPECT_EQ(echo.body, "{\"a\": 1}");
+}
+
+TEST(Server, RefusesUnknownPagesAndWrongMethods) {
+  Server server(local());
+  server.route("POST", "/stop", [](const Request&) { return Response{}; });
+  server.start();
+  Client client = client_of(server);
+  EXPECT_EQ(client.get("/nothing").status, 404);
+  EXPECT_EQ(client.get("/stop/").status, 404);
+  EXPECT_EQ(client.get("/stop").status, 405);
+}
+
+TEST(Server, AHandlersExceptionIsAnAnswer) {
+  Server server(local());
+  server.route("GET", "/input",
+               [](const Request&) -> Response { throw InvalidInput("plan 'x': no such plan"); });
+  server.route("GET", "/bug",
+               [](const Request&) -> Response { throw std::runtime_error("broken"); });
+  server.start();
+  Client client = client_of(server);
+  EXPECT_EQ(client.get("/input").status, 400);
+  EXPECT_THAT(client.get("/input").body, HasSubstr("no such plan"));
+  EXPECT_EQ(client.get("/bug").status, 500);
+}
+
+TEST(Server, APortInUseIsNamed) {
+  const Server first(local());
+  ServerOptions options = local();
+  options.port = first.port();
+  EXPECT_THAT([&] { Server second(options); },
+              ThrowsMessage<IoError>("listening on 127.0.0.1:" + std::to_string(first.port()) +
+                                     ": Address already in use"));
+}
+
+TEST(Server, AnAddressOfAnotherMachineIsRefused) {
+  ServerOptions options = local();
+  options.address = "192.0.2.1";  // TEST-NET-1 of RFC 5737: nobody has it
+  EXPECT_THAT([&] { Server server(options); },
+              ThrowsMessage<IoError>(HasSubstr("listening on 192.0.2.1:0")));
+}
+
+TEST(Server, APortIsFreeAgainAfterItsServer) {
+  ServerOptions options = local();
+  {
+    Server server(options);
+    server.start();
+    client_of(server).get("/");
+    options.port = server.port();
+  }
+  Server again(options);
+  again.start();
+  EXPECT_EQ(client_of(again).get("/").status, 404);
+}
+
+TEST(Server, ABodyOverTheLimitIsRefused) {
+  ServerOptions options = local();
+  options.max_body = 100;
+  Server server(options);
+  server.route("POST", "/", [](const Request&) { return Response{}; });
+  server.start();
+  EXPECT_EQ(client_of(server).post("/", std::string(100, 'x')).status, 200);
+  EXPECT_EQ(client_of(server).post("/", std::string(101, 'x')).status, 413);
+}
+
+TEST(Server, PeersThatSayNothingHoldItsThreadsForTheTimeOutOnly) {
+  ServerOptions options = local();
+  options.threads = 2;
+  options.io_timeout = std::chrono::milliseconds(500);
+  Server server(options);
+  server.route("GET", "/", [](const Request&) { return Response{200, "ok"}; });
+  server.start();
+  std::vector<FileDescriptor> silent;
+  for (int i = 0; i < options.threads; ++i) silent.push_back(connect_to(server.port()));
+  EXPECT_EQ(client_of(server).get("/").body, "ok");
+}
+
+TEST(Server, AnswersSeveralAtOnce) {
+  Server server(local());
+  std::atomic<int> inside = 0;
+  server.route("GET", "/", [&](const Request&) {
+    inside.fetch_add(1);
+    inside.notify_all();
+    for (int seen = inside; seen < 4; seen = inside) inside.wait(seen);  // until all four are here
+    return Response{};
+  });
+  server.start();
+  Client client = client_of(server);
+  std::atomic<int> answered = 0;
+  {
+    std::vector<std::jthread> callers;
+    for (int i = 0; i < 4; ++i) {
+      callers.emplace_back([&] { answered += client.get("/").status == 200 ? 1 : 0; });
+    }
+  }
+  EXPECT_EQ(answered, 4);
+}
+
+TEST(Server, StopsBeforeAndAfterStart) {
+  Server never_started(local());
+  never_started.stop();
+  Server server(local());
+  server.start();
+  server.stop();
+  server.stop();
+  EXPECT_THROW(client_of(server).get("/"), IoError);
+}
+
+}  // namespace
+}  // namespace outrigger::http

@@ -1,0 +1,103 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+#include <memory>
+#include <thread>
+
+#include "common/error.h"
+#include "common/file.h"
+#include "http/client.h"
+
+namespace outrigger::http {
+namespace {
+
+// A key and a certificate for `alt_name` ("DNS:localhost", "IP:127.0.0.1"), signed by itself, valid
+// for a day.
+class SelfSigned {
+ public:
+  explicit SelfSigned(const std::string& alt_name)
+      : key_(EVP_EC_gen("P-256")), certificate_(X509_new()) {
+    X509* x = certificate_.get();
+    X509_set_version(x, 2);
+    ASN1_INTEGER_set(X509_get_serialNumber(x), 1);
+    X509_gmtime_adj(X509_getm_notBefore(x), 0);
+    X509_gmtime_adj(X509_getm_notAfter(x), 24 * 3600);
+    X509_set_pubkey(x, key_.get());
+    X509_NAME* name = X509_get_subject_name(x);
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+                               reinterpret_cast<const unsigned char*>("test"), -1, -1, 0);
+    X509_set_issuer_name(x, name);
+    X509_EXTENSION* names =
+        X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, alt_name.c_str());
+    X509_add_ext(x, names, -1);
+    X509_EXTENSION_free(names);
+    X509_sign(x, key_.get(), EVP_sha256());
+  }
+  X509* certificate() const { return certificate_.get(); }
+  EVP_PKEY* key() const { return key_.get(); }
+  std::string pem() const {
+    const std::unique_ptr<BIO, decltype(&BIO_free)> memory(BIO_new(BIO_s_mem()), BIO_free);
+    PEM_write_bio_X509(memory.get(), certificate());
+    char* text = nullptr;
+    const long size = BIO_get_mem_data(memory.get(), &text);
+    return {text, static_cast<size_t>(size)};
+  }
+
+ private:
+  struct Free {
+    void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+    void operator()(X509* certificate) const { X509_free(certificate); }
+  };
+  std::unique_ptr<EVP_PKEY, Free> key_;
+  std::unique_ptr<X509, Free> certificate_;
+};
+
+class TlsServer {
+ public:
+  explicit TlsServer(const SelfSigned& identity) : server_(identity.certificate(), identity.key()) {
+    server_.Get("/", [](const httplib::Request&, httplib::Response& response) {
+      response.set_content("secret", "text/plain");
+    });
+    port_ = server_.bind_to_any_port("127.0.0.1");
+    thread_ = std::jthread([this] { server_.listen_after_bind(); });
+    while (!server_.is_running()) std::this_thread::yield();
+  }
+  ~TlsServer() { server_.stop(); }
+  std::string url() const { return "https://127.0.0.1:" + std::to_string(port_); }
+
+ private:
+  httplib::SSLServer server_;
+  int port_ = 0;
+  std::jthread thread_;
+};
+
+TEST(Tls, AServerWhoseAuthorityIsTrustedIsAnswered) {
+  const SelfSigned identity("IP:127.0.0.1");
+  TlsServer server(identity);
+  const TemporaryDirectory folder;
+  const auto ca = folder.path() / "ca.pem";
+  write_file_atomically(ca, identity.pem());
+  EXPECT_EQ(Client({.base_url = server.url(), .ca_file = ca}).get("/").body, "secret");
+}
+
+TEST(Tls, AnUnknownAuthorityIsRefused) {
+  TlsServer server(SelfSigned("IP:127.0.0.1"));
+  EXPECT_THAT([&] { Client({.base_url = server.url()}).get("/"); },
+              testing::ThrowsMessage<IoError>(testing::HasSubstr("not trusted")));
+}
+
+TEST(Tls, ACertificateForAnotherHostIsRefused) {
+  const SelfSigned identity("DNS:elsewhere.example");
+  TlsServer server(identity);
+  const TemporaryDirectory folder;
+  const auto ca = folder.path() / "ca.pem";
+  write_file_atomically(ca, identity.pem());
+  EXPECT_THROW(Client({.base_url = server.url(), .ca_file = ca}).get("/"), IoError);
+}
+
+}  // namespace
+}  // namespace outrigger::http
