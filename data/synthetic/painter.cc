@@ -26,6 +26,7 @@ class FacePainter {
   FacePainter(const Identity& id, const Shot& shot) : id_(id), shot_(shot) {}
 
   void paint(Point p, Paint& paint) const {
+    paint.begin_subject();
     hair_behind(p, paint);
     body(p, paint);
     ears(p, paint);
@@ -37,7 +38,7 @@ class FacePainter {
       hair_front(p, q, paint);
       glasses(q, paint);
     }
-    if (outline < 0.15F) shade(p, paint);
+    shade(p, paint);
   }
 
  private:
@@ -195,7 +196,8 @@ class FacePainter {
 
   /// The hair's colour with strands.
   Color hair_at(Point p, float brightness) const {
-    return scaled(id_.hair, brightness * (1 + 0.18F * std::sin(70 * p.x + 9 * std::sin(7 * p.y))));
+    return scaled(id_.hair,
+                  brightness * (1 + 0.10F * std::sin(90 * p.x + 12 * std::sin(3 * p.y + 5 * p.x))));
   }
 
   void glasses(Point q, Paint& paint) const {
@@ -223,7 +225,7 @@ class FacePainter {
         std::sqrt(1 - shot_.light.x * shot_.light.x - shot_.light.y * shot_.light.y);
     const float level =
         shot_.ambient + (1.15F - shot_.ambient) * std::max(0.0F, towards + ahead * z);
-    paint.multiply({level, level, level});
+    paint.light(level);
   }
 
   const Identity& id_;

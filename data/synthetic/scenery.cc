@@ -44,7 +44,7 @@ void Background::paint(Point p, Paint& paint) const {
 std::vector<Thing> draw_occluders(uint64_t seed, Point eyes, Point mouth, float turn) {
   RandomStream r(seed, RandomUse::kSyntheticData, 0, 3);
   std::vector<Thing> things;
-  const uint32_t kind = r.below(8);
+  const uint32_t kind = r.below(12);
   if (kind == 0) {  // like sunglasses
     things.push_back({Thing::Kind::kBox,
                       eyes,
@@ -62,7 +62,7 @@ std::vector<Thing> draw_occluders(uint64_t seed, Point eyes, Point mouth, float 
     Thing thing;
     thing.kind = r.below(2) == 0 ? Thing::Kind::kEllipse : Thing::Kind::kBox;
     thing.centre = {between(r, -0.6F, 0.6F), between(r, -0.7F, 0.7F)};
-    thing.size = {between(r, 0.06F, 0.24F), between(r, 0.06F, 0.24F)};
+    thing.size = {between(r, 0.05F, 0.18F), between(r, 0.05F, 0.18F)};
     thing.angle = between(r, 0, 3.1415927F);
     thing.color = random_color(r);
     things.push_back(thing);

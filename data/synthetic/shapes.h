@@ -51,14 +51,19 @@ class Paint {
   /// The same with an edge `softness` wide.
   void blend(float distance, float softness, const Color& color, float opacity) {
     const float part = std::clamp(0.5F - distance / softness, 0.0F, 1.0F) * opacity;
-    if (part > 0) color_ = mix(color_, color, part);
+    if (part <= 0) return;
+    color_ = mix(color_, color, part);
+    subject_ += (1 - subject_) * part;
   }
-  void multiply(const Color& by) { color_ = {color_.r * by.r, color_.g * by.g, color_.b * by.b}; }
+  /// From here on layers belong to the subject, which light() falls on.
+  void begin_subject() { subject_ = 0; }
+  void light(float level) { color_ = scaled(color_, 1 + (level - 1) * subject_); }
   const Color& color() const { return color_; }
 
  private:
   Color color_;
   float pixel_;
+  float subject_ = 0;
 };
 
 }  // namespace outrigger::data::synthetic
