@@ -67,7 +67,7 @@ LinkStats StreamLink::stats() const {
   return stats;
 }
 
-void StreamLink::end(const Ending& ending) {
+void StreamLink::end(Ending ending) {
   {
     const std::scoped_lock lock(mutex_);
     if (!ending_) {
@@ -78,6 +78,8 @@ void StreamLink::end(const Ending& ending) {
         channel_->shutdown();
       }
     }
+    // What follows from the first ending (a broken pipe, say) may come to the next two lines before it does.
+    if (ending_->by_us || !ending.by_us) ending = *ending_;
   }
   queue_.end(ending);
   inbox_.end(ending);

@@ -38,7 +38,7 @@ class StreamLink final : public Link {
   void handle(const PacketHeader& header);
   void start_frame(const PacketHeader& header);
   void continue_frame(Lane lane, size_t length);
-  void end(const Ending& ending);
+  void end(Ending ending);
 
   const LinkOptions options_;
   const std::unique_ptr<Channel> channel_;

@@ -209,7 +209,8 @@ TEST_P(LinkTest, CloseEndsEveryBlockedCallOnBothSides) {
   EXPECT_THROW(receiving.get(), Cancelled);
   EXPECT_THROW(pair.worker->send(frame_of(1)), Cancelled);
   EXPECT_EQ(pair.worker->closed_reason(), "enough");
-  EXPECT_NE(wait_for_end(*pair.server).find("enough"), std::string::npos);
+  const std::string told = wait_for_end(*pair.server);
+  EXPECT_NE(told.find("enough"), std::string::npos) << told;
   EXPECT_THROW(pair.server->send(frame_of(1)), LinkClosed);
   EXPECT_NE(pair.server->closed_reason(), std::nullopt);
 }

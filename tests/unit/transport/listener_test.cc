@@ -136,13 +136,11 @@ TEST_F(ListenerTest, APeerThatIgnoresItsCreditsIsCutOff) {
   const Bytes piece(100'000);
   const HeaderBytes header =
       encode({.kind = PacketKind::kStart, .length = 100'000, .message_size = 100'000, .total = 100'000});
-  try {
-    for (int i = 0; i < 100; ++i) {
-      write_all(fd.get(), header, in(seconds(10)));
-      write_all(fd.get(), piece, in(seconds(10)));
-    }
-  } catch (const LinkClosed&) {
+  for (int i = 0; i < 10; ++i) {  // ten fit
+    write_all(fd.get(), header, in(seconds(10)));
+    write_all(fd.get(), piece, in(seconds(10)));
   }
+  write_all(fd.get(), header, in(seconds(10)));
   EXPECT_NE(wait_for_end(*link).find("beyond its credits"), std::string::npos);
   EXPECT_LE(link->stats().bytes_received, quick_options().window_bytes);
 }
