@@ -30,4 +30,8 @@ std::vector<std::string> expand_braces(std::string_view pattern);
 Dataset list_web_dataset(const std::filesystem::path& root, std::string_view pattern,
                          const std::vector<std::string>& classes = {});
 
+/// The same for shards given one by one, in that order.
+Dataset list_shards(const std::filesystem::path& root, const std::vector<std::string>& shards,
+                    const std::vector<std::string>& classes = {});
+
 }  // namespace outrigger::data
