@@ -16,20 +16,20 @@ struct Resize {
 
 /// The middle `height` x `width`; an image that is smaller is first enlarged to cover it. 0: the
 /// pipeline's image size.
-struct CentreCrop {
+struct CenterCrop {
   int height = 0;
   int width = 0;
 };
 
 /// A random rectangle with a part of the area uniform in [min_scale, max_scale] and an aspect
-/// (width / height) log-uniform in [min_aspect, max_aspect], resized to the pipeline's image size.
-/// After ten rectangles that do not fit: the largest centred one with an allowed aspect (as
+/// (width / height) log-uniform in [min_ratio, max_ratio], resized to the pipeline's image size.
+/// After ten rectangles that do not fit: the largest centred one with an allowed ratio (as
 /// torchvision does).
 struct RandomResizedCrop {
   double min_scale = 0.08;
   double max_scale = 1.0;
-  double min_aspect = 3.0 / 4.0;
-  double max_aspect = 4.0 / 3.0;
+  double min_ratio = 3.0 / 4.0;
+  double max_ratio = 4.0 / 3.0;
 };
 
 struct RandomHorizontalFlip {
@@ -53,18 +53,18 @@ struct RandomRotation {
   int fill = 0;
 };
 
-/// Covers a random rectangle with `fill`: part of the area uniform in [min_scale, max_scale],
-/// aspect log-uniform.
+/// Covers a random rectangle with `fill`: part of the area uniform in [min_area, max_area],
+/// ratio log-uniform.
 struct RandomErasing {
   double probability = 0.5;
-  double min_scale = 0.02;
-  double max_scale = 0.33;
-  double min_aspect = 0.3;
-  double max_aspect = 3.3;
+  double min_area = 0.02;
+  double max_area = 0.33;
+  double min_ratio = 0.3;
+  double max_ratio = 3.3;
   int fill = 128;
 };
 
-using AugmentStep = std::variant<Resize, CentreCrop, RandomResizedCrop, RandomHorizontalFlip,
+using AugmentStep = std::variant<Resize, CenterCrop, RandomResizedCrop, RandomHorizontalFlip,
                                  ColorJitter, RandomRotation, RandomErasing>;
 
 }  // namespace outrigger::data

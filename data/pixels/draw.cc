@@ -71,13 +71,13 @@ bool draw_box(RandomStream& random, const BoxDistribution& distribution, int wid
   return false;
 }
 
-Box middle_box(int width, int height, int64_t min_aspect, int64_t max_aspect) {
+Box middle_box(int width, int height, int64_t min_ratio, int64_t max_ratio) {
   int64_t w = width;
   int64_t h = height;
-  if (w * kUnit < min_aspect * h) {
-    h = std::max<int64_t>(1, (w * kUnit + min_aspect / 2) / min_aspect);
-  } else if (w * kUnit > max_aspect * h) {
-    w = std::max<int64_t>(1, (h * max_aspect + kUnit / 2) >> kUnitBits);
+  if (w * kUnit < min_ratio * h) {
+    h = std::max<int64_t>(1, (w * kUnit + min_ratio / 2) / min_ratio);
+  } else if (w * kUnit > max_ratio * h) {
+    w = std::max<int64_t>(1, (h * max_ratio + kUnit / 2) >> kUnitBits);
   }
   w = std::min<int64_t>(w, width);
   h = std::min<int64_t>(h, height);

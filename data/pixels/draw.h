@@ -56,6 +56,6 @@ bool draw_box(RandomStream& random, const BoxDistribution& distribution, int wid
 
 /// The largest box in the middle of width x height whose aspect lies between the bounds (units of
 /// 2^-16).
-Box middle_box(int width, int height, int64_t min_aspect, int64_t max_aspect);
+Box middle_box(int width, int height, int64_t min_ratio, int64_t max_ratio);
 
 }  // namespace outrigger::data::pixels

@@ -21,23 +21,30 @@ void check(const char* field, double value, double low, double high) {
   throw InvalidInput(text);
 }
 
-void check_order(const std::string& step, const char* low, const char* high, double low_value,
-                 double high_value) {
-  if (low_value <= high_value) return;
-  throw InvalidInput(step + "." + low + " is greater than " + step + "." + high);
+void check_order(const std::string& step, const char* low, const char* high, bool ordered) {
+  if (!ordered) throw InvalidInput(step + "." + low + " is greater than " + step + "." + high);
 }
 
-template <typename Options>
-BoxDistribution make_distribution(const std::string& step, const Options& o) {
-  check((step + ".minScale").c_str(), o.min_scale, 0.0001, 1);
-  check((step + ".maxScale").c_str(), o.max_scale, 0.0001, 1);
-  check_order(step, "minScale", "maxScale", o.min_scale, o.max_scale);
-  check((step + ".minAspect").c_str(), o.min_aspect, 0.1, 10);
-  check((step + ".maxAspect").c_str(), o.max_aspect, 0.1, 10);
-  check_order(step, "minAspect", "maxAspect", o.min_aspect, o.max_aspect);
-  return {to_units(o.min_scale),
-          to_units(o.max_scale),
-          {to_units(o.min_aspect), to_units(o.max_aspect)}};
+/// Bounds of a random box, under the names that the user gave them.
+struct BoxOptions {
+  std::string step;
+  const char* low_area_name;
+  const char* high_area_name;
+  double low_area;
+  double high_area;
+  double low_ratio;
+  double high_ratio;
+};
+
+BoxDistribution make_distribution(const BoxOptions& o) {
+  check((o.step + "." + o.low_area_name).c_str(), o.low_area, 0.0001, 1);
+  check((o.step + "." + o.high_area_name).c_str(), o.high_area, 0.0001, 1);
+  check_order(o.step, o.low_area_name, o.high_area_name, o.low_area <= o.high_area);
+  check((o.step + ".minRatio").c_str(), o.low_ratio, 0.1, 10);
+  check((o.step + ".maxRatio").c_str(), o.high_ratio, 0.1, 10);
+  check_order(o.step, "minRatio", "maxRatio", o.low_ratio <= o.high_ratio);
+  return {
+      to_units(o.low_area), to_units(o.high_area), {to_units(o.low_ratio), to_units(o.high_ratio)}};
 }
 
 class ResizeStep final : public Step {
@@ -53,12 +60,12 @@ class ResizeStep final : public Step {
   int length_;
 };
 
-class CentreCropStep final : public Step {
+class CenterCropStep final : public Step {
  public:
-  CentreCropStep(const CentreCrop& o, const Size& size)
+  CenterCropStep(const CenterCrop& o, const Size& size)
       : size_{o.height == 0 ? size.height : o.height, o.width == 0 ? size.width : o.width} {
-    check("centreCrop.height", o.height, 0, kMaxSide);
-    check("centreCrop.width", o.width, 0, kMaxSide);
+    check("centerCrop.height", o.height, 0, kMaxSide);
+    check("centerCrop.width", o.width, 0, kMaxSide);
   }
   void apply(Canvas& canvas, RandomStream&) const override {
     canvas.view().crop_middle(size_.width, size_.height);
@@ -71,15 +78,16 @@ class CentreCropStep final : public Step {
 class RandomResizedCropStep final : public Step {
  public:
   RandomResizedCropStep(const RandomResizedCrop& o, const Size& size)
-      : boxes_(make_distribution("randomResizedCrop", o)),
+      : boxes_(make_distribution({"randomResizedCrop", "minScale", "maxScale", o.min_scale,
+                                  o.max_scale, o.min_ratio, o.max_ratio})),
         size_(size),
-        min_aspect_(to_units(o.min_aspect)),
-        max_aspect_(to_units(o.max_aspect)) {}
+        min_ratio_(to_units(o.min_ratio)),
+        max_ratio_(to_units(o.max_ratio)) {}
   void apply(Canvas& canvas, RandomStream& random) const override {
     View& view = canvas.view();
     Box box;
     if (!draw_box(random, boxes_, view.width(), view.height(), box)) {
-      box = middle_box(view.width(), view.height(), min_aspect_, max_aspect_);
+      box = middle_box(view.width(), view.height(), min_ratio_, max_ratio_);
     }
     view.crop(box, true);
     view.set_size(size_.width, size_.height);
@@ -88,8 +96,8 @@ class RandomResizedCropStep final : public Step {
  private:
   BoxDistribution boxes_;
   Size size_;
-  int64_t min_aspect_;
-  int64_t max_aspect_;
+  int64_t min_ratio_;
+  int64_t max_ratio_;
 };
 
 class FlipStep final : public Step {
@@ -158,7 +166,8 @@ class ErasingStep final : public Step {
  public:
   explicit ErasingStep(const RandomErasing& o)
       : probability_(to_units(o.probability)),
-        boxes_(make_distribution("randomErasing", o)),
+        boxes_(make_distribution({"randomErasing", "minArea", "maxArea", o.min_area, o.max_area,
+                                  o.min_ratio, o.max_ratio})),
         fill_(static_cast<uint8_t>(o.fill)) {
     check("randomErasing.probability", o.probability, 0, 1);
     check("randomErasing.fill", o.fill, 0, 255);
@@ -180,7 +189,7 @@ struct MakeStep {
   const Size& size;
   using Result = std::unique_ptr<const Step>;
   Result operator()(const Resize& o) const { return std::make_unique<ResizeStep>(o); }
-  Result operator()(const CentreCrop& o) const { return std::make_unique<CentreCropStep>(o, size); }
+  Result operator()(const CenterCrop& o) const { return std::make_unique<CenterCropStep>(o, size); }
   Result operator()(const RandomResizedCrop& o) const {
     return std::make_unique<RandomResizedCropStep>(o, size);
   }
