@@ -1,0 +1,252 @@
+#include "feed/coordinator.h"
+
+#include <algorithm>
+
+#include "common/error.h"
+
+namespace outrigger::feed {
+namespace {
+
+/// Evaluations are pseudo-steps behind all training steps, so training's work goes first.
+constexpr uint64_t kEvaluationBase = uint64_t{1} << 62;
+/// How far workers may run ahead of the evaluation's consumer.
+constexpr uint32_t kEvaluationWindow = 16;
+
+}  // namespace
+
+Coordinator::Coordinator(CoordinatorOptions options, SampleOrder order, const data::Dataset& dataset, Plan first_plan)
+    : options_([&] {
+        if (options.all_micro_batches == 0) options.all_micro_batches = options.micro_batches;
+        return options;
+      }()),
+      order_(std::move(order)),
+      dataset_(dataset),
+      plan_(std::move(first_plan)),
+      ledger_(options_.incarnation),
+      step_(options_.first_step),
+      next_draw_(options_.first_step) {}
+
+void Coordinator::throw_if_failed() const {
+  if (bad_data_) throw InvalidInput(*bad_data_);
+  if (unreadable_) throw IoError(*unreadable_);
+}
+
+// ---- drawing
+
+uint64_t Coordinator::first_slot(uint64_t step, uint32_t index) const {
+  return (step * options_.all_micro_batches + options_.first_micro_batch + index) * options_.micro_batch;
+}
+
+uint64_t Coordinator::stem_version(uint64_t step, const Plan& plan) const {
+  if (!plan.stem_trains) return kFrozenStem;
+  return step > options_.staleness ? step - options_.staleness : 0;
+}
+
+WorkItem Coordinator::make_item(uint64_t step, uint32_t index, const Plan& plan) {
+  WorkItem item;
+  item.step = step;
+  item.index = index;
+  item.cut = plan.cut_of(index, options_.micro_batches);
+  item.stem_trains = item.cut > 0 && plan.stem_trains;
+  item.stem_version = stem_version(step, plan);
+  item.activations = plan.activations;
+  item.gradients = plan.gradients;
+  fill_samples(item);
+  return item;
+}
+
+void Coordinator::fill_samples(WorkItem& item) {
+  const uint64_t first = first_slot(item.step, item.index);
+  item.samples.clear();
+  for (uint64_t slot = first; slot < first + options_.micro_batch; ++slot) {
+    const uint32_t id = order_.at(slot);
+    item.samples.push_back({slot, id, dataset_.at(id)});
+  }
+}
+
+void Coordinator::draw_step() {
+  std::vector<WorkItem> items;
+  for (uint32_t index = 0; index < options_.micro_batches; ++index) {
+    items.push_back(make_item(next_draw_, index, plan_));
+  }
+  ledger_.draw(next_draw_, std::move(items));
+  step_plans_[next_draw_] = plan_;
+  ++next_draw_;
+}
+
+// ---- the trainer
+
+void Coordinator::set_plan(const Plan& plan) {
+  ensure(plan.number > plan_.number, "a plan's number only grows");
+  plan_ = plan;
+}
+
+const Plan& Coordinator::plan_of(uint64_t step, TimePoint now) {
+  ensure(step >= step_ && step <= step_ + options_.steps_ahead, "a plan is asked for a step near the present one");
+  while (next_draw_ <= step) draw_step();
+  dispatch(now);
+  return step_plans_.at(step);
+}
+
+void Coordinator::publish_stem(uint64_t version, std::shared_ptr<const std::vector<float>> parameters,
+                               std::shared_ptr<const std::vector<float>> buffers, TimePoint now) {
+  stems_[version] = {std::move(parameters), std::move(buffers)};
+  for (const auto& step : ledger_.steps()) {
+    for (const WorkItem& item : step.second) {
+      if (item.cut == 0 || item.stem_version != version) continue;
+      for (const Holder& holder : item.holders) send_stem(holder.worker, item);
+    }
+  }
+  dispatch(now);
+}
+
+void Coordinator::note_needed(WorkItem& item, TimePoint now) {
+  waiting_ = true;
+  if (item.needed_since) return;
+  item.needed_since = now;
+  dispatch(now);
+}
+
+ReadyMicroBatch Coordinator::ready(WorkItem& item) const {
+  ReadyMicroBatch batch;
+  batch.step = item.step;
+  batch.index = item.index;
+  batch.cut = item.cut;
+  batch.tensor = std::move(item.result->tensor);
+  batch.statistics = std::move(item.result->statistics);
+  for (const LeaseSample& sample : item.samples) {
+    batch.slots.push_back(sample.slot);
+    batch.labels.push_back(sample.sample.label);
+  }
+  item.result.reset();
+  return batch;
+}
+
+std::optional<ReadyMicroBatch> Coordinator::try_take(uint64_t step, uint32_t index, TimePoint now) {
+  throw_if_failed();
+  plan_of(step, now);
+  WorkItem* item = ledger_.find(step, index);
+  ensure(item != nullptr && (item->missing() == WorkItem::Missing::kForward || item->result.has_value()),
+         "a micro-batch is taken once");
+  if (!item->result) {
+    note_needed(*item, now);
+    return std::nullopt;
+  }
+  waiting_ = false;
+  return ready(*item);
+}
+
+void Coordinator::head_done(uint64_t step, uint32_t index, std::shared_ptr<const Tensor> cut_gradient, TimePoint now) {
+  WorkItem* item = ledger_.find(step, index);
+  ensure(item != nullptr && item->stem_trains, "a gradient at the cut belongs to a trained stem");
+  const auto gradient = cut_gradient;
+  if (ledger_.head_done(*item, std::move(cut_gradient))) {
+    const Holder& source = item->holders.front();
+    post(source.worker, CutGradient{{options_.incarnation, step, index, source.attempt}, gradient});
+  } else {
+    dispatch(now);
+  }
+}
+
+std::shared_ptr<const std::vector<float>> Coordinator::try_take_gradient(uint64_t step, uint32_t index, TimePoint now) {
+  throw_if_failed();
+  WorkItem* item = ledger_.find(step, index);
+  ensure(item != nullptr && item->state == WorkState::kHeadDone, "a stem gradient is asked for after the head");
+  if (item->stem_gradient == nullptr) {
+    note_needed(*item, now);
+    return nullptr;
+  }
+  waiting_ = false;
+  return item->stem_gradient;
+}
+
+std::vector<AuditItem> Coordinator::commit(uint64_t step, TimePoint now) {
+  ensure(step == step_, "steps are committed in order");
+  std::vector<AuditItem> audit;
+  for (const WorkItem& item : ledger_.steps().at(step)) {
+    AuditItem line{step, item.index, item.samples.front().slot, {}, item.pixel_hash};
+    for (const LeaseSample& sample : item.samples) {
+      line.samples.push_back(sample.id);
+      const uint32_t drawn = order_.drawn(sample.slot);
+      if (drawn == sample.id) continue;
+      const auto reason = broken_reasons_.find(drawn);
+      replacements_.push_back({sample.slot, drawn, sample.id, dataset_.at(drawn).path,
+                               reason == broken_reasons_.end() ? "known before" : reason->second});
+    }
+    audit.push_back(std::move(line));
+  }
+  ledger_.commit(step);
+  step_plans_.erase(step);
+  ++step_;
+  const uint64_t oldest = step_ > options_.staleness ? step_ - options_.staleness : 0;
+  std::erase_if(stems_, [&](const auto& stem) { return stem.first < oldest; });
+  for (auto& entry : workers_) {
+    std::erase_if(entry.second.stems_sent, [&](const auto& sent) { return sent.first < oldest; });
+    post(entry.first, Committed{step_, oldest});
+  }
+  dispatch(now);
+  return audit;
+}
+
+void Coordinator::check_bad_fraction() {
+  const auto allowed = static_cast<size_t>(options_.max_bad_fraction * static_cast<double>(dataset_.size()));
+  if (order_.broken().size() <= allowed || bad_data_) return;
+  std::string text = std::to_string(order_.broken().size()) + " of " + std::to_string(dataset_.size()) +
+                     " samples are broken, data.maxBadFraction allows " + std::to_string(allowed) + ":";
+  for (const auto& broken : broken_reasons_) {
+    text += "\n  " + dataset_.at(broken.first).path + ": " + broken.second;
+  }
+  bad_data_ = text;
+}
+
+// ---- evaluation
+
+void Coordinator::begin_evaluation(const data::Dataset& dataset, uint32_t batch) {
+  ensure(!evaluation_, "one evaluation at a time");
+  evaluation_ = kEvaluationBase + evaluations_++;
+  evaluation_data_ = &dataset;
+  evaluation_taken_ = 0;
+  std::vector<WorkItem> items;
+  for (uint32_t first = 0; first < dataset.size(); first += batch) {
+    WorkItem item;
+    item.step = *evaluation_;
+    item.index = static_cast<uint32_t>(items.size());
+    item.evaluation = true;
+    for (uint32_t id = first; id < std::min(first + batch, dataset.size()); ++id) {
+      item.samples.push_back({id, id, dataset.at(id)});
+    }
+    items.push_back(std::move(item));
+  }
+  ledger_.draw(*evaluation_, std::move(items));
+}
+
+uint32_t Coordinator::evaluation_batches() const {
+  return static_cast<uint32_t>(ledger_.steps().at(*evaluation_).size());
+}
+
+std::optional<ReadyMicroBatch> Coordinator::try_take_evaluation(uint32_t index, TimePoint now) {
+  throw_if_failed();
+  WorkItem* item = ledger_.find(*evaluation_, index);
+  ensure(item != nullptr, "an evaluation batch is in range");
+  if (!item->result) {
+    note_needed(*item, now);
+    return std::nullopt;
+  }
+  waiting_ = false;
+  evaluation_taken_ = index + 1;
+  auto batch = ready(*item);
+  dispatch(now);
+  return batch;
+}
+
+void Coordinator::end_evaluation() {
+  for (const WorkItem& item : ledger_.steps().at(*evaluation_)) cancel(item, item.holders);
+  ledger_.steps().erase(*evaluation_);
+  evaluation_.reset();
+}
+
+bool Coordinator::may_lease_now(const WorkItem& item) const {
+  return !item.evaluation || item.index < evaluation_taken_ + kEvaluationWindow;
+}
+
+}  // namespace outrigger::feed

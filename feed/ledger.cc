@@ -1,0 +1,145 @@
+#include "feed/ledger.h"
+
+#include <algorithm>
+
+#include "common/error.h"
+
+namespace outrigger::feed {
+
+const char* to_string(WorkState state) {
+  switch (state) {
+    case WorkState::kDrawn:
+      return "Drawn";
+    case WorkState::kLeased:
+      return "Leased";
+    case WorkState::kReceived:
+      return "Received";
+    case WorkState::kHeadDone:
+      return "HeadDone";
+    case WorkState::kCommitted:
+      return "Committed";
+  }
+  return "unknown";
+}
+
+WorkItem::Missing WorkItem::missing() const {
+  switch (state) {
+    case WorkState::kDrawn:
+    case WorkState::kLeased:
+      return Missing::kForward;
+    case WorkState::kHeadDone:
+      return stem_gradient == nullptr ? Missing::kGradient : Missing::kNothing;
+    case WorkState::kReceived:
+    case WorkState::kCommitted:
+      return Missing::kNothing;
+  }
+  return Missing::kNothing;
+}
+
+bool WorkItem::unleased() const { return missing() != Missing::kNothing && holders.empty(); }
+
+void Ledger::draw(uint64_t step, std::vector<WorkItem> items) {
+  ensure(!steps_.contains(step), "a step is drawn once");
+  steps_.emplace(step, std::move(items));
+}
+
+WorkItem* Ledger::find(uint64_t step, uint32_t index) {
+  const auto found = steps_.find(step);
+  if (found == steps_.end() || index >= found->second.size()) return nullptr;
+  return &found->second[index];
+}
+
+WorkItem* Ledger::wanted(const WorkKey& key, WorkerId from) {
+  if (key.incarnation != incarnation_) return nullptr;
+  WorkItem* item = find(key.step, key.index);
+  if (item == nullptr) return nullptr;
+  const bool held = std::ranges::any_of(item->holders, [&](const Holder& holder) {
+    return holder.worker == from && holder.attempt == key.attempt;
+  });
+  return held ? item : nullptr;
+}
+
+WorkKey Ledger::lease(WorkItem& item, WorkerId worker, WorkKind kind, TimePoint now) {
+  const WorkKey key{incarnation_, item.step, item.index, item.attempts++};
+  item.holders.push_back({worker, key.attempt, kind, now});
+  if (item.state == WorkState::kDrawn) item.state = WorkState::kLeased;
+  return key;
+}
+
+namespace {
+
+/// Ends all attempts but `attempt`, which is returned apart.
+std::pair<Holder, std::vector<Holder>> settle(WorkItem& item, uint32_t attempt) {
+  std::vector<Holder> others;
+  std::optional<Holder> winner;
+  for (const Holder& holder : item.holders) {
+    if (holder.attempt == attempt) {
+      winner = holder;
+    } else {
+      others.push_back(holder);
+    }
+  }
+  ensure(winner.has_value(), "a result comes from an attempt that holds the lease");
+  item.holders.clear();
+  item.needed_since.reset();
+  return {*winner, std::move(others)};
+}
+
+}  // namespace
+
+std::vector<Holder> Ledger::received(WorkItem& item, const WorkKey& key, MicroBatch result) {
+  ensure(item.missing() == WorkItem::Missing::kForward, "a forward result was wanted");
+  auto settled = settle(item, key.attempt);
+  item.state = WorkState::kReceived;
+  item.source = settled.first;
+  item.pixel_hash = result.pixel_hash;
+  item.result = std::move(result);
+  return std::move(settled.second);
+}
+
+bool Ledger::head_done(WorkItem& item, std::shared_ptr<const Tensor> cut_gradient) {
+  ensure(item.state == WorkState::kReceived && !item.result, "the head runs once, on a result that was taken");
+  item.state = WorkState::kHeadDone;
+  item.cut_gradient = std::move(cut_gradient);
+  if (!item.source) return false;
+  item.holders.push_back(*item.source);
+  return true;
+}
+
+std::vector<Holder> Ledger::gradient_received(WorkItem& item, const WorkKey& key,
+                                              std::shared_ptr<const std::vector<float>> gradients) {
+  ensure(item.missing() == WorkItem::Missing::kGradient, "a stem gradient was wanted");
+  auto settled = settle(item, key.attempt);
+  item.stem_gradient = std::move(gradients);
+  return std::move(settled.second);
+}
+
+void Ledger::give_back(WorkItem& item, uint32_t attempt) {
+  std::erase_if(item.holders, [&](const Holder& holder) { return holder.attempt == attempt; });
+  if (item.source && item.source->attempt == attempt) item.source.reset();
+  if (item.state == WorkState::kLeased && item.holders.empty()) item.state = WorkState::kDrawn;
+}
+
+void Ledger::lose(WorkerId worker) {
+  for (auto& step : steps_) {
+    for (WorkItem& item : step.second) {
+      const auto held = item.holders;
+      for (const Holder& holder : held) {
+        if (holder.worker == worker) give_back(item, holder.attempt);
+      }
+      if (item.source && item.source->worker == worker) item.source.reset();
+    }
+  }
+}
+
+void Ledger::commit(uint64_t step) {
+  const auto found = steps_.find(step);
+  ensure(found != steps_.end(), "a committed step was drawn");
+  for (WorkItem& item : found->second) {
+    ensure(item.missing() == WorkItem::Missing::kNothing, "a committed step is complete");
+    item.state = WorkState::kCommitted;
+  }
+  steps_.erase(found);
+}
+
+}  // namespace outrigger::feed

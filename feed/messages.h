@@ -1,0 +1,133 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/bytes.h"
+#include "common/tensor.h"
+#include "data/sample.h"
+
+/// What the server and a worker say to each other in a step. Plain values; how they become frames is worker/protocol.h.
+namespace outrigger::feed {
+
+/// How a tensor travels at the cut.
+enum class WireFormat : uint8_t { kUint8, kFloat32, kBFloat16, kInt8 };
+const char* to_string(WireFormat format);
+
+/// The number of one try at one piece of work; a number is given out once in the life of a job.
+struct WorkKey {
+  uint32_t incarnation = 0;
+  uint64_t step = 0;
+  uint32_t index = 0;
+  uint32_t attempt = 0;
+  auto operator<=>(const WorkKey&) const = default;
+};
+std::string to_string(const WorkKey& key);
+
+enum class WorkKind : uint8_t { kForward, kBackward, kEvaluate };
+
+struct LeaseSample {
+  uint64_t slot = 0;
+  uint32_t id = 0;          // the sample's index in the data set
+  data::Sample sample;
+};
+
+// ---- server to worker
+
+/// One piece of work for this worker. Forward: decode and augment, run the stem (cut > 0), send a MicroBatch, keep the
+/// activations. Backward: decode and run the stem at `stem_version` again, apply `cut_gradient`, send a StemGradient.
+/// Evaluate: decode with the centre crop, send the pixels.
+struct Lease {
+  WorkKey key;
+  WorkKind kind = WorkKind::kForward;
+  int32_t cut = 0;                  // layers before the cut; 0: pixels
+  bool stem_trains = false;         // whether a CutGradient will follow
+  uint64_t stem_version = 0;        // meant for cut > 0
+  WireFormat activations = WireFormat::kFloat32;
+  WireFormat gradients = WireFormat::kFloat32;
+  std::vector<LeaseSample> samples;
+  std::shared_ptr<const Tensor> cut_gradient;  // Backward only
+};
+
+/// Parameters and running averages of the layers before `cut`, as of `version`.
+struct StemWeights {
+  uint64_t version = 0;
+  int32_t cut = 0;
+  std::shared_ptr<const std::vector<float>> parameters;  // the first `parameter_count` count
+  std::shared_ptr<const std::vector<float>> buffers;     // likewise
+  uint64_t parameter_count = 0;
+  uint64_t buffer_count = 0;
+};
+
+/// The gradient at the cut for a forward lease whose activations the worker still holds.
+struct CutGradient {
+  WorkKey key;
+  std::shared_ptr<const Tensor> gradient;
+};
+
+/// The lease's result is no longer wanted.
+struct Cancel {
+  WorkKey key;
+};
+
+/// All steps before `step` are done, and no stem older than `oldest_version` will be asked for.
+struct Committed {
+  uint64_t step = 0;
+  uint64_t oldest_version = 0;
+};
+
+/// The server ends the work; the worker may try to join again if `again`.
+struct Farewell {
+  bool again = false;
+  std::string reason;
+};
+
+using ServerMessage = std::variant<Lease, StemWeights, CutGradient, Cancel, Committed, Farewell>;
+
+// ---- worker to server
+
+/// The worker has room for so many leases more.
+struct Pull {
+  uint32_t leases = 0;
+};
+
+/// The result of a forward or evaluation lease.
+struct MicroBatch {
+  WorkKey key;
+  std::shared_ptr<const Tensor> tensor;  // uint8 {n, H, W, C} at cut 0, else activations at the cut
+  std::vector<float> statistics;         // of the stem's batch norms
+  uint64_t pixel_hash = 0;               // of the decoded pixels, whatever the cut: for the audit
+};
+
+/// The result of a backward, or of a forward lease after its CutGradient: the stem's parameter gradients.
+struct StemGradient {
+  WorkKey key;
+  std::shared_ptr<const std::vector<float>> gradients;
+};
+
+/// Bytes were read but are no image: the samples at these places of the lease.
+struct Broken {
+  struct Item {
+    uint32_t position = 0;
+    std::string reason;
+  };
+  WorkKey key;
+  std::vector<Item> items;
+};
+
+/// Bytes could not be read. Says something about the worker, nothing about the sample.
+struct ReadFailed {
+  WorkKey key;
+  std::string reason;
+};
+
+/// The worker finishes nothing more and gives all its leases back.
+struct Leaving {};
+
+using WorkerMessage = std::variant<Pull, MicroBatch, StemGradient, Broken, ReadFailed, Leaving>;
+
+}  // namespace outrigger::feed

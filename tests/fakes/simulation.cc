@@ -1,0 +1,264 @@
+#include "tests/fakes/simulation.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/error.h"
+
+namespace outrigger::fakes {
+
+using feed::WorkerId;
+
+void SyntheticPixels::make(const feed::LeaseSample& sample, bool evaluation, std::span<std::byte> pixels) {
+  if (failing_reads > 0) {
+    --failing_reads;
+    throw IoError("reading " + sample.sample.path + ": simulated");
+  }
+  if (sample.sample.path.find("broken") != std::string::npos) throw InvalidInput(sample.sample.path + " is no image");
+  RandomStream random(sample.id + 1000, RandomUse::kSyntheticData, evaluation ? 0 : sample.slot + 1);
+  for (std::byte& pixel : pixels) pixel = static_cast<std::byte>(random.next_u32() & 255u);
+}
+
+Simulation::Simulation(World world, SimulationOptions options, Provoked* provoked)
+    : world_(std::move(world)),
+      options_(std::move(options)),
+      provoked_(provoked),
+      random_(options_.seed, RandomUse::kSyntheticData, 77),
+      coordinator_(
+          world_.coordinator,
+          [&] {
+            feed::SampleOrder order(world_.order);
+            for (const uint32_t bad : world_.bad_samples) order.mark_broken(bad);
+            return order;
+          }(),
+          *world_.dataset, options_.plans.front()) {
+  add_worker(true);
+  for (int i = 0; i < options_.first_workers; ++i) add_worker(false);
+  after(std::chrono::milliseconds(50), [this] { coordinator_.tick(now_); });
+}
+
+void Simulation::after(Duration delay, std::function<void()> run) {
+  events_.push({now_ + delay, next_event_++, std::move(run)});
+}
+
+Duration Simulation::random_delay(int most_microseconds) {
+  return std::chrono::microseconds(1 + random_.below(static_cast<uint32_t>(most_microseconds)));
+}
+
+void Simulation::add_worker(bool local) {
+  const bool stems = local || !options_.workers_that_only_decode || !chance(0.5);
+  const WorkerId id = coordinator_.add_worker({local ? "local" : "worker", local, stems}, now_);
+  Peer peer;
+  peer.id = id;
+  peer.local = local;
+  peer.agent = std::make_unique<worker::Agent>(world_.agent, *world_.graph, *world_.backend, threads_, pixels_);
+  peers_[id] = std::move(peer);
+  flush(id);
+  post_outbox();
+}
+
+void Simulation::count_states_of(WorkerId id, const std::string& fault) {
+  if (provoked_ == nullptr) return;
+  for (const auto& step : coordinator_.ledger().steps()) {
+    for (const feed::WorkItem& item : step.second) {
+      const bool holds = std::ranges::any_of(item.holders, [&](const auto& h) { return h.worker == id; });
+      const bool source = item.source && item.source->worker == id;
+      if (holds || source) ++(*provoked_)[{to_string(item.state), fault}];
+    }
+  }
+}
+
+void Simulation::kill(WorkerId id, const std::string& fault) {
+  count_states_of(id, fault);
+  peers_.erase(id);
+  coordinator_.lose_worker(id, now_);
+  post_outbox();
+}
+
+void Simulation::maybe_fault() {
+  if (!chance(options_.faults)) return;
+  std::vector<WorkerId> remote;
+  for (const auto& peer : peers_) {
+    if (!peer.second.local) remote.push_back(peer.first);
+  }
+  const uint32_t kind = random_.below(5);
+  if (kind == 0 && static_cast<int>(remote.size()) < options_.most_workers) {
+    add_worker(false);
+    return;
+  }
+  if (remote.empty()) return;
+  const WorkerId victim = remote[random_.below(static_cast<uint32_t>(remote.size()))];
+  switch (kind) {
+    case 1:
+    case 2:
+      kill(victim, "death");
+      break;
+    case 3: {  // stopped; its link is only given up much later
+      count_states_of(victim, "stop");
+      peers_.at(victim).frozen = true;
+      after(std::chrono::seconds(5), [this, victim] {
+        if (peers_.contains(victim)) kill(victim, "death");
+      });
+      break;
+    }
+    case 4:
+      if (chance(0.3)) {
+        pixels_.failing_reads = 1;
+      } else {
+        count_states_of(victim, "leave");
+        deliver_to_server(victim, feed::Leaving{});
+        after(random_delay(3000), [this, victim] {
+          if (peers_.contains(victim)) kill(victim, "death");
+        });
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+void Simulation::deliver_to_worker(WorkerId id, feed::ServerMessage message) {
+  Peer& peer = peers_.at(id);
+  peer.to_worker = std::max(peer.to_worker, now_ + random_delay(2000));
+  events_.push({peer.to_worker, next_event_++, [this, id, message = std::move(message)] {
+                  const auto found = peers_.find(id);
+                  if (found == peers_.end()) return;
+                  found->second.agent->receive(message);
+                  start_work(id);
+                }});
+}
+
+void Simulation::deliver_to_server(WorkerId id, feed::WorkerMessage message) {
+  Peer& peer = peers_.at(id);
+  peer.to_server = std::max(peer.to_server, now_ + random_delay(2000));
+  const auto arrive = [this, id, message = std::move(message)] {
+    if (!peers_.contains(id)) return;
+    coordinator_.receive(id, message, now_);
+    post_outbox();
+  };
+  events_.push({peer.to_server, next_event_++, arrive});
+  // A pull that arrived twice would only ask for more; results are what must not count twice.
+  const bool result = !std::holds_alternative<feed::Pull>(message);
+  if (result && chance(options_.duplicates)) {
+    if (provoked_ != nullptr) count_states_of(id, "duplicate");
+    events_.push({peer.to_server + random_delay(30000), next_event_++, arrive});
+  }
+}
+
+void Simulation::flush(WorkerId id) {
+  for (auto& message : peers_.at(id).agent->take_outbox()) deliver_to_server(id, std::move(message));
+}
+
+// The work is done at its end, so that a worker that dies on the way has done nothing.
+void Simulation::start_work(WorkerId id) {
+  Peer& peer = peers_.at(id);
+  if (peer.busy) return;
+  peer.busy = true;
+  const bool slow = chance(options_.slow);
+  if (slow) count_states_of(id, "late");
+  after(slow ? random_delay(3'000'000) : random_delay(4000), [this, id] {
+    const auto found = peers_.find(id);
+    if (found == peers_.end()) return;
+    if (found->second.frozen) return;
+    found->second.busy = false;
+    const bool worked = found->second.agent->work();
+    flush(id);
+    if (worked) start_work(id);
+  });
+}
+
+void Simulation::post_outbox() {
+  for (auto& out : coordinator_.take_outbox()) {
+    if (peers_.contains(out.to)) deliver_to_worker(out.to, std::move(out.message));
+  }
+}
+
+void Simulation::run_one_event() {
+  ensure(!events_.empty(), "the world has stopped");
+  Event event = events_.top();
+  events_.pop();
+  if (event.at - now_ > std::chrono::milliseconds(50)) {  // ticks go on while nothing else happens
+    now_ += std::chrono::milliseconds(50);
+    events_.push(std::move(event));
+  } else {
+    now_ = std::max(now_, event.at);
+    event.run();
+  }
+  coordinator_.tick(now_);
+  maybe_fault();
+  post_outbox();
+}
+
+template <typename Answer>
+auto Simulation::wait_for(const Answer& answer) {
+  const TimePoint give_up = now_ + std::chrono::hours(1);
+  while (true) {
+    auto result = answer();
+    post_outbox();
+    if (result) return result;
+    ensure(now_ < give_up, "the trainer waits for ever");
+    if (events_.empty()) after(std::chrono::milliseconds(50), [] {});
+    run_one_event();
+  }
+}
+
+// ---- Feed
+
+feed::Plan Simulation::plan_of(uint64_t step) {
+  const feed::Plan plan = coordinator_.plan_of(step, now_);
+  post_outbox();
+  return plan;
+}
+
+void Simulation::set_plan(const feed::Plan& plan) { coordinator_.set_plan(plan); }
+
+std::optional<feed::Plan> Simulation::wanted_plan() {
+  if (!options_.change_plans || !chance(0.4)) return std::nullopt;
+  feed::Plan plan = options_.plans[random_.below(static_cast<uint32_t>(options_.plans.size()))];
+  plan.number = next_plan_++;
+  return plan;
+}
+
+void Simulation::publish_stem(uint64_t version, std::shared_ptr<const std::vector<float>> parameters,
+                              std::shared_ptr<const std::vector<float>> buffers) {
+  coordinator_.publish_stem(version, std::move(parameters), std::move(buffers), now_);
+  post_outbox();
+}
+
+feed::ReadyMicroBatch Simulation::take(uint64_t step, uint32_t index) {
+  if (options_.server_dies_at == step && chance(0.3)) throw Cancelled("the server dies");
+  return std::move(*wait_for([&] { return coordinator_.try_take(step, index, now_); }));
+}
+
+void Simulation::head_done(uint64_t step, uint32_t index, std::shared_ptr<const Tensor> cut_gradient) {
+  coordinator_.head_done(step, index, std::move(cut_gradient), now_);
+  post_outbox();
+  for (uint32_t i = random_.below(6); i > 0 && !events_.empty(); --i) run_one_event();
+}
+
+std::shared_ptr<const std::vector<float>> Simulation::take_gradient(uint64_t step, uint32_t index) {
+  return wait_for([&] { return coordinator_.try_take_gradient(step, index, now_); });
+}
+
+std::vector<feed::AuditItem> Simulation::commit(uint64_t step) {
+  auto audit = coordinator_.commit(step, now_);
+  post_outbox();
+  return audit;
+}
+
+std::vector<uint32_t> Simulation::broken_samples() {
+  return {coordinator_.order().broken().begin(), coordinator_.order().broken().end()};
+}
+
+uint32_t Simulation::begin_evaluation(const data::Dataset& dataset, uint32_t batch) {
+  coordinator_.begin_evaluation(dataset, batch);
+  return coordinator_.evaluation_batches();
+}
+
+feed::ReadyMicroBatch Simulation::take_evaluation(uint32_t index) {
+  return std::move(*wait_for([&] { return coordinator_.try_take_evaluation(index, now_); }));
+}
+
+void Simulation::end_evaluation() { coordinator_.end_evaluation(); }
+
+}  // namespace outrigger::fakes

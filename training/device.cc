@@ -1,0 +1,120 @@
+#include "training/device.h"
+
+#include <algorithm>
+#include <string>
+
+#include "common/error.h"
+
+namespace outrigger::training {
+namespace {
+
+std::span<const float> piece(std::span<const float> arena, nn::Range range) {
+  return arena.subspan(static_cast<size_t>(range.offset), static_cast<size_t>(range.size));
+}
+std::span<float> piece(std::span<float> arena, nn::Range range) {
+  return arena.subspan(static_cast<size_t>(range.offset), static_cast<size_t>(range.size));
+}
+
+}  // namespace
+
+Device::Device(DeviceOptions options, const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads)
+    : options_(options),
+      graph_(graph),
+      backend_(backend),
+      threads_(threads),
+      gradients_(static_cast<size_t>(graph.parameter_count())),
+      statistics_(static_cast<size_t>(graph.buffer_count())) {}
+
+Device::Part Device::make_part(nn::Segment segment, bool input_gradient) const {
+  Part part;
+  part.segment = segment;
+  part.program = backend_.compile(graph_,
+                                  {.segment = segment, .batch = options_.micro_batch, .precision = options_.precision,
+                                   .mode = nn::Mode::kTraining, .input_gradient = input_gradient, .seed = options_.seed},
+                                  threads_);
+  part.weights = part.program->new_weights();
+  part.tape = part.program->new_tape();
+  return part;
+}
+
+void Device::set_cut(int32_t cut, bool stem_trains) {
+  if (cut == cut_ && stem_trains == stem_trains_) return;
+  cut_ = cut;
+  stem_trains_ = stem_trains;
+  stem_ = {};
+  head_ = make_part({cut, graph_.size()}, cut > 0 && stem_trains);
+  const nn::TensorSpec logits = head_.program->output_spec();
+  logits_ = Tensor(logits.type, logits.shape);
+  logits_gradient_ = Tensor(logits.type, logits.shape);
+}
+
+Device::Part& Device::stem() {
+  if (stem_.program == nullptr) {
+    stem_ = make_part({0, cut_}, false);
+    const nn::TensorSpec spec = stem_.program->output_spec();
+    crossing_ = Tensor(spec.type, spec.shape);
+  }
+  if (!stem_.loaded) load_part(stem_, stem_parameters_, buffers_);
+  return stem_;
+}
+
+void Device::load_part(Part& part, std::span<const float> parameters, std::span<const float> buffers) const {
+  part.program->load(*part.weights, piece(parameters, graph_.parameter_range(part.segment)),
+                     piece(buffers, graph_.buffer_range(part.segment)));
+  part.loaded = true;
+}
+
+void Device::load(std::span<const float> stem_parameters, std::span<const float> parameters,
+                  std::span<const float> buffers) {
+  ensure(head_.program != nullptr, "a cut is set before weights are loaded");
+  load_part(head_, parameters, buffers);
+  stem_.loaded = false;
+  stem_parameters_ = stem_parameters;
+  buffers_ = buffers;
+}
+
+void Device::forward(Part& part, ConstTensorView input, const feed::ReadyMicroBatch& batch, TensorView output) {
+  part.program->forward(*part.weights, *part.tape, {input, options_.micro_batch, batch.slots, batch.labels},
+                        {output, piece(std::span<float>(statistics_), graph_.buffer_range(part.segment))});
+}
+
+void Device::backward(Part& part, ConstTensorView output_gradient, TensorView input_gradient) {
+  part.program->backward(*part.weights, *part.tape, output_gradient,
+                         {input_gradient, piece(std::span<float>(gradients_), graph_.parameter_range(part.segment))});
+}
+
+MicroBatchResult Device::run(const feed::ReadyMicroBatch& batch) {
+  const bool stem_here = batch.cut != cut_;
+  ConstTensorView input = batch.tensor->view();
+  if (stem_here) {
+    ensure(batch.cut == 0, "a micro-batch is cut at 0 or at the plan's cut");
+    forward(stem(), input, batch, crossing_.view());
+    input = crossing_.view();
+  } else {
+    std::ranges::copy(batch.statistics, statistics_.begin());
+  }
+  const nn::TensorSpec spec = head_.program->input_spec();
+  if (input.type != spec.type || input.shape != spec.shape) {
+    throw InvalidInput("micro-batch " + std::to_string(batch.index) + " of step " + std::to_string(batch.step) +
+                       " has shape " + to_string(input.shape) + ", the head wants " + to_string(spec.shape));
+  }
+  forward(head_, input, batch, logits_.view());
+  MicroBatchResult result;
+  result.loss = nn::softmax_cross_entropy(logits_.view(), batch.labels, options_.label_smoothing,
+                                          logits_gradient_.view());
+  std::shared_ptr<Tensor> cut_gradient;
+  if (cut_ > 0 && stem_trains_) cut_gradient = std::make_shared<Tensor>(spec.type, spec.shape);
+  backward(head_, logits_gradient_.view(), cut_gradient ? cut_gradient->view() : TensorView{});
+  result.gradient_range = graph_.parameter_range(head_.segment);
+  if (stem_here && stem_trains_) {
+    backward(stem_, cut_gradient->view(), {});
+    result.gradient_range = graph_.parameter_range(graph_.whole());
+  } else {
+    result.cut_gradient = std::move(cut_gradient);
+  }
+  result.gradients = gradients_;
+  result.statistics = statistics_;
+  return result;
+}
+
+}  // namespace outrigger::training

@@ -1,0 +1,158 @@
+#include "training/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "common/error.h"
+
+namespace outrigger::training {
+
+Trainer::Trainer(TrainerOptions options, const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads,
+                 feed::Feed& feed, const Clock& clock, TrainingState state, Reducer* reducer)
+    : options_(std::move(options)),
+      graph_(graph),
+      feed_(feed),
+      clock_(clock),
+      reducer_(reducer),
+      state_(std::move(state)),
+      device_(options_.device, graph, backend, threads),
+      gradients_(static_cast<size_t>(graph.parameter_count())),
+      statistics_(static_cast<size_t>(graph.buffer_count()) * options_.micro_batches *
+                  (reducer == nullptr ? 1 : reducer->replicas())),
+      stem_away_(options_.micro_batches) {
+  publish(feed::kFrozenStem, state_.parameters, static_cast<uint64_t>(graph_.parameter_count()));
+}
+
+uint64_t Trainer::batch_size() const {
+  return static_cast<uint64_t>(options_.device.micro_batch) * options_.micro_batches *
+         (reducer_ == nullptr ? 1 : reducer_->replicas());
+}
+
+void Trainer::set_plan(const feed::Plan& plan) { feed_.set_plan(plan); }
+
+void Trainer::publish(uint64_t version, std::span<const float> parameters, uint64_t count) {
+  feed_.publish_stem(version,
+                     std::make_shared<const std::vector<float>>(parameters.begin(),
+                                                                parameters.begin() + static_cast<ptrdiff_t>(count)),
+                     std::make_shared<const std::vector<float>>(state_.buffers));
+}
+
+/// The stem of this step: version max(0, step - s).
+std::span<const float> Trainer::stem_parameters() const {
+  const uint64_t version = state_.step > options_.staleness ? state_.step - options_.staleness : 0;
+  const auto former = state_.former_parameters.find(version);
+  return former == state_.former_parameters.end() ? std::span<const float>(state_.parameters) : former->second;
+}
+
+StepReport Trainer::step() {
+  const TimePoint start = clock_.now();
+  StepReport report;
+  report.step = state_.step;
+  report.plan = feed_.plan_of(state_.step);
+  const uint64_t version = state_.step > options_.staleness ? state_.step - options_.staleness : 0;
+  if (report.plan.stem_trains && report.plan.cut > 0) {
+    publish(version, stem_parameters(), report.plan.stem_parameters);
+  }
+  device_.set_cut(report.plan.cut, report.plan.stem_trains);
+  device_.load(stem_parameters(), state_.parameters, state_.buffers);
+  std::ranges::fill(gradients_, 0.0f);
+  std::ranges::fill(statistics_, 0.0f);
+
+  Sums sums;
+  run_micro_batches(report, sums);
+  add_stem_gradients(report);
+  reduce(sums);
+  report.loss = sums.loss / static_cast<double>(batch_size());
+  report.accuracy = static_cast<double>(sums.correct) / static_cast<double>(batch_size());
+  update(report);
+  report.audit = feed_.commit(report.step);
+  report.took = clock_.now() - start;
+  return report;
+}
+
+void Trainer::run_micro_batches(StepReport& report, Sums& sums) {
+  for (uint32_t index = 0; index < options_.micro_batches; ++index) run_micro_batch(index, report, sums);
+}
+
+void Trainer::run_micro_batch(uint32_t index, StepReport& report, Sums& sums) {
+  const TimePoint asked = clock_.now();
+  const feed::ReadyMicroBatch batch = feed_.take(report.step, index);
+  report.waited_for_input += clock_.now() - asked;
+  const MicroBatchResult result = device_.run(batch);
+  if (!std::isfinite(result.loss.loss_sum)) {
+    throw NumericalError("the loss is not a number at step " + std::to_string(report.step) + ", micro-batch " +
+                         std::to_string(index) + " (slots from " + std::to_string(batch.slots.front()) + ")");
+  }
+  sums.loss += result.loss.loss_sum;
+  sums.correct += result.loss.correct;
+  add(result.gradients, result.gradient_range);
+  const uint32_t first = reducer_ == nullptr ? 0 : reducer_->rank() * options_.micro_batches;
+  std::ranges::copy(result.statistics,
+                    statistics_.begin() + static_cast<ptrdiff_t>((first + index) * result.statistics.size()));
+  stem_away_[index] = batch.cut > 0 && report.plan.stem_trains;
+  if (stem_away_[index]) feed_.head_done(report.step, index, result.cut_gradient);
+}
+
+// Stems away have the highest indexes, so the device's own stem gradients are already in and order holds.
+void Trainer::add_stem_gradients(StepReport& report) {
+  for (uint32_t index = 0; index < options_.micro_batches; ++index) {
+    if (!stem_away_[index]) continue;
+    const TimePoint asked = clock_.now();
+    const auto gradients = feed_.take_gradient(report.step, index);
+    report.waited_for_gradients += clock_.now() - asked;
+    add(*gradients, {0, static_cast<int64_t>(gradients->size())});
+  }
+}
+
+void Trainer::add(std::span<const float> gradients, nn::Range range) {
+  const bool whole = static_cast<int64_t>(gradients.size()) == graph_.parameter_count();
+  const float* from = gradients.data() + (whole ? range.offset : 0);
+  float* to = gradients_.data() + range.offset;
+  for (int64_t i = 0; i < range.size; ++i) to[i] += from[i];
+}
+
+void Trainer::reduce(Sums& sums) {
+  if (reducer_ == nullptr || reducer_->replicas() == 1) return;
+  reducer_->all_reduce(gradients_);
+  reducer_->all_reduce(statistics_);  // every rank fills its own part, the others' are zero
+  float told[2] = {static_cast<float>(sums.loss), static_cast<float>(sums.correct)};
+  reducer_->all_reduce(told);
+  sums.loss = static_cast<double>(told[0]);
+  sums.correct = static_cast<int64_t>(told[1]);
+}
+
+void Trainer::update(StepReport& report) {
+  const float scale = 1.0f / static_cast<float>(batch_size());
+  for (float& value : gradients_) value *= scale;
+  report.gradient_norm = std::sqrt(nn::sum_of_squares(graph_, gradients_));
+  if (!std::isfinite(report.gradient_norm)) {
+    throw NumericalError("the gradient is not a number at step " + std::to_string(report.step));
+  }
+  if (options_.clip_gradient_norm && report.gradient_norm > *options_.clip_gradient_norm) {
+    const auto shrink = static_cast<float>(*options_.clip_gradient_norm / report.gradient_norm);
+    for (float& value : gradients_) value *= shrink;
+  }
+  report.learning_rate = options_.learning_rate(report.step);
+  if (options_.staleness > 0) {
+    state_.former_parameters[state_.step] = state_.parameters;
+    while (state_.former_parameters.size() > options_.staleness) {
+      state_.former_parameters.erase(state_.former_parameters.begin());
+    }
+  }
+  nn::sgd_step(graph_, options_.optimizer, report.learning_rate, gradients_, state_.momentum, state_.parameters);
+  update_statistics();
+  if (options_.average_decay) nn::average_weights(*options_.average_decay, state_.parameters, state_.averaged);
+  ++state_.step;
+}
+
+void Trainer::update_statistics() {
+  const auto size = static_cast<size_t>(graph_.buffer_count());
+  if (size == 0) return;
+  for (size_t at = 0; at < statistics_.size(); at += size) {
+    nn::update_running_averages(graph_, graph_.whole(), options_.device.micro_batch,
+                                std::span<const float>(statistics_).subspan(at, size), state_.buffers);
+  }
+}
+
+}  // namespace outrigger::training

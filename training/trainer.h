@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/error.h"
+#include "common/thread_pool.h"
+#include "feed/feed.h"
+#include "nn/graph.h"
+#include "nn/optimizer.h"
+#include "nn/program.h"
+#include "training/device.h"
+#include "training/state.h"
+
+namespace outrigger::training {
+
+/// The loss or a gradient is no number any more. The state is as it was before the step.
+class NumericalError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Sums over the replicas; every rank calls it for the same sizes in the same order and gets the same bits.
+class Reducer {
+ public:
+  virtual ~Reducer() = default;
+  virtual uint32_t rank() const = 0;
+  virtual uint32_t replicas() const = 0;
+  virtual void all_reduce(std::span<float> values) = 0;
+};
+
+struct TrainerOptions {
+  DeviceOptions device;
+  uint32_t micro_batches = 1;              // M of this rank
+  uint64_t staleness = 0;                  // s
+  nn::SgdOptions optimizer;
+  std::function<float(uint64_t step)> learning_rate;
+  std::optional<double> clip_gradient_norm;
+  std::optional<float> average_decay;
+};
+
+/// What one step told.
+struct StepReport {
+  uint64_t step = 0;
+  feed::Plan plan;
+  double loss = 0;                         // mean over the batch, over all replicas
+  double accuracy = 0;                     // share of the batch whose largest logit was right
+  float learning_rate = 0;
+  double gradient_norm = 0;                // before clipping
+  Duration took{0};
+  Duration waited_for_input{0};            // the device stood still for micro-batches
+  Duration waited_for_gradients{0};        // and for stem gradients
+  std::vector<feed::AuditItem> audit;
+};
+
+/// Runs steps: for every micro-batch in index order head forward, loss and backward; gradients added in index order to
+/// float32 sums; then clip, optimizer, running averages, and the next version of the stem goes out. The state changes
+/// only at the end of a step, so it is a checkpoint between any two calls. One thread.
+class Trainer {
+ public:
+  /// References must outlive this. `reducer` may be null: one replica.
+  Trainer(TrainerOptions options, const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads,
+          feed::Feed& feed, const Clock& clock, TrainingState state, Reducer* reducer = nullptr);
+
+  /// One optimizer step. Throws NumericalError, and what the feed throws.
+  StepReport step();
+  /// From the next step that is not drawn yet.
+  void set_plan(const feed::Plan& plan);
+  const TrainingState& state() const { return state_; }
+  TrainingState& state() { return state_; }
+
+ private:
+  struct Sums {
+    double loss = 0;
+    int64_t correct = 0;
+  };
+  void publish(uint64_t version, std::span<const float> parameters, uint64_t count);
+  void run_micro_batches(StepReport& report, Sums& sums);
+  void run_micro_batch(uint32_t index, StepReport& report, Sums& sums);
+  void add_stem_gradients(StepReport& report);
+  void add(std::span<const float> gradients, nn::Range range);
+  void reduce(Sums& sums);
+  void update(StepReport& report);
+  void update_statistics();
+  std::span<const float> stem_parameters() const;
+  uint64_t batch_size() const;
+
+  const TrainerOptions options_;
+  const nn::Graph& graph_;
+  feed::Feed& feed_;
+  const Clock& clock_;
+  Reducer* reducer_;
+  TrainingState state_;
+  Device device_;
+  std::vector<float> gradients_;                 // sums, then means
+  std::vector<float> statistics_;                // all replicas' micro-batches in index order, buffer_count() each
+  std::vector<bool> stem_away_;                  // per micro-batch: a stem gradient is still to come
+  uint64_t published_parameters_ = 0;            // how much of the arena went out with the newest version
+};
+
+}  // namespace outrigger::training

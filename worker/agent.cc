@@ -1,0 +1,224 @@
+#include "worker/agent.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "common/error.h"
+
+namespace outrigger::worker {
+
+using feed::WorkKind;
+
+Agent::Agent(AgentOptions options, const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads,
+             PixelSource& pixels)
+    : options_(options),
+      graph_(graph),
+      threads_(threads),
+      pixels_(pixels),
+      stems_(graph, backend,
+             {.segment = {}, .batch = options.micro_batch, .precision = options.precision,
+              .mode = nn::Mode::kTraining, .input_gradient = false, .seed = options.seed},
+             threads) {
+  outbox_.push_back(feed::Pull{options_.leases});
+}
+
+std::vector<feed::WorkerMessage> Agent::take_outbox() { return std::exchange(outbox_, {}); }
+
+// ---- messages
+
+void Agent::receive(feed::ServerMessage message) {
+  std::visit([this](auto& one) { take(std::move(one)); }, message);
+}
+
+void Agent::take(feed::Lease&& lease) {
+  if (lease.samples.empty()) throw InvalidInput("lease " + to_string(lease.key) + " without samples");
+  if (lease.cut > 0 && static_cast<int64_t>(lease.samples.size()) != options_.micro_batch) {
+    throw InvalidInput("lease " + to_string(lease.key) + " has " + std::to_string(lease.samples.size()) +
+                       " samples, a micro-batch has " + std::to_string(options_.micro_batch));
+  }
+  Work work;
+  const auto& image = graph_.input();
+  work.pixels = Tensor(ElementType::kUint8,
+                       {static_cast<int64_t>(lease.samples.size()), image[0], image[1], image[2]});
+  work.gradient = lease.cut_gradient;
+  pixels_.prefetch(lease.samples, lease.kind == WorkKind::kEvaluate);
+  const feed::WorkKey key = lease.key;
+  work.lease = std::move(lease);
+  works_.emplace(key, std::move(work));
+}
+
+void Agent::take(feed::StemWeights&& weights) { stems_.add(std::move(weights)); }
+
+void Agent::take(feed::CutGradient&& gradient) {
+  const auto found = works_.find(gradient.key);
+  if (found == works_.end()) return;  // given up meanwhile; the server leases the backward again
+  if (found->second.stage != Stage::kAwaitGradient) {
+    throw InvalidInput("gradient at the cut for " + to_string(gradient.key) + ", which has no activations");
+  }
+  found->second.gradient = std::move(gradient.gradient);
+  found->second.stage = Stage::kBackward;
+}
+
+void Agent::take(feed::Cancel&& cancel) {
+  const auto found = works_.find(cancel.key);
+  if (found != works_.end()) finish(found);
+}
+
+void Agent::take(feed::Committed&& committed) {
+  for (auto at = works_.begin(); at != works_.end();) {
+    at = at->first.step < committed.step ? finish(at) : std::next(at);
+  }
+  stems_.drop_before(committed.oldest_version);
+}
+
+void Agent::take(feed::Farewell&& farewell) {
+  farewell_ = std::move(farewell.reason);
+  may_rejoin_ = farewell.again;
+}
+
+// ---- work
+
+Agent::Works::iterator Agent::find_ready(Stage stage) {
+  return std::ranges::find_if(works_, [&](const auto& entry) {
+    const Work& work = entry.second;
+    return work.stage == stage &&
+           (stage != Stage::kForward || stems_.has(work.lease.stem_version, work.lease.cut));
+  });
+}
+
+bool Agent::work() {
+  if (const auto at = find_ready(Stage::kBackward); at != works_.end()) {
+    backward(at);
+  } else if (const auto ready = find_ready(Stage::kForward); ready != works_.end()) {
+    forward(ready);
+  } else if (const auto next = find_ready(Stage::kDecode); next != works_.end()) {
+    decode_some(next->second);
+    if (next->second.decoded == next->second.lease.samples.size()) finish_decoding(next);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// A few samples at a time, so that a gradient that arrives meanwhile does not wait for a whole micro-batch.
+void Agent::decode_some(Work& work) {
+  const auto& samples = work.lease.samples;
+  const auto count = std::min<size_t>(samples.size() - work.decoded, static_cast<size_t>(threads_.size()));
+  const size_t sample_bytes = static_cast<size_t>(element_count(graph_.input()));
+  const bool evaluation = work.lease.kind == WorkKind::kEvaluate;
+  std::mutex mutex;
+  threads_.parallel_for(static_cast<int>(count), [&](int task) {
+    const size_t position = work.decoded + static_cast<size_t>(task);
+    try {
+      pixels_.make(samples[position], evaluation, {work.pixels.view().data + position * sample_bytes, sample_bytes});
+    } catch (const InvalidInput& error) {
+      const std::scoped_lock lock(mutex);
+      work.broken.push_back({static_cast<uint32_t>(position), error.what()});
+    } catch (const IoError& error) {
+      const std::scoped_lock lock(mutex);
+      work.read_error = error.what();
+    }
+  });
+  work.decoded += static_cast<uint32_t>(count);
+}
+
+void Agent::finish_decoding(Works::iterator at) {
+  Work& work = at->second;
+  if (work.read_error) {
+    outbox_.push_back(feed::ReadFailed{at->first, *work.read_error});
+    finish(at);
+  } else if (!work.broken.empty()) {
+    std::ranges::sort(work.broken, {}, &feed::Broken::Item::position);
+    outbox_.push_back(feed::Broken{at->first, std::move(work.broken)});
+    finish(at);
+  } else {
+    work.pixel_hash = pixel_hash(std::as_const(work.pixels).view().raw());
+    if (work.lease.cut == 0) {
+      send_pixels(at);
+    } else {
+      work.stage = Stage::kForward;
+    }
+  }
+}
+
+void Agent::send_pixels(Works::iterator at) {
+  Work& work = at->second;
+  outbox_.push_back(
+      feed::MicroBatch{at->first, std::make_shared<Tensor>(std::move(work.pixels)), {}, work.pixel_hash});
+  finish(at);
+}
+
+void Agent::forward(Works::iterator at) {
+  Work& work = at->second;
+  const int32_t cut = work.lease.cut;
+  const nn::Program& program = stems_.program(cut);
+  work.tape = stems_.borrow_tape(cut);
+  std::vector<uint64_t> slots;
+  std::vector<int32_t> labels;
+  for (const auto& sample : work.lease.samples) {
+    slots.push_back(sample.slot);
+    labels.push_back(sample.sample.label);
+  }
+  const nn::TensorSpec spec = program.output_spec();
+  auto output = std::make_shared<Tensor>(spec.type, spec.shape);
+  std::vector<float> statistics(static_cast<size_t>(graph_.buffer_range({0, cut}).size), 0.0f);
+  program.forward(stems_.weights(work.lease.stem_version, cut), *work.tape,
+                  {work.pixels.view(), static_cast<int64_t>(slots.size()), slots, labels},
+                  {output->view(), statistics});
+  if (work.lease.kind == WorkKind::kBackward) {
+    work.stage = Stage::kBackward;
+    return;
+  }
+  outbox_.push_back(feed::MicroBatch{at->first, std::move(output), std::move(statistics), work.pixel_hash});
+  if (!work.lease.stem_trains) {
+    finish(at);
+    return;
+  }
+  work.stage = Stage::kAwaitGradient;
+  give_room_back(work);
+}
+
+void Agent::backward(Works::iterator at) {
+  Work& work = at->second;
+  const int32_t cut = work.lease.cut;
+  const nn::Program& program = stems_.program(cut);
+  const nn::TensorSpec spec = program.output_spec();
+  if (work.gradient == nullptr || work.gradient->shape() != spec.shape || work.gradient->type() != spec.type) {
+    throw InvalidInput("the gradient at the cut for " + to_string(at->first) + " has a wrong shape");
+  }
+  auto gradients = std::make_shared<std::vector<float>>(static_cast<size_t>(graph_.parameter_range({0, cut}).size));
+  program.backward(stems_.weights(work.lease.stem_version, cut), *work.tape, work.gradient->view(),
+                   {{}, *gradients});
+  outbox_.push_back(feed::StemGradient{at->first, std::move(gradients)});
+  finish(at);
+}
+
+void Agent::give_room_back(Work& work) {
+  if (work.room_given_back || !pulling_) return;
+  work.room_given_back = true;
+  outbox_.push_back(feed::Pull{1});
+}
+
+Agent::Works::iterator Agent::finish(Works::iterator at) {
+  give_room_back(at->second);
+  stems_.give_back_tape(at->second.lease.cut, std::move(at->second.tape));
+  return works_.erase(at);
+}
+
+uint64_t pixel_hash(std::span<const std::byte> pixels) {
+  constexpr uint64_t kPrime = 0x100000001B3ull;
+  uint64_t hash = 0xCBF29CE484222325ull;
+  size_t at = 0;
+  for (; at + 8 <= pixels.size(); at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, pixels.data() + at, 8);
+    hash = (hash ^ word) * kPrime;
+    hash ^= hash >> 32;
+  }
+  for (; at < pixels.size(); ++at) hash = (hash ^ std::to_integer<uint64_t>(pixels[at])) * kPrime;
+  return hash;
+}
+
+}  // namespace outrigger::worker

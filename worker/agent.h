@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/tensor.h"
+#include "common/thread_pool.h"
+#include "feed/messages.h"
+#include "nn/graph.h"
+#include "nn/program.h"
+#include "worker/stems.h"
+
+namespace outrigger::worker {
+
+/// Makes one sample's pixels. Thread-safe.
+class PixelSource {
+ public:
+  virtual ~PixelSource() = default;
+  /// Writes uint8 {H, W, C}. `evaluation`: the centre crop, and the sample lies in the validation set. Throws
+  /// InvalidInput where the bytes are no image, IoError where they could not be read.
+  virtual void make(const feed::LeaseSample& sample, bool evaluation, std::span<std::byte> pixels) = 0;
+  /// These will be wanted soon.
+  virtual void prefetch(std::span<const feed::LeaseSample> /*samples*/, bool /*evaluation*/) {}
+};
+
+struct AgentOptions {
+  uint32_t leases = 4;                     // how many forward leases it asks for at once
+  int64_t micro_batch = 1;                 // m
+  nn::Precision precision = nn::Precision::kFloat32;
+  uint64_t seed = 0;
+};
+
+/// What a worker does, without threads and links of its own: messages go in, work() does the most urgent piece, messages
+/// collect in an outbox. Urgent first: a backward whose gradient is here, a forward whose pixels and weights are here,
+/// then decoding a few samples, each in the order of steps. Not thread-safe; work() spreads over `threads`.
+class Agent {
+ public:
+  /// All references must outlive the agent.
+  Agent(AgentOptions options, const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads,
+        PixelSource& pixels);
+
+  /// Throws InvalidInput where the server breaks the protocol.
+  void receive(feed::ServerMessage message);
+  /// False: nothing can be done until a message comes.
+  bool work();
+  std::vector<feed::WorkerMessage> take_outbox();
+  /// Asks for no more leases. Call before leaving; the leases that are under way can still be finished.
+  void stop_pulling() { pulling_ = false; }
+  /// Leases that are not finished yet, those that only wait for a gradient among them.
+  size_t unfinished() const { return works_.size(); }
+  std::optional<std::string> farewell() const { return farewell_; }
+  bool may_rejoin() const { return may_rejoin_; }
+
+ private:
+  enum class Stage : uint8_t { kDecode, kForward, kAwaitGradient, kBackward };
+  struct Work {
+    feed::Lease lease;
+    Stage stage = Stage::kDecode;
+    Tensor pixels;                         // uint8 {n, H, W, C}
+    uint32_t decoded = 0;                  // samples tried so far
+    std::vector<feed::Broken::Item> broken;
+    std::optional<std::string> read_error;
+    uint64_t pixel_hash = 0;
+    std::unique_ptr<nn::Tape> tape;
+    std::shared_ptr<const Tensor> gradient;
+    bool room_given_back = false;
+  };
+  using Works = std::map<feed::WorkKey, Work>;
+
+  void take(feed::Lease&& lease);
+  void take(feed::StemWeights&& weights);
+  void take(feed::CutGradient&& gradient);
+  void take(feed::Cancel&& cancel);
+  void take(feed::Committed&& committed);
+  void take(feed::Farewell&& farewell);
+
+  void decode_some(Work& work);
+  void finish_decoding(Works::iterator at);
+  void forward(Works::iterator at);
+  void backward(Works::iterator at);
+  void send_pixels(Works::iterator at);
+  void give_room_back(Work& work);
+  Works::iterator finish(Works::iterator at);
+  Works::iterator find_ready(Stage stage);
+
+  const AgentOptions options_;
+  const nn::Graph& graph_;
+  ThreadPool& threads_;
+  PixelSource& pixels_;
+  Stems stems_;
+  Works works_;
+  std::vector<feed::WorkerMessage> outbox_;
+  bool pulling_ = true;
+  std::optional<std::string> farewell_;
+  bool may_rejoin_ = false;
+};
+
+/// FNV-1a over 64-bit words: tells two micro-batches' pixels apart in the audit; not cryptographic.
+uint64_t pixel_hash(std::span<const std::byte> pixels);
+
+}  // namespace outrigger::worker

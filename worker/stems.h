@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "common/thread_pool.h"
+#include "feed/messages.h"
+#include "nn/graph.h"
+#include "nn/program.h"
+
+namespace outrigger::worker {
+
+/// The stems a worker can run: programs by cut, weights by version. Not thread-safe.
+class Stems {
+ public:
+  /// References must outlive this. `options` gives precision, batch and seed of every program.
+  Stems(const nn::Graph& graph, const nn::Backend& backend, nn::ProgramOptions options, ThreadPool& threads)
+      : graph_(graph), backend_(backend), options_(options), threads_(threads) {}
+
+  void add(feed::StemWeights weights);
+  void drop_before(uint64_t oldest_version);
+  bool has(uint64_t version, int32_t cut) const;
+  /// Compiled at the first call for a cut.
+  const nn::Program& program(int32_t cut);
+  /// The program's weights of a version that is here; packed at the first call.
+  const nn::Weights& weights(uint64_t version, int32_t cut);
+  std::unique_ptr<nn::Tape> borrow_tape(int32_t cut);
+  void give_back_tape(int32_t cut, std::unique_ptr<nn::Tape> tape);
+
+ private:
+  struct Version {
+    feed::StemWeights raw;
+    std::map<int32_t, std::unique_ptr<nn::Weights>> packed;
+  };
+  const nn::Graph& graph_;
+  const nn::Backend& backend_;
+  const nn::ProgramOptions options_;
+  ThreadPool& threads_;
+  std::map<int32_t, std::unique_ptr<nn::Program>> programs_;
+  std::map<int32_t, std::vector<std::unique_ptr<nn::Tape>>> free_tapes_;
+  std::map<int32_t, std::vector<std::unique_ptr<nn::Weights>>> free_weights_;
+  std::map<uint64_t, Version> versions_;
+};
+
+}  // namespace outrigger::worker
