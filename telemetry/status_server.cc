@@ -1,7 +1,5 @@
 #include "telemetry/status_server.h"
 
-#include <utility>
-
 #include "common/hash.h"
 #include "common/log.h"
 
@@ -29,7 +27,7 @@ Response readiness(const std::vector<std::string>& reasons) {
 }  // namespace
 
 StatusServer::StatusServer(const StatusServerOptions& options, Metrics& metrics,
-                           StatusSource source)
+                           const StatusSource& source)
     : server_(options.http) {
   server_.route("GET", "/healthz", [](const Request&) { return Response{200, "ok\n"}; });
   server_.route("GET", "/readyz",

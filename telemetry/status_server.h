@@ -33,7 +33,7 @@ struct StatusServerOptions {
 /// the port is taken.
 class StatusServer {
  public:
-  StatusServer(const StatusServerOptions& options, Metrics& metrics, StatusSource source);
+  StatusServer(const StatusServerOptions& options, Metrics& metrics, const StatusSource& source);
   StatusServer(const StatusServer&) = delete;
   StatusServer& operator=(const StatusServer&) = delete;
 

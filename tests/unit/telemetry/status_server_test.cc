@@ -26,8 +26,8 @@ class StatusServerTest : public testing::Test {
             [this] { ++stops_; }};
   }
   http::Client client(const StatusServer& server, http::Headers headers = {}) const {
-    return http::Client(
-        {.base_url = "http://127.0.0.1:" + std::to_string(server.port()), .headers = headers});
+    return http::Client({.base_url = "http://127.0.0.1:" + std::to_string(server.port()),
+                         .headers = std::move(headers)});
   }
   int stop_with(const StatusServer& server, const std::string& authorization) const {
     return client(server, {{"Authorization", authorization}}).post("/stop", "").status;
