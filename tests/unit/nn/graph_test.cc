@@ -1,0 +1,160 @@
+#include "nn/graph.h"
+
+#include <gmock/gmock.h>
+
+#include "common/error.h"
+
+namespace outrigger::nn {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+GraphBuilder start() {
+  GraphBuilder builder("net", {8, 8, 3});
+  builder.add("normalize", Normalize{{0, 0, 0}, {1, 1, 1}});
+  return builder;
+}
+
+std::vector<std::string> cut_names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Cut& cut : graph.cuts()) names.push_back(cut.name);
+  return names;
+}
+
+// normalize, conv, bn, relu, a residual block, pool, flatten, fc
+Graph small_resnet(const std::string& freeze = "") {
+  GraphBuilder builder = start();
+  builder.add("conv", Convolution{.out_channels = 4, .kernel = 3, .stride = 2, .padding = 1});
+  builder.add("bn", BatchNorm{});
+  const int identity = builder.add("relu", Relu{});
+  builder.add("block.conv", Convolution{.out_channels = 4, .kernel = 3, .padding = 1});
+  const int main = builder.add("block.bn", BatchNorm{});
+  builder.add("block.add", Add{}, {main, identity});
+  builder.add("block.relu", Relu{});
+  builder.add("pool", MaxPool{});
+  builder.add("flatten", Flatten{});
+  builder.add("fc", Linear{5});
+  if (!freeze.empty()) builder.freeze_until(freeze);
+  return builder.build();
+}
+
+TEST(Graph, InfersTheShapeOfEveryLayer) {
+  const Graph graph = small_resnet();
+  std::vector<Shape> shapes;
+  for (const Layer& layer : graph.layers()) shapes.push_back(layer.output);
+  EXPECT_THAT(shapes, ElementsAre(Shape{8, 8, 3}, Shape{4, 4, 4}, Shape{4, 4, 4}, Shape{4, 4, 4},
+                                  Shape{4, 4, 4}, Shape{4, 4, 4}, Shape{4, 4, 4}, Shape{4, 4, 4},
+                                  Shape{2, 2, 4}, Shape{16}, Shape{5}));
+}
+
+TEST(Graph, LaysParametersAndBuffersOutInLayerOrder) {
+  const Graph graph = small_resnet();
+  int64_t offset = 0;
+  std::vector<std::string> names;
+  for (const Parameter& parameter : graph.parameters()) {
+    EXPECT_EQ(parameter.range.offset, offset) << parameter.name;
+    EXPECT_EQ(parameter.range.size, element_count(parameter.shape)) << parameter.name;
+    offset = parameter.range.end();
+    names.push_back(parameter.name);
+  }
+  EXPECT_THAT(names, ElementsAre("conv.weight", "bn.weight", "bn.bias", "block.conv.weight",
+                                 "block.bn.weight", "block.bn.bias", "fc.weight", "fc.bias"));
+  EXPECT_EQ(graph.parameter_count(), offset);
+  EXPECT_EQ(graph.buffer_count(), 2 * (4 + 4));
+  EXPECT_EQ(graph.buffers()[1].values_per_sample, 16);
+}
+
+TEST(Graph, TheRangesOfStemAndHeadMeetAtEveryCut) {
+  const Graph graph = small_resnet();
+  for (const Cut& cut : graph.cuts()) {
+    const Segment stem{0, cut.layers}, head{cut.layers, graph.size()};
+    EXPECT_EQ(graph.parameter_range(stem).offset, 0);
+    EXPECT_EQ(graph.parameter_range(stem).end(), graph.parameter_range(head).offset) << cut.name;
+    EXPECT_EQ(graph.parameter_range(head).end(), graph.parameter_count()) << cut.name;
+    EXPECT_EQ(graph.buffer_range(stem).end(), graph.buffer_range(head).offset) << cut.name;
+    EXPECT_EQ(graph.multiply_adds(stem) + graph.multiply_adds(head),
+              graph.multiply_adds(graph.whole()));
+  }
+}
+
+TEST(Graph, IsCutOnlyWhereOneTensorCrossesAndNoFusedGroupIsSplit) {
+  EXPECT_THAT(cut_names(small_resnet()),
+              ElementsAre("Input", "relu", "block.relu", "pool", "flatten"));
+}
+
+TEST(Graph, ACutIsFoundByItsLayerItsStageOrItsPosition) {
+  const Graph graph = small_resnet();
+  EXPECT_EQ(graph.cut("Input").layers, 0);
+  EXPECT_EQ(graph.cut("Input").shape, (Shape{8, 8, 3}));
+  EXPECT_EQ(graph.cut("relu").layers, 4);
+  EXPECT_EQ(graph.cut("block").layers, 8);
+  EXPECT_EQ(graph.cut("block.relu").layers, 8);
+  EXPECT_EQ(graph.cut_at(9).name, "pool");
+}
+
+TEST(Graph, AnImpossibleCutIsRefusedWithAllPossibleOnes) {
+  const Graph graph = small_resnet();
+  EXPECT_THAT([&] { graph.cut("block.bn"); },
+              ThrowsMessage<InvalidInput>(
+                  AllOf(HasSubstr("block.bn"), HasSubstr("Input, relu, block.relu, pool"))));
+  EXPECT_THAT([&] { graph.cut("blo"); }, ThrowsMessage<InvalidInput>(HasSubstr("no such layer")));
+  EXPECT_THAT([&] { graph.cut_at(3); }, ThrowsMessage<InvalidInput>(HasSubstr("behind 3 layers")));
+}
+
+TEST(Graph, CountsMultiplyAddsOfConvolutionsAndLinearLayers) {
+  EXPECT_EQ(small_resnet().multiply_adds(small_resnet().whole()),
+            4 * 4 * (4 * 3 * 9) + 4 * 4 * (4 * 4 * 9) + 16 * 5);
+}
+
+TEST(Graph, FreezesEverythingUpToALayerOrAStage) {
+  const Graph graph = small_resnet("block");
+  for (const Parameter& parameter : graph.parameters()) {
+    EXPECT_EQ(parameter.trainable, parameter.name.starts_with("fc")) << parameter.name;
+  }
+  EXPECT_TRUE(graph.frozen_before(graph.cut("block").layers));
+  EXPECT_FALSE(graph.frozen_before(graph.size()));
+  EXPECT_FALSE(small_resnet().frozen_before(small_resnet().cut("relu").layers));
+  EXPECT_THAT([] { small_resnet("layer9"); }, ThrowsMessage<InvalidInput>(HasSubstr("layer9")));
+}
+
+TEST(Graph, TheEmbeddingIsWhatEntersTheLastLayerWithWeights) {
+  const Graph graph = small_resnet();
+  EXPECT_EQ(graph.layers()[static_cast<size_t>(graph.embedding_layer())].name, "flatten");
+}
+
+TEST(GraphBuilder, RefusesWhatDoesNotFitAndNamesTheLayer) {
+  const auto refuses = [](Operation operation, const std::string& part) {
+    GraphBuilder builder = start();
+    EXPECT_THAT([&] { builder.add("odd", operation); },
+                ThrowsMessage<InvalidInput>(AllOf(HasSubstr("\"odd\""), HasSubstr(part))));
+  };
+  refuses(Convolution{.out_channels = 4, .kernel = 9}, "too small");
+  refuses(Convolution{.out_channels = 4, .kernel = 3, .groups = 2}, "groups");
+  refuses(Convolution{.out_channels = 0}, "output channel");
+  refuses(Convolution{.out_channels = 4, .kernel = 3, .stride = 0}, "stride");
+  refuses(MaxPool{.kernel = 2, .stride = 2, .padding = 2}, "padding");
+  refuses(Linear{5}, "{features}");
+  refuses(Dropout{1.0f}, "probability");
+  refuses(Add{}, "two inputs");
+  refuses(ArcFace{10}, "{features}");
+  refuses(Normalize{}, "first layer");
+}
+
+TEST(GraphBuilder, RefusesALayerWhoseOutputNobodyReads) {
+  GraphBuilder builder = start();
+  builder.add("lost", Relu{}, {0});
+  builder.add("last", Relu{}, {0});
+  EXPECT_THAT([&] { builder.build(); }, ThrowsMessage<InvalidInput>(HasSubstr("\"lost\"")));
+}
+
+TEST(GraphBuilder, RefusesANameTwice) {
+  GraphBuilder builder = start();
+  EXPECT_THAT([&] { builder.add("normalize", Relu{}); },
+              ThrowsMessage<InvalidInput>(HasSubstr("taken")));
+}
+
+}  // namespace
+}  // namespace outrigger::nn
