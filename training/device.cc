@@ -88,7 +88,8 @@ MicroBatchResult Device::run(const feed::ReadyMicroBatch& batch) {
   ConstTensorView input = batch.tensor->view();
   if (stem_here) {
     ensure(batch.cut == 0, "a micro-batch is cut at 0 or at the plan's cut");
-    forward(stem(), input, batch, crossing_.view());
+    Part& before = stem();  // makes crossing_ too
+    forward(before, input, batch, crossing_.view());
     input = crossing_.view();
   } else {
     std::ranges::copy(batch.statistics, statistics_.begin());
