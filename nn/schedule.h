@@ -10,7 +10,7 @@ struct ConstantSchedule {};
 /// Times `gamma` at each milestone (step numbers, ascending), or, without milestones, after every
 /// `every` steps.
 struct StepSchedule {
-  std::vector<int64_t> milestones;
+  std::vector<int64_t> milestones = {};
   int64_t every = 0;
   double gamma = 0.1;
 };
