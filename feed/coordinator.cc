@@ -142,7 +142,7 @@ void Coordinator::head_done(uint64_t step, uint32_t index, std::shared_ptr<const
   const auto gradient = cut_gradient;
   if (ledger_.head_done(*item, std::move(cut_gradient))) {
     const Holder& source = item->holders.front();
-    post(source.worker, CutGradient{{options_.incarnation, step, index, source.attempt}, gradient});
+    post(source.worker, CutGradient{{options_.incarnation, step, index, source.attempt}, item->gradients, gradient});
   } else {
     dispatch(now);
   }

@@ -85,7 +85,7 @@ void Coordinator::take_in(WorkerId from, const Broken& broken, TimePoint now) {
   }
   if (item->evaluation) {
     std::erase_if(item->samples, [&](const LeaseSample& s) { return std::ranges::find(ids, s.id) != ids.end(); });
-    if (item->samples.empty()) item->result = MicroBatch{broken.key, std::make_shared<Tensor>(), {}, 0};
+    if (item->samples.empty()) item->result = MicroBatch{.key = broken.key, .tensor = std::make_shared<Tensor>()};
     if (item->samples.empty()) item->state = WorkState::kReceived;
   } else {
     check_bad_fraction();

@@ -66,6 +66,7 @@ struct StemWeights {
 /// The gradient at the cut for a forward lease whose activations the worker still holds.
 struct CutGradient {
   WorkKey key;
+  WireFormat wire = WireFormat::kFloat32;
   std::shared_ptr<const Tensor> gradient;
 };
 
@@ -98,6 +99,7 @@ struct Pull {
 /// The result of a forward or evaluation lease.
 struct MicroBatch {
   WorkKey key;
+  WireFormat wire = WireFormat::kFloat32;  // of activations; pixels always travel as they are
   std::shared_ptr<const Tensor> tensor;  // uint8 {n, H, W, C} at cut 0, else activations at the cut
   std::vector<float> statistics;         // of the stem's batch norms
   uint64_t pixel_hash = 0;               // of the decoded pixels, whatever the cut: for the audit

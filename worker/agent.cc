@@ -146,7 +146,8 @@ void Agent::finish_decoding(Works::iterator at) {
 void Agent::send_pixels(Works::iterator at) {
   Work& work = at->second;
   outbox_.push_back(
-      feed::MicroBatch{at->first, std::make_shared<Tensor>(std::move(work.pixels)), {}, work.pixel_hash});
+      feed::MicroBatch{.key = at->first, .tensor = std::make_shared<Tensor>(std::move(work.pixels)),
+                       .pixel_hash = work.pixel_hash});
   finish(at);
 }
 
@@ -171,7 +172,8 @@ void Agent::forward(Works::iterator at) {
     work.stage = Stage::kBackward;
     return;
   }
-  outbox_.push_back(feed::MicroBatch{at->first, std::move(output), std::move(statistics), work.pixel_hash});
+  outbox_.push_back(feed::MicroBatch{at->first, work.lease.activations, std::move(output), std::move(statistics),
+                                     work.pixel_hash});
   if (!work.lease.stem_trains) {
     finish(at);
     return;

@@ -1,0 +1,114 @@
+#include "worker/protocol_fields.h"
+
+#include <cstring>
+#include <span>
+
+namespace outrigger::worker {
+namespace {
+
+transport::WireFormat translate(feed::WireFormat format) {
+  switch (format) {
+    case feed::WireFormat::kUint8:
+      return transport::WireFormat::kUint8;
+    case feed::WireFormat::kFloat32:
+      return transport::WireFormat::kFloat32;
+    case feed::WireFormat::kBFloat16:
+      return transport::WireFormat::kBFloat16;
+    case feed::WireFormat::kInt8:
+      return transport::WireFormat::kInt8;
+  }
+  impossible("wire format");
+}
+
+bool travels_as_it_is(ElementType type, transport::WireFormat format) {
+  return (type == ElementType::kUint8 && format == transport::WireFormat::kUint8) ||
+         (type == ElementType::kFloat32 && format == transport::WireFormat::kFloat32) ||
+         (type == ElementType::kBFloat16 && format == transport::WireFormat::kBFloat16);
+}
+
+}  // namespace
+
+void write(ByteWriter& writer, const feed::WorkKey& key) {
+  writer.number(key.incarnation);
+  writer.number(key.step);
+  writer.number(key.index);
+  writer.number(key.attempt);
+}
+
+feed::WorkKey read_key(ByteReader& reader) {
+  feed::WorkKey key;
+  key.incarnation = reader.number<uint32_t>();
+  key.step = reader.number<uint64_t>();
+  key.index = reader.number<uint32_t>();
+  key.attempt = reader.number<uint32_t>();
+  return key;
+}
+
+void write(ByteWriter& writer, const data::Sample& sample) {
+  writer.text(sample.path);
+  writer.number(sample.offset);
+  writer.number(sample.length);
+  writer.number(sample.label);
+}
+
+data::Sample read_sample(ByteReader& reader) {
+  data::Sample sample;
+  sample.path = reader.text();
+  sample.offset = reader.number<uint64_t>();
+  sample.length = reader.number<uint64_t>();
+  sample.label = reader.number<int32_t>();
+  return sample;
+}
+
+bool read_flag(ByteReader& reader) {
+  const auto value = reader.number<uint8_t>();
+  if (value > 1) throw InvalidInput("a flag of a message is " + std::to_string(value));
+  return value == 1;
+}
+
+const transport::Payload& only_payload(const transport::ReceivedFrame& frame) {
+  if (frame.payloads.size() != 1) {
+    throw InvalidInput("a message with " + std::to_string(frame.payloads.size()) + " payloads, 1 is allowed");
+  }
+  return frame.payloads.front();
+}
+
+void add_tensor(transport::Frame& frame, ByteWriter& writer, const std::shared_ptr<const Tensor>& tensor,
+                feed::WireFormat format, const std::optional<transport::StochasticRounding>& rounding) {
+  const ConstTensorView view = tensor->view();
+  const auto wire = translate(view.type == ElementType::kUint8 ? feed::WireFormat::kUint8 : format);
+  auto encoded = travels_as_it_is(view.type, wire)
+                     ? transport::EncodedTensor{wire, false, view.shape, {view.raw(), tensor}}
+                     : transport::encode(view, wire, wire == transport::WireFormat::kInt8 ? rounding : std::nullopt);
+  transport::describe(encoded, writer);
+  frame.payloads.push_back(std::move(encoded.data));
+}
+
+std::shared_ptr<const Tensor> read_tensor(ByteReader& reader, const transport::Payload& payload, ElementType type) {
+  const auto encoded = transport::read_encoded(reader, payload);
+  const bool pixels = encoded.format == transport::WireFormat::kUint8;
+  return std::make_shared<const Tensor>(transport::decode(encoded, pixels ? ElementType::kUint8 : type));
+}
+
+void add_floats(transport::Frame& frame, ByteWriter& writer, const std::shared_ptr<const std::vector<float>>& values,
+                size_t count) {
+  writer.number(static_cast<uint64_t>(count));
+  frame.payloads.push_back({std::as_bytes(std::span(*values).first(count)), values});
+}
+
+std::shared_ptr<const std::vector<float>> read_floats(ByteReader& reader, const transport::Payload& payload) {
+  const auto count = reader.number<uint64_t>();
+  if (payload.bytes.size() % sizeof(float) != 0 || payload.bytes.size() / sizeof(float) != count) {
+    throw InvalidInput("a message says " + std::to_string(count) + " floats and holds " +
+                       std::to_string(payload.bytes.size()) + " bytes");
+  }
+  auto values = std::make_shared<std::vector<float>>(count);
+  if (count > 0) std::memcpy(values->data(), payload.bytes.data(), payload.bytes.size());
+  return values;
+}
+
+transport::Frame frame_of(FrameType type, ByteWriter& writer, std::vector<transport::Payload> payloads) {
+  return {static_cast<uint16_t>(type), writer.take(), std::move(payloads), transport::Lane::kData};
+}
+
+}  // namespace outrigger::worker

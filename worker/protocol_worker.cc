@@ -1,0 +1,182 @@
+#include <algorithm>
+#include <utility>
+
+#include "worker/protocol.h"
+#include "worker/protocol_fields.h"
+
+/// Messages from a worker to the server, and the two that open a link.
+namespace outrigger::worker {
+namespace {
+
+using transport::Frame;
+using transport::ReceivedFrame;
+
+Frame encode(const feed::Pull& pull, const WireContext&) {
+  ByteWriter writer;
+  writer.number(pull.leases);
+  return frame_of(FrameType::kPull, writer);
+}
+
+Frame encode(const feed::MicroBatch& batch, const WireContext&) {
+  ByteWriter writer;
+  Frame frame{static_cast<uint16_t>(FrameType::kMicroBatch), {}, {}, transport::Lane::kData};
+  write(writer, batch.key);
+  writer.number(batch.wire);
+  writer.number(batch.pixel_hash);
+  writer.blob(std::as_bytes(std::span(batch.statistics)));
+  add_tensor(frame, writer, batch.tensor, batch.wire, std::nullopt);
+  frame.message = writer.take();
+  return frame;
+}
+
+feed::MicroBatch read_micro_batch(ByteReader& reader, const ReceivedFrame& frame, const WireContext& context) {
+  feed::MicroBatch batch;
+  batch.key = read_key(reader);
+  batch.wire = read_enum(reader, feed::WireFormat::kInt8);
+  batch.pixel_hash = reader.number<uint64_t>();
+  const auto statistics = reader.blob();
+  if (statistics.size() % sizeof(float) != 0) throw InvalidInput("a micro-batch's statistics are cut short");
+  batch.statistics.resize(statistics.size() / sizeof(float));
+  std::ranges::copy(statistics, std::as_writable_bytes(std::span(batch.statistics)).begin());
+  batch.tensor = read_tensor(reader, only_payload(frame), context.activation_type);
+  return batch;
+}
+
+Frame encode(const feed::StemGradient& gradient, const WireContext&) {
+  ByteWriter writer;
+  Frame frame{static_cast<uint16_t>(FrameType::kStemGradient), {}, {}, transport::Lane::kData};
+  write(writer, gradient.key);
+  add_floats(frame, writer, gradient.gradients, gradient.gradients->size());
+  frame.message = writer.take();
+  return frame;
+}
+
+Frame encode(const feed::Broken& broken, const WireContext&) {
+  ByteWriter writer;
+  write(writer, broken.key);
+  writer.number(static_cast<uint32_t>(broken.items.size()));
+  for (const auto& item : broken.items) {
+    writer.number(item.position);
+    writer.text(item.reason);
+  }
+  return frame_of(FrameType::kBroken, writer);
+}
+
+feed::Broken read_broken(ByteReader& reader) {
+  feed::Broken broken{read_key(reader), {}};
+  const uint32_t items = reader.count(8);
+  for (uint32_t i = 0; i < items; ++i) {
+    const auto position = reader.number<uint32_t>();
+    broken.items.push_back({position, reader.text()});
+  }
+  return broken;
+}
+
+Frame encode(const feed::ReadFailed& failed, const WireContext&) {
+  ByteWriter writer;
+  write(writer, failed.key);
+  writer.text(failed.reason);
+  return frame_of(FrameType::kReadFailed, writer);
+}
+
+Frame encode(const feed::Leaving&, const WireContext&) {
+  ByteWriter writer;
+  return frame_of(FrameType::kLeaving, writer);
+}
+
+feed::WorkerMessage read_fields(ByteReader& reader, const ReceivedFrame& frame, const WireContext& context) {
+  switch (static_cast<FrameType>(frame.type)) {
+    case FrameType::kPull:
+      return feed::Pull{reader.number<uint32_t>()};
+    case FrameType::kMicroBatch:
+      return read_micro_batch(reader, frame, context);
+    case FrameType::kStemGradient: {
+      const auto key = read_key(reader);
+      return feed::StemGradient{key, read_floats(reader, only_payload(frame))};
+    }
+    case FrameType::kBroken:
+      return read_broken(reader);
+    case FrameType::kReadFailed: {
+      const auto key = read_key(reader);
+      return feed::ReadFailed{key, reader.text()};
+    }
+    case FrameType::kLeaving:
+      return feed::Leaving{};
+    default:
+      throw InvalidInput("frame of type " + std::to_string(frame.type) + " is nothing that a worker sends");
+  }
+}
+
+void expect_type(const ReceivedFrame& frame, FrameType type) {
+  if (frame.type != static_cast<uint16_t>(type)) {
+    throw InvalidInput("frame of type " + std::to_string(frame.type) + " where type " +
+                       std::to_string(static_cast<int>(type)) + " opens the link");
+  }
+}
+
+}  // namespace
+
+Frame to_frame(const feed::WorkerMessage& message, const WireContext& context) {
+  return std::visit([&](const auto& one) { return encode(one, context); }, message);
+}
+
+feed::WorkerMessage read_worker_message(const ReceivedFrame& frame, const WireContext& context) {
+  ByteReader reader(frame.message);
+  auto message = read_fields(reader, frame, context);
+  reader.expect_end();
+  return message;
+}
+
+Frame to_frame(const Setup& setup) {
+  ByteWriter writer;
+  writer.text(setup.job);
+  writer.number(setup.classes);
+  writer.number(setup.incarnation);
+  writer.number(setup.deepest_cut);
+  writer.text(setup.instruction_set);
+  writer.number(static_cast<uint32_t>(setup.probe.size()));
+  for (const auto& sample : setup.probe) write(writer, sample);
+  return frame_of(FrameType::kSetup, writer);
+}
+
+Setup read_setup(const ReceivedFrame& frame) {
+  expect_type(frame, FrameType::kSetup);
+  ByteReader reader(frame.message);
+  Setup setup;
+  setup.job = reader.text();
+  setup.classes = reader.number<uint32_t>();
+  setup.incarnation = reader.number<uint32_t>();
+  setup.deepest_cut = reader.number<int32_t>();
+  setup.instruction_set = reader.text();
+  const uint32_t probes = reader.count(kLeastSampleBytes);
+  for (uint32_t i = 0; i < probes; ++i) setup.probe.push_back(read_sample(reader));
+  reader.expect_end();
+  return setup;
+}
+
+Frame to_frame(const Hello& hello) {
+  ByteWriter writer;
+  writer.text(hello.name);
+  writer.text(hello.version);
+  writer.number(hello.cores);
+  writer.raw(hello.probe.data(), hello.probe.size());
+  writer.text(hello.problem);
+  writer.text(hello.numerics);
+  return frame_of(FrameType::kHello, writer);
+}
+
+Hello read_hello(const ReceivedFrame& frame) {
+  expect_type(frame, FrameType::kHello);
+  ByteReader reader(frame.message);
+  Hello hello;
+  hello.name = reader.text();
+  hello.version = reader.text();
+  hello.cores = reader.number<uint32_t>();
+  std::ranges::copy(reader.raw(hello.probe.size()), hello.probe.begin());
+  hello.problem = reader.text();
+  hello.numerics = reader.text();
+  reader.expect_end();
+  return hello;
+}
+
+}  // namespace outrigger::worker
