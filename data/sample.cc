@@ -56,6 +56,12 @@ void Dataset::finish() {
   names_.shrink_to_fit();
 }
 
+size_t Dataset::memory_bytes() const {
+  const auto bytes = [](const auto& vector) { return vector.capacity() * sizeof(vector[0]); };
+  return bytes(block_starts_) + bytes(container_of_) + bytes(labels_) + bytes(positions_) +
+         bytes(lengths_) + names_.capacity();
+}
+
 Sample Dataset::at(uint32_t index) const {
   ensure(index < size(), "the sample's index is below the data set's size");
   const Container& container = containers_[container_of_[index]];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -49,6 +50,8 @@ class Dataset {
   /// First sample of every container (folder or shard), in order, starting with 0; containers
   /// without samples are left out. The blocks of windowed order.
   std::span<const uint32_t> block_starts() const { return block_starts_; }
+  /// What the listing takes, class and container names left out.
+  size_t memory_bytes() const;
   bool is_sharded() const { return !containers_.empty() && containers_.front().is_shard; }
 
   /// SHA-256 over classes and all samples in order; the same on every machine that lists the same
