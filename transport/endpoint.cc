@@ -7,14 +7,25 @@
 #include "transport/handshake.h"
 #include "transport/internal/acceptor.h"
 #include "transport/internal/dialer.h"
+#include "transport/internal/gloo_channel.h"
 #include "transport/internal/socket.h"
 #include "transport/internal/stream_link.h"
 
 namespace outrigger::transport {
 namespace {
 
-std::unique_ptr<Link> make_link(FileDescriptor fd, const LinkOptions& options) {
+constexpr size_t kGlooChunkFactor = 8;
+
+TimePoint in(Duration time) { return SystemClock().now() + time; }
+
+std::unique_ptr<Link> make_socket_link(FileDescriptor fd, const LinkOptions& options) {
   return std::make_unique<StreamLink>(make_socket_channel(std::move(fd), options.silence_limit), options);
+}
+
+std::unique_ptr<Link> make_gloo_link(FileDescriptor fd, GlooSide side, LinkOptions options, TimePoint deadline) {
+  // Each piece costs Gloo a round trip (ready to receive, then the bytes), so pieces are larger.
+  options.chunk_bytes *= kGlooChunkFactor;
+  return std::make_unique<StreamLink>(make_gloo_channel(std::move(fd), side, options.silence_limit, deadline), options);
 }
 
 }  // namespace
@@ -40,8 +51,12 @@ FileDescriptor dial_and_prove(const Address& address, const std::string& token, 
 }
 
 std::unique_ptr<Link> dial(const Address& address, const std::string& token, const DialOptions& options) {
-  const TimePoint deadline = SystemClock().now() + options.limit;
-  return make_link(dial_and_prove(address, token, Purpose::kSocketLink, deadline), options.link);
+  const TimePoint deadline = in(options.limit);
+  if (options.kind == LinkKind::kSockets) {
+    return make_socket_link(dial_and_prove(address, token, Purpose::kSocketLink, deadline), options.link);
+  }
+  FileDescriptor fd = dial_and_prove(address, token, Purpose::kGlooLink, deadline);
+  return make_gloo_link(std::move(fd), GlooSide::kWorker, options.link, deadline);
 }
 
 Listener::Listener(const Address& address, std::string token, const ListenerOptions& options)
@@ -54,7 +69,14 @@ uint16_t Listener::port() const { return acceptor_->port(); }
 std::unique_ptr<Link> Listener::accept(Duration timeout) {
   auto connection = acceptor_->accept(timeout);
   if (!connection) return nullptr;
-  return make_link(std::move(connection->fd), options_.link);
+  if (connection->purpose == Purpose::kSocketLink) return make_socket_link(std::move(connection->fd), options_.link);
+  try {
+    const TimePoint deadline = in(options_.handshake_limit);
+    return make_gloo_link(std::move(connection->fd), GlooSide::kServer, options_.link, deadline);
+  } catch (const LinkClosed& failure) {
+    log::warning("no link with {}: {}", connection->peer, failure.what());
+    return nullptr;
+  }
 }
 
 void Listener::close() { acceptor_->close(); }

@@ -52,7 +52,7 @@ class Listener {
 
   uint16_t port() const;
 
-  /// The next worker's link; null after `timeout`. Throws Cancelled once closed. To be called promptly: a worker whose
+  /// The next worker's link; null after `timeout`, or when a Gloo link came to nothing. Throws Cancelled once closed. To be called promptly: a worker whose
   /// link is not taken within its silence limit gives up and dials again.
   std::unique_ptr<Link> accept(Duration timeout);
 

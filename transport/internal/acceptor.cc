@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/log.h"
+#include "transport/internal/signals.h"
 #include "transport/internal/socket.h"
 
 namespace outrigger::transport {
@@ -79,6 +80,7 @@ Duration Acceptor::until_next_deadline(TimePoint time) const {
 }
 
 void Acceptor::run() {
+  block_signals();
   std::vector<pollfd> polled;
   for (;;) {
     {

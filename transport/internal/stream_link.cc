@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "common/log.h"
+#include "transport/internal/signals.h"
 
 namespace outrigger::transport {
 namespace {
@@ -86,6 +86,7 @@ void StreamLink::end(Ending ending) {
 }
 
 void StreamLink::write_loop() {
+  block_signals();
   try {
     Packet packet;
     while (queue_.next(packet)) {
@@ -120,6 +121,7 @@ void StreamLink::say_goodbye() {
 }
 
 void StreamLink::read_loop() {
+  block_signals();
   try {
     for (;;) {
       HeaderBytes bytes;

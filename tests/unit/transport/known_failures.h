@@ -22,7 +22,7 @@ inline const std::vector<KnownFailure>& known_failures() {
   return list;
 }
 
-inline std::vector<Carrier> carriers() { return {Carrier::kMemory, Carrier::kSockets}; }
+inline std::vector<Carrier> carriers() { return {Carrier::kMemory, Carrier::kSockets, Carrier::kGloo}; }
 
 inline void skip_known_failure(Carrier carrier) {
   const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
