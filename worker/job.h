@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+
+#include "api/training_job.h"
+#include "data/pipeline.h"
+#include "nn/graph.h"
+#include "nn/models.h"
+#include "nn/program.h"
+
+/// What a TrainingJob means to those who compute: server and workers read it with the same functions, so they agree.
+namespace outrigger::worker {
+
+/// How to build the model; InvalidInput for a model given as layers, which has no name.
+nn::ModelOptions model_options(const api::TrainingJob& job, int64_t classes);
+/// The network with its head for the job's loss. Throws InvalidInput that names the field.
+nn::Graph build_graph(const api::TrainingJob& job, int64_t classes);
+data::PipelineOptions pipeline_options(const api::TrainingJob& job);
+/// Throws InvalidInput for a precision that is not built yet.
+nn::Precision precision(const api::TrainingJob& job);
+/// How activations lie in memory at a cut.
+ElementType activation_type(const api::TrainingJob& job);
+uint64_t seed(const api::TrainingJob& job);
+int64_t micro_batch(const api::TrainingJob& job);
+
+}  // namespace outrigger::worker

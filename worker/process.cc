@@ -1,0 +1,174 @@
+#include "worker/process.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "api/names.h"
+#include "api/parse.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/random.h"
+#include "common/thread_pool.h"
+#include "nn/cpu/backend.h"
+#include "nn/cpu/instruction_set.h"
+#include "transport/endpoint.h"
+#include "transport/handshake.h"
+#include "worker/agent.h"
+#include "worker/file_pixels.h"
+#include "worker/fingerprint.h"
+#include "worker/job.h"
+#include "worker/session.h"
+#include "worker/status.h"
+
+namespace outrigger::worker {
+namespace {
+
+/// Waits that grow from a quarter of a second to 10 s, with jitter so that many workers do not come at once.
+class BackOff {
+ public:
+  explicit BackOff(uint64_t seed) : random_(seed, RandomUse::kBackOff, seed) {}
+  void reset() { wait_ = kFirst; }
+  void sleep(const std::stop_token& stop) {
+    const auto jittered = std::chrono::duration_cast<Duration>(wait_ * (0.5 + static_cast<double>(random_.uniform())));
+    wait_ = std::min<Duration>(wait_ * 2, kLongest);
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any wake;
+    wake.wait_for(lock, stop, jittered, [] { return false; });
+  }
+
+ private:
+  static constexpr Duration kFirst = std::chrono::milliseconds(250);
+  static constexpr Duration kLongest = std::chrono::seconds(10);
+  RandomStream random_;
+  Duration wait_ = kFirst;
+};
+
+std::string read_token(const std::filesystem::path& file) {
+  if (file.empty()) throw InvalidInput("no token file: --token-file or OUTRIGGER_TOKEN_FILE must name one");
+  std::string token = read_file(file, 4096);
+  while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' ')) token.pop_back();
+  if (token.empty()) throw InvalidInput("the token file " + file.string() + " is empty");
+  return token;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+/// Everything that is made from the server's first words.
+struct Workshop {
+  Workshop(const Setup& setup, const api::Launch& launch, ThreadPool& threads)
+      : job(parse(setup.job)),
+        graph(build_graph(job, setup.classes)),
+        backend(nn::cpu::make_cpu_backend()),
+        train_root(api::data_path(job, launch, job.spec.data.train.path.value_or(""))),
+        pixels(pipeline_options(job), train_root,
+               job.spec.data.validation ? api::data_path(job, launch, job.spec.data.validation->path.value_or("")) : ""),
+        agent({.leases = 4, .micro_batch = micro_batch(job), .precision = precision(job), .seed = seed(job)}, graph,
+              *backend, threads, pixels) {}
+
+  static api::TrainingJob parse(const std::string& text) {
+    auto parsed = api::parse_training_job(text);
+    if (!parsed.errors.empty()) throw InvalidInput("the server's job cannot be read: " + parsed.errors.front().message);
+    return std::move(parsed.job);
+  }
+
+  api::TrainingJob job;
+  nn::Graph graph;
+  std::unique_ptr<nn::Backend> backend;
+  std::filesystem::path train_root;
+  FilePixels pixels;
+  Agent agent;
+};
+
+Hello make_hello(const Setup& setup, const Workshop& shop, const std::string& name, ThreadPool& threads) {
+  Hello hello;
+  hello.name = name;
+  hello.version = OUTRIGGER_VERSION;
+  hello.cores = static_cast<uint32_t>(threads.size());
+  try {
+    hello.probe = data::probe(shop.train_root, setup.probe);
+  } catch (const Error& error) {
+    hello.problem = error.what();
+  }
+  if (nn::cpu::instruction_set() != setup.instruction_set) return hello;
+  hello.numerics = numerics_fingerprint(
+      shop.graph, *shop.backend,
+      {.batch = micro_batch(shop.job), .precision = precision(shop.job), .seed = seed(shop.job)}, setup.deepest_cut,
+      threads);
+  return hello;
+}
+
+/// Imposes the job's instruction set where this machine has it; else the worker does cut 0 only.
+void take_instruction_set(const std::string& wanted) {
+  if (nn::cpu::instruction_set() == wanted || !nn::cpu::has_instruction_set(wanted)) return;
+  try {
+    nn::cpu::set_instruction_set(wanted);
+  } catch (const InvalidInput& error) {
+    log::warning("{}; this worker makes pixels only", error.what());
+  }
+}
+
+SessionResult join_once(const api::Launch& launch, const std::string& name, ThreadPool& threads, WorkerPages& pages,
+                        const std::stop_token& stop) {
+  const auto address = transport::parse_address(launch.server, static_cast<uint16_t>(api::kJoinPort));
+  const auto link = transport::dial(address, read_token(launch.token_file));
+  const auto frame = link->receive(std::chrono::seconds(30));
+  if (!frame) throw IoError("the server at " + launch.server + " accepted the link and said nothing for 30 s");
+  if (frame->type == static_cast<uint16_t>(FrameType::kFarewell)) {
+    const auto farewell = std::get<feed::Farewell>(read_server_message(*frame, {}));
+    return {farewell.again ? SessionEnd::kAgain : SessionEnd::kFinished, farewell.reason};
+  }
+  const Setup setup = read_setup(*frame);
+  take_instruction_set(setup.instruction_set);
+  Workshop shop(setup, launch, threads);
+  link->send(to_frame(make_hello(setup, shop, name, threads)));
+  log::info("joined {} for job '{}' ({} classes, incarnation {})", launch.server, shop.job.metadata.name, setup.classes,
+            setup.incarnation);
+  pages.joined(true);
+  auto result = run_session(*link, shop.agent, {activation_type(shop.job), seed(shop.job)}, pages.counters(), stop);
+  pages.joined(false);
+  return result;
+}
+
+}  // namespace
+
+api::ExitCode run_worker(const api::Launch& launch, const std::stop_token& stop) {
+  const std::string name = host_name() + "/" + std::to_string(launch.index);
+  ThreadPool threads(launch.threads.value_or(available_cores()));
+  WorkerPages pages(launch, threads.size());
+  BackOff back_off(static_cast<uint64_t>(::getpid()));
+  constexpr int kMostRefusals = 5;
+  int refusals = 0;
+  while (!stop.stop_requested()) {
+    try {
+      const SessionResult result = join_once(launch, name, threads, pages, stop);
+      refusals = 0;
+      if (result.end == SessionEnd::kStopped) break;
+      if (result.end == SessionEnd::kFinished) {
+        log::info("the server ended the work: {}", result.reason);
+        return api::ExitCode::kDone;
+      }
+      back_off.reset();
+      log::warning("the link is over: {}; joining again", result.reason);
+    } catch (const transport::HandshakeRefused& refused) {
+      if (++refusals >= kMostRefusals) throw api::Failure(api::ExitCode::kJoinRefused, refused.what());
+      log::warning("{}", refused.what());
+    } catch (const IoError& error) {
+      log::info("cannot join {} yet: {}", launch.server, error.what());
+    }
+    pages.joined(false);
+    back_off.sleep(stop);
+  }
+  log::info("stopped");
+  return api::ExitCode::kDone;
+}
+
+}  // namespace outrigger::worker

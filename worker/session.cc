@@ -1,0 +1,109 @@
+#include "worker/session.h"
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace outrigger::worker {
+namespace {
+
+/// What the receiving thread has read and the working thread has not taken yet.
+class Inbox {
+ public:
+  void put(feed::ServerMessage message) {
+    const std::scoped_lock lock(mutex_);
+    messages_.push_back(std::move(message));
+    changed_.notify_one();
+  }
+  void fail(std::exception_ptr why) {
+    const std::scoped_lock lock(mutex_);
+    failure_ = std::move(why);
+    changed_.notify_one();
+  }
+  /// All that has come; waits for something where `wait`. Throws what ended the receiving, after the messages.
+  std::deque<feed::ServerMessage> take(bool wait, const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    if (wait) changed_.wait(lock, stop, [this] { return !messages_.empty() || failure_ != nullptr; });
+    if (messages_.empty() && failure_ != nullptr) std::rethrow_exception(failure_);
+    return std::exchange(messages_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<feed::ServerMessage> messages_;
+  std::exception_ptr failure_;
+};
+
+void receive_all(transport::Link& link, Inbox& inbox, const WireContext& context, const std::stop_token& over) {
+  try {
+    while (!over.stop_requested()) {
+      auto frame = link.receive(std::chrono::milliseconds(200));
+      if (frame) inbox.put(read_server_message(*frame, context));
+    }
+  } catch (...) {
+    inbox.fail(std::current_exception());
+  }
+}
+
+void count(const feed::WorkerMessage& message, SessionCounters& counters) {
+  if (std::holds_alternative<feed::MicroBatch>(message)) counters.micro_batches.add();
+  if (std::holds_alternative<feed::StemGradient>(message)) counters.stem_gradients.add();
+  if (const auto* broken = std::get_if<feed::Broken>(&message)) counters.broken_samples.add(static_cast<double>(broken->items.size()));
+  if (std::holds_alternative<feed::ReadFailed>(message)) counters.failed_reads.add();
+}
+
+void send_outbox(transport::Link& link, Agent& agent, const WireContext& context, SessionCounters& counters) {
+  for (auto& message : agent.take_outbox()) {
+    count(message, counters);
+    link.send(to_frame(message, context));
+  }
+}
+
+SessionResult leave(transport::Link& link, Agent& agent, const WireContext& context) {
+  agent.stop_pulling();
+  link.send(to_frame(feed::WorkerMessage{feed::Leaving{}}, context));
+  static_cast<void>(link.flush(std::chrono::seconds(1)));
+  link.close("the worker was asked to stop");
+  return {SessionEnd::kStopped, "asked to stop"};
+}
+
+SessionResult work(transport::Link& link, Agent& agent, const WireContext& context, SessionCounters& counters,
+                   Inbox& inbox, const std::stop_token& stop) {
+  bool idle = false;
+  while (!stop.stop_requested()) {
+    send_outbox(link, agent, context, counters);
+    for (auto& message : inbox.take(idle, stop)) agent.receive(std::move(message));
+    if (const auto reason = agent.farewell()) {
+      return {agent.may_rejoin() ? SessionEnd::kAgain : SessionEnd::kFinished, *reason};
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    idle = !agent.work();
+    if (!idle) {
+      counters.busy_seconds.add(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    counters.unfinished.set(static_cast<double>(agent.unfinished()));
+  }
+  return leave(link, agent, context);
+}
+
+}  // namespace
+
+SessionResult run_session(transport::Link& link, Agent& agent, const WireContext& context, SessionCounters& counters,
+                          const std::stop_token& stop) {
+  Inbox inbox;
+  std::jthread receiver([&](const std::stop_token& over) { receive_all(link, inbox, context, over); });
+  try {
+    return work(link, agent, context, counters, inbox, stop);
+  } catch (const transport::LinkClosed& closed) {
+    return {SessionEnd::kLinkLost, closed.what()};
+  } catch (const Cancelled& cancelled) {
+    return {SessionEnd::kLinkLost, cancelled.what()};
+  }
+}
+
+}  // namespace outrigger::worker
