@@ -1,0 +1,27 @@
+#include "nn/cpu/blocks.h"
+
+namespace outrigger::nn::cpu {
+namespace {
+
+// Below this a call's fixed cost shows; see the decision's table.
+constexpr int64_t kMultiplyAddsPerBlock = 8'000'000;
+// Each weight's partial sum costs about as much as so many terms of it.
+constexpr int64_t kPlacesPerChunk = 256;
+
+int64_t round_up_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+Blocks choose_blocks(const Graph& graph, int64_t batch) {
+  const int64_t per_sample = std::max<int64_t>(1, graph.multiply_adds(graph.whole()));
+  int64_t size = 4;
+  while (size < 16 && size * per_sample < kMultiplyAddsPerBlock) size *= 2;
+  return {batch, std::min(size, round_up_div(batch, 4))};
+}
+
+Blocks choose_chunks(const Blocks& blocks, int64_t places) {
+  const int64_t whole_blocks = round_up_div(kPlacesPerChunk, places * blocks.size);
+  return {blocks.batch, std::min(blocks.batch, whole_blocks * blocks.size)};
+}
+
+}  // namespace outrigger::nn::cpu

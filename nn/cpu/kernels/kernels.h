@@ -1,0 +1,143 @@
+#pragma once
+
+#include <cstdint>
+
+/// Loops over channels-last activations that oneDNN has not, or not fused. Each is a pure function
+/// on one thread.
+///
+/// `count` consecutive values start at channel 0. Coefficients and sums of a channel are repeated
+/// over a *period*: the least multiple of both the number of channels and 16, so that a loop may
+/// take 16 values at a time whatever the number of channels. bfloat16 values are their 16 bits
+/// (uint16_t).
+namespace outrigger::nn::cpu {
+
+enum class Activation : uint8_t { kNone, kRelu, kPrelu };
+
+/// y = activation((x - mean) * scale + shift + other)
+template <typename T>
+struct NormForward {
+  const T* x;
+  const T* other;  // may be null
+  T* y;
+  const float* mean;  // {period}, like the other coefficients
+  const float* scale;
+  const float* shift;
+  const float* slope;  // of kPrelu
+  int64_t count;
+  int64_t period;
+  Activation activation;
+};
+
+/// What reaches the norm's output is z = (gradient + gradient2) * activation'. Sums over the
+/// values, per place of the period: sums[0] of z, sums[1] of z * (x - mean), and for kPrelu sums[2]
+/// of (gradient + gradient2) * u where u <= 0, u being what entered the activation. kRelu: `y`
+/// where given decides (y > 0), else u.
+template <typename T>
+struct NormReduce {
+  const T* x;
+  const T* y;
+  const T* gradient;
+  const T* gradient2;  // may be null
+  T* z;                // written where not null
+  const float* mean;
+  const float* scale;
+  const float* shift;
+  const float* slope;
+  float* sums;  // {3, period}
+  int64_t count;
+  int64_t period;
+  Activation activation;
+};
+
+/// dx = factor * z + (x - mean) * by_distance + constant, z as in NormReduce (one gradient; kRelu
+/// decides by u).
+template <typename T>
+struct NormBackward {
+  const T* x;
+  const T* gradient;
+  T* dx;
+  const float* mean;
+  const float* scale;
+  const float* shift;
+  const float* slope;
+  const float* factor;
+  const float* by_distance;
+  const float* constant;
+  int64_t count;
+  int64_t period;
+  Activation activation;
+};
+
+/// One sample's map {height, width, channels} under a window.
+struct Window {
+  int64_t in_height, in_width;
+  int64_t out_height, out_width;
+  int64_t channels;
+  int64_t kernel, stride, padding;
+};
+
+template <typename T>
+struct TypedKernels {
+  /// partial {3, period}: the first values met (or 0), sums of x - first, sums of (x - first)^2.
+  void (*norm_statistics)(const T* x, int64_t count, int64_t period, float* partial);
+  void (*norm_forward)(const NormForward<T>& arguments);
+  void (*norm_reduce)(const NormReduce<T>& arguments);
+  void (*norm_backward)(const NormBackward<T>& arguments);
+
+  /// y = x > 0 ? x : 0 (NaN stays); dx = y > 0 ? dy : 0.
+  void (*relu_forward)(const T* x, T* y, int64_t count);
+  void (*relu_backward)(const T* y, const T* dy, T* dx, int64_t count);
+  void (*prelu_forward)(const T* x, const float* slope, T* y, int64_t count, int64_t period);
+  /// dx may be null; slope_sums {period} of x * dy where x <= 0.
+  void (*prelu_backward)(const T* x, const float* slope, const T* dy, T* dx, float* slope_sums,
+                         int64_t count, int64_t period);
+  void (*add)(const T* a, const T* b, T* sum, int64_t count);
+  /// sums {period} of x.
+  void (*column_sums)(const T* x, int64_t count, int64_t period, float* sums);
+  /// y = (pixel - mean) * scale with coefficients {period}.
+  void (*normalize)(const uint8_t* pixels, const float* mean, const float* scale, T* y,
+                    int64_t count, int64_t period);
+
+  /// `places`: for each output the number (row * kernel + column) of the largest value in its
+  /// window; the first of equals wins, a NaN over all.
+  void (*max_pool_forward)(const Window& window, const T* x, T* y, uint8_t* places);
+  void (*max_pool_backward)(const Window& window, const uint8_t* places, const T* dy, T* dx);
+  /// Means over the whole window, padding counting as zeros.
+  void (*average_pool_forward)(const Window& window, const T* x, T* y);
+  void (*average_pool_backward)(const Window& window, const T* dy, T* dx);
+  /// x {places, channels} to y {channels} in float32, and back.
+  void (*global_average_forward)(const T* x, int64_t places, int64_t channels, float* y);
+  void (*global_average_backward)(const float* dy, int64_t places, int64_t channels, T* dx);
+  /// x {places, channels} to y {channels, places} in float32, and back.
+  void (*flatten_forward)(const T* x, int64_t places, int64_t channels, float* y);
+  void (*flatten_backward)(const float* dy, int64_t places, int64_t channels, T* dx);
+
+  void (*to_float)(const T* from, float* to, int64_t count);
+  void (*from_float)(const float* from, T* to, int64_t count);
+};
+
+struct Kernels {
+  TypedKernels<float> float32;
+  TypedKernels<uint16_t> bfloat16;
+  void (*multiply)(const float* a, const float* b, float* product, int64_t count);
+  /// sums[i] += values[i]
+  void (*accumulate)(const float* values, float* sums, int64_t count);
+  /// The sum of a[i] * b[i].
+  float (*dot)(const float* a, const float* b, int64_t count);
+  /// to = from * factor
+  void (*scale)(const float* from, float factor, float* to, int64_t count);
+
+  template <typename T>
+  const TypedKernels<T>& of() const {
+    if constexpr (sizeof(T) == sizeof(float)) {
+      return float32;
+    } else {
+      return bfloat16;
+    }
+  }
+};
+
+/// Those compiled for the instruction set in force (instruction_set.h).
+const Kernels& kernels();
+
+}  // namespace outrigger::nn::cpu

@@ -1,0 +1,169 @@
+#pragma once
+
+#include "nn/cpu/kernels/elementwise.inc.h"
+#include "nn/cpu/kernels/kernels.h"
+#include "nn/cpu/kernels/vector.h"
+
+/// Windows and transposes over one sample's map.
+namespace {
+
+using outrigger::nn::cpu::Window;
+
+// The part of a window that lies in the input, along one axis.
+struct Span {
+  int64_t start, begin, end;  // start may be negative
+};
+inline Span span_of(const Window& w, int64_t out, int64_t in_size) {
+  const int64_t start = out * w.stride - w.padding;
+  const int64_t end = start + w.kernel;
+  return {start, start < 0 ? 0 : start, end > in_size ? in_size : end};
+}
+
+template <typename T>
+void max_pool_forward(const Window& w, const T* x, T* y, uint8_t* places) {
+  for (int64_t row = 0; row < w.out_height; ++row) {
+    const Span rows = span_of(w, row, w.in_height);
+    for (int64_t column = 0; column < w.out_width; ++column) {
+      const Span columns = span_of(w, column, w.in_width);
+      const int64_t out = (row * w.out_width + column) * w.channels;
+      for_each_vector(w.channels, [&](int64_t c, int64_t n) {
+        Vector best{};
+        Bits place{};
+        bool first = true;
+        for (int64_t i = rows.begin; i < rows.end; ++i) {
+          for (int64_t j = columns.begin; j < columns.end; ++j) {
+            const Vector value = take(x + (i * w.in_width + j) * w.channels + c, n);
+            const auto number =
+                static_cast<uint32_t>((i - rows.start) * w.kernel + j - columns.start);
+            const Mask wins =
+                first ? value == value || value != value : (value > best) | (value != value);
+            const Bits bits = reinterpret_cast<Bits>(wins);
+            best = select(wins, value, best);
+            place = ((Bits{} + number) & bits) | (place & ~bits);
+            first = false;
+          }
+        }
+        put(y + out + c, n, best);
+        for (int64_t lane = 0; lane < n; ++lane)
+          places[out + c + lane] = static_cast<uint8_t>(place[lane]);
+      });
+    }
+  }
+}
+
+// The outputs whose windows hold an input, along one axis: [first, last].
+struct Reach {
+  int64_t first, last;
+};
+inline Reach reach_of(const Window& w, int64_t in, int64_t out_size) {
+  const int64_t over = in + w.padding - w.kernel + 1;
+  const int64_t first = over <= 0 ? 0 : (over + w.stride - 1) / w.stride;
+  const int64_t last = (in + w.padding) / w.stride;
+  return {first, last < out_size - 1 ? last : out_size - 1};
+}
+
+inline Bits load_places(const uint8_t* from, int64_t values) {
+  Bits places = Bits{} + 255u;
+  if (values == kLanes) {
+    using Bytes = uint8_t __attribute__((vector_size(16)));
+    Bytes bytes;
+    __builtin_memcpy(&bytes, from, sizeof bytes);
+    return __builtin_convertvector(bytes, Bits);
+  }
+  for (int64_t lane = 0; lane < values; ++lane) places[lane] = from[lane];
+  return places;
+}
+
+// Gathers: each input value is written once, its windows in order, whatever the overlap.
+template <typename T>
+void max_pool_backward(const Window& w, const uint8_t* places, const T* dy, T* dx) {
+  for (int64_t i = 0; i < w.in_height; ++i) {
+    const Reach rows = reach_of(w, i, w.out_height);
+    for (int64_t j = 0; j < w.in_width; ++j) {
+      const Reach columns = reach_of(w, j, w.out_width);
+      for_each_vector(w.channels, [&](int64_t c, int64_t n) {
+        Vector sum{};
+        for (int64_t row = rows.first; row <= rows.last; ++row) {
+          for (int64_t column = columns.first; column <= columns.last; ++column) {
+            const auto number = static_cast<uint32_t>((i - row * w.stride + w.padding) * w.kernel +
+                                                      j - column * w.stride + w.padding);
+            const int64_t out = (row * w.out_width + column) * w.channels + c;
+            const Mask mine = reinterpret_cast<Mask>(load_places(places + out, n) == number);
+            sum += zero_unless(mine, take(dy + out, n));
+          }
+        }
+        put(dx + (i * w.in_width + j) * w.channels + c, n, sum);
+      });
+    }
+  }
+}
+
+template <typename T>
+void average_pool_forward(const Window& w, const T* x, T* y) {
+  const float area = static_cast<float>(w.kernel * w.kernel);
+  for (int64_t row = 0; row < w.out_height; ++row) {
+    const Span rows = span_of(w, row, w.in_height);
+    for (int64_t column = 0; column < w.out_width; ++column) {
+      const Span columns = span_of(w, column, w.in_width);
+      for_each_vector(w.channels, [&](int64_t c, int64_t n) {
+        Vector sum{};
+        for (int64_t i = rows.begin; i < rows.end; ++i) {
+          for (int64_t j = columns.begin; j < columns.end; ++j)
+            sum += take(x + (i * w.in_width + j) * w.channels + c, n);
+        }
+        put(y + (row * w.out_width + column) * w.channels + c, n, sum / area);
+      });
+    }
+  }
+}
+template <typename T>
+void average_pool_backward(const Window& w, const T* dy, T* dx) {
+  const float area = static_cast<float>(w.kernel * w.kernel);
+  for (int64_t i = 0; i < w.in_height; ++i) {
+    const Reach rows = reach_of(w, i, w.out_height);
+    for (int64_t j = 0; j < w.in_width; ++j) {
+      const Reach columns = reach_of(w, j, w.out_width);
+      for_each_vector(w.channels, [&](int64_t c, int64_t n) {
+        Vector sum{};
+        for (int64_t row = rows.first; row <= rows.last; ++row) {
+          for (int64_t column = columns.first; column <= columns.last; ++column)
+            sum += take(dy + (row * w.out_width + column) * w.channels + c, n);
+        }
+        put(dx + (i * w.in_width + j) * w.channels + c, n, sum / area);
+      });
+    }
+  }
+}
+
+template <typename T>
+void global_average_forward(const T* x, int64_t places, int64_t channels, float* y) {
+  for_each_vector(channels, [&](int64_t c, int64_t n) {
+    Vector sum{};
+    for (int64_t place = 0; place < places; ++place) sum += take(x + place * channels + c, n);
+    put(y + c, n, sum / static_cast<float>(places));
+  });
+}
+template <typename T>
+void global_average_backward(const float* dy, int64_t places, int64_t channels, T* dx) {
+  for (int64_t place = 0; place < places; ++place) {
+    for_each_vector(channels, [&](int64_t c, int64_t n) {
+      put(dx + place * channels + c, n, take(dy + c, n) / static_cast<float>(places));
+    });
+  }
+}
+template <typename T>
+void flatten_forward(const T* x, int64_t places, int64_t channels, float* y) {
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t place = 0; place < places; ++place)
+      y[c * places + place] = load_one(x + place * channels + c);
+  }
+}
+template <typename T>
+void flatten_backward(const float* dy, int64_t places, int64_t channels, T* dx) {
+  for (int64_t place = 0; place < places; ++place) {
+    for (int64_t c = 0; c < channels; ++c)
+      store_one(dx + place * channels + c, dy[c * places + place]);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,284 @@
+#include <algorithm>
+#include <optional>
+#include <variant>
+
+#include "common/error.h"
+#include "nn/cpu/onednn/convolution.h"
+#include "nn/cpu/onednn/weight_layout.h"
+#include "nn/cpu/operations/operation.h"
+#include "nn/cpu/run.h"
+
+namespace outrigger::nn::cpu {
+namespace {
+
+using onednn::ConvolutionPrimitive;
+using onednn::ConvolutionShape;
+
+// A primitive for whole blocks and one for a smaller last block, each with its weights where they
+// are packed.
+struct Packed {
+  ConvolutionPrimitive whole, rest;
+  size_t whole_weights = 0, rest_weights = 0;
+
+  template <typename Make>
+  void make(Compilation& c, const Make& make_for) {
+    whole = make_for(c.blocks().size);
+    c.reserve_slot(whole.primitive.scratchpad_bytes());
+    whole_weights = rest_weights = c.reserve_weights(whole.weights.get_size());
+    if (c.blocks().rest() == 0) return;
+    rest = make_for(c.blocks().rest());
+    c.reserve_slot(rest.primitive.scratchpad_bytes());
+    if (rest.weights != whole.weights) rest_weights = c.reserve_weights(rest.weights.get_size());
+  }
+  void load(const dnnl::memory::desc& plain, const float* weights, std::byte* packed) const {
+    if (whole.primitive) onednn::reorder(plain, weights, whole.weights, packed + whole_weights);
+    if (rest_weights != whole_weights)
+      onednn::reorder(plain, weights, rest.weights, packed + rest_weights);
+  }
+  const onednn::Primitive& of(const Task& task, int64_t block) const {
+    return task.samples == block ? whole.primitive : rest.primitive;
+  }
+  const std::byte* weights(const Run& run, const Task& task, int64_t block) const {
+    return run.weight<std::byte>(task.samples == block ? whole_weights : rest_weights);
+  }
+};
+
+class ConvolutionOperation final : public Operation {
+ public:
+  explicit ConvolutionOperation(const Group& group) : group_(group) {}
+  int output() const override { return group_.output(); }
+
+  void announce(Compilation& c) override {
+    const Value& in = c.input_of(group_.main);
+    Value& out = c.value(output());
+    const auto& operation = std::get<Convolution>(c.layer(group_.main).operation);
+    shape_ = {in.height,         in.width,         in.channels,      out.height,
+              out.width,         out.channels,     operation.kernel, operation.stride,
+              operation.padding, operation.groups, operation.bias,   in.bfloat16};
+    trains_weights_ = c.training() && c.trains(group_.main, 0);
+    trains_bias_ = c.training() && operation.bias && c.trains(group_.main, 1);
+    if (group_.activation >= 0 && out.wants_gradient) out.kept = true;
+    if (!trains_weights_) return;
+    c.input_of(group_.main).kept = true;
+    plan_chunks(c, out.places);
+    out.whole_gradient = chunks_.size > c.blocks().size;
+  }
+
+  void plan_forward(Compilation& c) override;
+  void plan_backward(Compilation& c) override;
+
+  void load(const LoadArguments& a) const override {
+    const float* weights = a.parameters.data() + weight_range_.offset;
+    const auto plain = onednn::plain_weights(shape_);
+    forward_.load(plain, weights, a.weights);
+    if (backward_.whole.primitive) backward_.load(plain, weights, a.weights);
+    if (shape_.bias) {
+      std::copy_n(a.parameters.data() + bias_range_.offset, shape_.out_channels,
+                  reinterpret_cast<float*>(a.weights + bias_));
+    }
+  }
+
+ private:
+  void plan_chunks(Compilation& c, int64_t places);
+  BufferId plan_activation_gradient(Compilation& c);
+  void plan_weight_gradient(Compilation& c, BufferId gradient);
+  void plan_bias_gradient(Compilation& c, BufferId gradient);
+  void weight_gradient(const Run& run, int chunk, int slot, BufferId gradient) const;
+
+  const Group group_;
+  ConvolutionShape shape_{};
+  bool trains_weights_ = false, trains_bias_ = false;
+  Range weight_range_, bias_range_;
+  size_t bias_ = 0;
+  int64_t block_ = 0;
+  Packed forward_, backward_;
+  BufferId in_, out_;
+
+  Blocks chunks_;
+  ConvolutionPrimitive chunk_, rest_chunk_;
+  std::optional<onednn::WeightLayout> layout_;
+  BufferId partials_;
+};
+
+void ConvolutionOperation::plan_chunks(Compilation& c, int64_t places) {
+  chunks_ = choose_chunks(c.blocks(), places);
+  chunk_ = onednn::convolution_backward_weights(shape_, chunks_.size, c.slots());
+  if (chunks_.rest() > 0) {
+    rest_chunk_ =
+        onednn::convolution_backward_weights(shape_, chunks_.rest(), c.slots(), chunk_.weights);
+    if (rest_chunk_.slow && !chunk_.slow) {
+      // The last chunk's primitive would have another layout: one chunk then.
+      chunks_.size = chunks_.batch;
+      chunk_ = onednn::convolution_backward_weights(shape_, chunks_.size, c.slots());
+    } else {
+      c.reserve_slot(rest_chunk_.primitive.scratchpad_bytes());
+    }
+  }
+  c.reserve_slot(chunk_.primitive.scratchpad_bytes());
+  layout_.emplace(chunk_.weights);
+  c.reserve_slot(layout_->tile_bytes());
+}
+
+void ConvolutionOperation::plan_forward(Compilation& c) {
+  block_ = c.blocks().size;
+  weight_range_ = c.parameter(group_.main, 0);
+  in_ = c.input_of(group_.main).data;
+  out_ = c.create(c.value(output()));
+  forward_.make(
+      c, [&](int64_t samples) { return onednn::convolution_forward(shape_, samples, c.slots()); });
+  if (shape_.bias) {
+    bias_range_ = c.parameter(group_.main, 1);
+    bias_ = c.reserve_weights(static_cast<size_t>(shape_.out_channels) * sizeof(float));
+  }
+  c.forward().add(
+      {PieceKind::kBlock, group_.main, 0, {in_, out_}, [this](const Run& run, const Task& task) {
+         const auto* x = run.at<std::byte>(in_, task.first);
+         auto* y = run.at<std::byte>(out_, task.first);
+         const auto* weights = forward_.weights(run, task, block_);
+         const auto& primitive = forward_.of(task, block_);
+         std::byte* scratchpad = run.scratchpad(task.slot);
+         if (shape_.bias) {
+           primitive.execute(task.slot, scratchpad, {x, weights, run.weight<float>(bias_), y});
+         } else {
+           primitive.execute(task.slot, scratchpad, {x, weights, y});
+         }
+       }});
+  if (group_.activation < 0) return;
+  // Not oneDNN's own: that turns a NaN into 0.
+  const int64_t elements = c.value(output()).elements();
+  with_type(shape_.bfloat16, [&](auto type) {
+    using T = decltype(type);
+    const auto relu = c.kernels().of<T>().relu_forward;
+    c.forward().add({PieceKind::kBlock,
+                     group_.activation,
+                     0,
+                     {out_},
+                     [=, this](const Run& run, const Task& task) {
+                       T* y = run.at<T>(out_, task.first);
+                       relu(y, y, task.samples * elements);
+                     }});
+  });
+}
+
+BufferId ConvolutionOperation::plan_activation_gradient(Compilation& c) {
+  Value& out = c.value(output());
+  const BufferId from = c.gradient(output(), out);
+  if (group_.activation < 0) return from;
+  const BufferId gradient =
+      out.whole_gradient ? c.buffers().whole(out.bytes()) : c.buffers().blocked(out.bytes());
+  const int64_t elements = out.elements();
+  with_type(shape_.bfloat16, [&](auto type) {
+    using T = decltype(type);
+    const auto relu = c.kernels().of<T>().relu_backward;
+    c.backward().add({PieceKind::kBlock,
+                      group_.activation,
+                      0,
+                      {out_, from, gradient},
+                      [=, this](const Run& run, const Task& task) {
+                        relu(run.at<T>(out_, task.first), run.at<T>(from, task.first),
+                             run.at<T>(gradient, task.first), task.samples * elements);
+                      }});
+  });
+  return gradient;
+}
+
+void ConvolutionOperation::plan_backward(Compilation& c) {
+  const BufferId gradient = plan_activation_gradient(c);
+  if (trains_bias_) plan_bias_gradient(c, gradient);
+  const bool deferred = trains_weights_ && chunks_.size > block_;
+  if (trains_weights_ && !deferred) plan_weight_gradient(c, gradient);
+  Value& in = c.input_of(group_.main);
+  if (in.wants_gradient) {
+    backward_.make(c, [&](int64_t samples) {
+      return onednn::convolution_backward_data(shape_, samples, c.slots());
+    });
+    const BufferId dx = c.create_gradient(in);
+    c.backward().add({PieceKind::kBlock,
+                      group_.main,
+                      0,
+                      {gradient, dx},
+                      [=, this](const Run& run, const Task& task) {
+                        backward_.of(task, block_)
+                            .execute(task.slot, run.scratchpad(task.slot),
+                                     {run.at<std::byte>(gradient, task.first),
+                                      backward_.weights(run, task, block_),
+                                      run.at<std::byte>(dx, task.first)});
+                      }});
+  }
+  if (deferred) plan_weight_gradient(c, gradient);
+}
+
+void ConvolutionOperation::weight_gradient(const Run& run, int chunk, int slot,
+                                           BufferId gradient) const {
+  const int64_t first = chunks_.first(chunk);
+  const auto& primitive =
+      chunks_.samples(chunk) == chunks_.size ? chunk_.primitive : rest_chunk_.primitive;
+  auto* partial = run.at<std::byte>(partials_) + chunk * layout_->bytes();
+  primitive.execute(slot, run.scratchpad(slot),
+                    {run.at<std::byte>(in_, first), run.at<std::byte>(gradient, first), partial});
+}
+
+void ConvolutionOperation::plan_weight_gradient(Compilation& c, BufferId gradient) {
+  partials_ = c.buffers().whole_fixed(chunks_.count() * layout_->bytes());
+  const PieceKind kind = chunks_.size > block_ ? PieceKind::kDeferred : PieceKind::kBlock;
+  c.backward().add({kind,
+                    group_.main,
+                    chunks_.count(),
+                    {in_, gradient, partials_},
+                    [=, this](const Run& run, const Task& task) {
+                      weight_gradient(run, task.index, task.slot, gradient);
+                    }});
+  c.backward().add({PieceKind::kLast,
+                    group_.main,
+                    layout_->tasks(),
+                    {partials_},
+                    [this](const Run& run, const Task& task) {
+                      constexpr int kMost = 1024;
+                      const float* partials[kMost];
+                      const int count = chunks_.count();
+                      ensure(count <= kMost, "a micro-batch has at most 1024 blocks");
+                      for (int i = 0; i < count; ++i)
+                        partials[i] = run.at<float>(partials_) +
+                                      i * layout_->bytes() / int64_t{sizeof(float)};
+                      layout_->sum(task.index, {partials, static_cast<size_t>(count)},
+                                   reinterpret_cast<float*>(run.scratchpad(task.slot)),
+                                   run.back->gradients.data() + weight_range_.offset);
+                    }});
+}
+
+void ConvolutionOperation::plan_bias_gradient(Compilation& c, BufferId gradient) {
+  const int64_t channels = shape_.out_channels, period = period_of(channels);
+  const int64_t elements = c.value(output()).elements();
+  const int count = c.blocks().count();
+  const BufferId sums = c.buffers().whole_fixed(count * period * int64_t{sizeof(float)});
+  with_type(shape_.bfloat16, [&](auto type) {
+    using T = decltype(type);
+    const auto column_sums = c.kernels().of<T>().column_sums;
+    c.backward().add({PieceKind::kBlock,
+                      group_.main,
+                      0,
+                      {gradient, sums},
+                      [=](const Run& run, const Task& task) {
+                        column_sums(run.at<T>(gradient, task.first), task.samples * elements,
+                                    period, run.at<float>(sums) + task.index * period);
+                      }});
+  });
+  c.backward().add(
+      {PieceKind::kLast, group_.main, 1, {sums}, [=, this](const Run& run, const Task&) {
+         float* bias = run.back->gradients.data() + bias_range_.offset;
+         const float* all = run.at<float>(sums);
+         for (int64_t channel = 0; channel < channels; ++channel) {
+           double sum = 0;
+           for (int64_t i = channel; i < count * period; i += channels) sum += double{all[i]};
+           bias[channel] = static_cast<float>(sum);
+         }
+       }});
+}
+
+}  // namespace
+
+std::unique_ptr<Operation> make_convolution(const Group& group) {
+  return std::make_unique<ConvolutionOperation>(group);
+}
+
+}  // namespace outrigger::nn::cpu

@@ -1,0 +1,219 @@
+#include "nn/cpu/program.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "nn/cpu/backend.h"
+#include "nn/cpu/instruction_set.h"
+#include "nn/cpu/onednn/primitive.h"
+
+namespace outrigger::nn::cpu {
+namespace {
+
+struct CpuWeights final : Weights {
+  explicit CpuWeights(size_t bytes) : memory(bytes) {}
+  Arena memory;
+};
+
+struct CpuTape final : Tape {
+  explicit CpuTape(size_t bytes) : memory(bytes) {}
+  Arena memory;
+};
+
+Shape batched(int64_t batch, const Shape& shape) {
+  Shape all{batch};
+  all.insert(all.end(), shape.begin(), shape.end());
+  return all;
+}
+
+ElementType type_of(Precision precision) {
+  return precision == Precision::kFloat32 ? ElementType::kFloat32 : ElementType::kBFloat16;
+}
+
+std::unique_ptr<Stopwatch> new_stopwatch(const Schedule& schedule) {
+  auto watch = std::make_unique<Stopwatch>();
+  watch->nanoseconds = std::vector<std::atomic<int64_t>>(schedule.pieces().size());
+  return watch;
+}
+
+void check(const Graph& graph, const ProgramOptions& options) {
+  const Segment segment = options.segment;
+  ensure(options.batch >= 1, "a program's batch has at least one sample");
+  ensure(0 <= segment.begin && segment.begin < segment.end && segment.end <= graph.size(),
+         "a program's segment lies in its graph");
+  graph.cut_at(segment.begin);
+  if (segment.end != graph.size()) graph.cut_at(segment.end);
+  ensure(segment.begin > 0 || !options.input_gradient, "pixels have no gradient");
+}
+
+}  // namespace
+
+CpuProgram::CpuProgram(const Graph& graph, const ProgramOptions& options, ThreadPool& threads)
+    : options_(options),
+      threads_(threads),
+      blocks_(choose_blocks(graph, options.batch)),
+      layers_(graph.size()),
+      buffers_(blocks_),
+      slots_(threads.size()) {
+  const Segment segment = options.segment;
+  const auto layers = graph.layers();
+  input_spec_ = segment.begin == 0
+                    ? TensorSpec{ElementType::kUint8, batched(options.batch, graph.input())}
+                    : TensorSpec{type_of(options.precision),
+                                 batched(options.batch,
+                                         layers[static_cast<size_t>(segment.begin - 1)].output)};
+  output_spec_ = {segment.end == graph.size() ? ElementType::kFloat32 : type_of(options.precision),
+                  batched(options.batch, layers[static_cast<size_t>(segment.end - 1)].output)};
+  parameter_count_ = graph.parameter_range(segment).size;
+  buffer_count_ = graph.buffer_range(segment).size;
+  find_untrained(graph);
+  Compilation compilation(graph, options, threads.size());
+  plan(compilation);
+}
+
+void CpuProgram::find_untrained(const Graph& graph) {
+  const Range all = graph.parameter_range(options_.segment);
+  for (const Parameter& parameter : graph.parameters()) {
+    if (parameter.layer < options_.segment.begin || parameter.layer >= options_.segment.end ||
+        parameter.trainable)
+      continue;
+    untrained_.push_back({parameter.range.offset - all.offset, parameter.range.size});
+  }
+}
+
+void CpuProgram::plan(Compilation& c) {
+  // Primitives are planned for one thread as well as run on one.
+  onednn::use_one_thread();
+  operations_ = make_operations(c);
+  for (const auto& operation : operations_) operation->announce(c);
+  for (const auto& operation : operations_) operation->plan_forward(c);
+  for (auto operation = operations_.rbegin(); operation != operations_.rend(); ++operation) {
+    if (c.training() && c.value((*operation)->output()).wants_gradient)
+      (*operation)->plan_backward(c);
+  }
+  buffers_ = c.buffers();
+  forward_ = std::move(c.forward());
+  backward_ = std::move(c.backward());
+  forward_.finish(blocks_);
+  backward_.finish(blocks_);
+  buffers_.assign(forward_, backward_);
+  weight_bytes_ = c.weight_bytes();
+  slot_bytes_ = c.slot_bytes();
+  scratch_ = std::make_unique<Arena>(buffers_.scratch_bytes());
+  slot_scratch_ = std::make_unique<Arena>(slot_bytes_ * static_cast<size_t>(slots_.size()));
+}
+
+std::unique_ptr<Weights> CpuProgram::new_weights() const {
+  return std::make_unique<CpuWeights>(weight_bytes_);
+}
+
+std::unique_ptr<Tape> CpuProgram::new_tape() const {
+  return std::make_unique<CpuTape>(buffers_.tape_bytes());
+}
+
+void CpuProgram::load(Weights& weights, std::span<const float> parameters,
+                      std::span<const float> buffers) const {
+  ensure(static_cast<int64_t>(parameters.size()) == parameter_count_ &&
+             static_cast<int64_t>(buffers.size()) == buffer_count_,
+         "weights have the sizes of the segment's arenas");
+  LoadArguments arguments{static_cast<CpuWeights&>(weights).memory.data(), parameters, buffers};
+  threads_.parallel_for(static_cast<int>(operations_.size()), [&](int i) {
+    onednn::use_one_thread();
+    operations_[static_cast<size_t>(i)]->load(arguments);
+  });
+}
+
+Run CpuProgram::make_run(const Weights& weights, Tape& tape) const {
+  Run run;
+  run.plan = &buffers_;
+  run.slots = &slots_;
+  run.tape = static_cast<CpuTape&>(tape).memory.data();
+  run.scratch = scratch_->data();
+  run.slot_scratch = slot_scratch_->data();
+  run.slot_bytes = slot_bytes_;
+  run.weights = static_cast<const CpuWeights&>(weights).memory.data();
+  return run;
+}
+
+void CpuProgram::forward(const Weights& weights, Tape& tape, const ForwardInput& in,
+                         const ForwardOutput& out) const {
+  const bool training = options_.mode == Mode::kTraining;
+  ensure(in.count >= 1 && in.count <= options_.batch && (!training || in.count == options_.batch),
+         "training takes whole micro-batches, inference 1 to batch samples");
+  ensure(!training || static_cast<int64_t>(in.slots.size()) == in.count,
+         "training has one slot a sample");
+  ensure(in.input.type == input_spec_.type && out.output.type == output_spec_.type,
+         "tensors have the program's types");
+  ensure(!training || static_cast<int64_t>(out.statistics.size()) == buffer_count_,
+         "statistics have the size of the segment's arena");
+  const std::scoped_lock lock(one_pass_);
+  Run run = make_run(weights, tape);
+  run.in = &in;
+  run.out = &out;
+  const auto active = static_cast<int>((in.count + blocks_.size - 1) / blocks_.size);
+  forward_.execute(threads_, run, active, forward_watch_.get());
+}
+
+void CpuProgram::backward(const Weights& weights, Tape& tape, ConstTensorView output_gradient,
+                          const BackwardOutput& out) const {
+  ensure(options_.mode == Mode::kTraining, "only a training program has a backward pass");
+  ensure(static_cast<int64_t>(out.gradients.size()) == parameter_count_,
+         "gradients have the size of the segment's arena");
+  ensure(output_gradient.type == output_spec_.type, "the gradient has the output's type");
+  const std::scoped_lock lock(one_pass_);
+  for (const Range& range : untrained_)
+    std::fill_n(out.gradients.begin() + range.offset, range.size, 0.0f);
+  Run run = make_run(weights, tape);
+  run.output_gradient = output_gradient;
+  run.back = &out;
+  backward_.execute(threads_, run, blocks_.count(), backward_watch_.get());
+}
+
+void CpuProgram::start_stopwatches() {
+  forward_watch_ = new_stopwatch(forward_);
+  backward_watch_ = new_stopwatch(backward_);
+}
+
+std::vector<std::pair<double, double>> CpuProgram::times() const {
+  std::vector<std::pair<double, double>> seconds(static_cast<size_t>(layers_));
+  const auto add = [&](const Schedule& schedule, const Stopwatch& watch, auto member) {
+    for (size_t i = 0; i < schedule.pieces().size(); ++i) {
+      seconds[static_cast<size_t>(schedule.pieces()[i].layer)].*member +=
+          static_cast<double>(watch.nanoseconds[i].load()) * 1e-9;
+    }
+  };
+  add(forward_, *forward_watch_, &std::pair<double, double>::first);
+  add(backward_, *backward_watch_, &std::pair<double, double>::second);
+  return seconds;
+}
+
+namespace {
+
+// Once a process: a job compiles many programs.
+void log_missing_bfloat16() {
+  static const bool logged = [] {
+    log::warning("instruction set {} has no bfloat16: the engine computes in float32",
+                 instruction_set());
+    return true;
+  }();
+  static_cast<void>(logged);
+}
+
+class CpuBackend final : public Backend {
+ public:
+  std::string name() const override { return "cpu"; }
+  std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
+                                   ThreadPool& threads) const override {
+    check(graph, options);
+    if (options.precision == Precision::kBFloat16 && !computes_bfloat16()) log_missing_bfloat16();
+    return std::make_unique<CpuProgram>(graph, options, threads);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
+
+}  // namespace outrigger::nn::cpu

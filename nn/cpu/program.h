@@ -1,0 +1,77 @@
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "common/thread_pool.h"
+#include "nn/cpu/operations/operation.h"
+#include "nn/cpu/run.h"
+#include "nn/program.h"
+
+namespace outrigger::nn::cpu {
+
+/// 64-byte aligned memory.
+class Arena {
+ public:
+  explicit Arena(size_t bytes)
+      : memory_(ElementType::kUint8, {static_cast<int64_t>(std::max<size_t>(bytes, 1))}),
+        bytes_(bytes) {}
+  std::byte* data() { return memory_.view().data; }
+  const std::byte* data() const { return memory_.view().data; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  Tensor memory_;
+  size_t bytes_;
+};
+
+/// A compiled segment. Scratch belongs to the program, so one forward or backward runs at a time;
+/// others wait.
+class CpuProgram final : public Program {
+ public:
+  CpuProgram(const Graph& graph, const ProgramOptions& options, ThreadPool& threads);
+
+  TensorSpec input_spec() const override { return input_spec_; }
+  TensorSpec output_spec() const override { return output_spec_; }
+  std::unique_ptr<Weights> new_weights() const override;
+  std::unique_ptr<Tape> new_tape() const override;
+  void load(Weights& weights, std::span<const float> parameters,
+            std::span<const float> buffers) const override;
+  void forward(const Weights& weights, Tape& tape, const ForwardInput& in,
+               const ForwardOutput& out) const override;
+  void backward(const Weights& weights, Tape& tape, ConstTensorView output_gradient,
+                const BackwardOutput& out) const override;
+
+  /// Counts the time of each piece from now on. Not while a pass runs.
+  void start_stopwatches();
+  /// Seconds of one core since then by layer of the graph: forward, backward.
+  std::vector<std::pair<double, double>> times() const;
+
+ private:
+  void plan(Compilation& compilation);
+  void find_untrained(const Graph& graph);
+  Run make_run(const Weights& weights, Tape& tape) const;
+
+  const ProgramOptions options_;
+  ThreadPool& threads_;
+  const Blocks blocks_;
+  TensorSpec input_spec_, output_spec_;
+  int64_t parameter_count_ = 0, buffer_count_ = 0;
+  int layers_ = 0;
+  std::vector<Range> untrained_;  // of the gradients: nothing is written there
+  std::vector<std::unique_ptr<Operation>> operations_;
+  BufferPlan buffers_;
+  Schedule forward_, backward_;
+  size_t weight_bytes_ = 0, slot_bytes_ = 0;
+
+  mutable std::mutex one_pass_;
+  mutable Slots slots_;
+  mutable std::unique_ptr<Arena> scratch_, slot_scratch_;
+  std::unique_ptr<Stopwatch> forward_watch_, backward_watch_;
+};
+
+}  // namespace outrigger::nn::cpu

@@ -1,0 +1,97 @@
+#include "nn/cpu/schedule.h"
+
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "common/error.h"
+#include "nn/cpu/onednn/primitive.h"
+#include "nn/cpu/run.h"
+
+namespace outrigger::nn::cpu {
+
+void Schedule::add(Piece piece) {
+  ensure(phases_.empty(), "a schedule is complete once it is finished");
+  pieces_.push_back(std::move(piece));
+}
+
+void Schedule::place(size_t piece, Phase& phase, int number) {
+  phase_of_[piece] = number;
+  if (pieces_[piece].kind == PieceKind::kBlock) {
+    phase.blocks.push_back(piece);
+  } else {
+    phase.whole.push_back(piece);
+    phase.whole_tasks += pieces_[piece].tasks;
+  }
+}
+
+void Schedule::finish(const Blocks& blocks) {
+  blocks_ = blocks;
+  phase_of_.assign(pieces_.size(), 0);
+  std::vector<size_t> waiting;  // deferred pieces whose blocks are in the current phase
+  const auto open = [&](bool beside_waiting) {
+    phases_.emplace_back();
+    if (!beside_waiting) return;
+    for (const size_t piece : std::exchange(waiting, {}))
+      place(piece, phases_.back(), phases() - 1);
+  };
+  bool barrier = true;
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const PieceKind kind = pieces_[i].kind;
+    if (kind == PieceKind::kDeferred) waiting.push_back(i);
+    if (kind == PieceKind::kBlock && std::exchange(barrier, false)) open(true);
+    if (kind == PieceKind::kWhole) {
+      // A single task is a short one; deferred work beside it would leave threads idle.
+      open(pieces_[i].tasks > 1);
+      barrier = true;
+    }
+    if (kind == PieceKind::kBlock || kind == PieceKind::kWhole)
+      place(i, phases_.back(), phases() - 1);
+  }
+  if (!waiting.empty()) open(true);
+  bool opened = false;
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    if (pieces_[i].kind != PieceKind::kLast) continue;
+    if (!std::exchange(opened, true)) open(false);
+    place(i, phases_.back(), phases() - 1);
+  }
+}
+
+void Schedule::run_piece(size_t index, const Run& run, const Task& task,
+                         Stopwatch* stopwatch) const {
+  const Piece& piece = pieces_[index];
+  if (stopwatch == nullptr) return piece.work(run, task);
+  const auto begin = std::chrono::steady_clock::now();
+  piece.work(run, task);
+  stopwatch->nanoseconds[index] +=
+      std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+}
+
+void Schedule::run_task(const Phase& phase, const Run& run, int task, int slot,
+                        Stopwatch* stopwatch) const {
+  for (const size_t piece : phase.whole) {
+    if (task < pieces_[piece].tasks) return run_piece(piece, run, {task, slot, 0, 0}, stopwatch);
+    task -= pieces_[piece].tasks;
+  }
+  for (const size_t piece : phase.blocks)
+    run_piece(piece, run, {task, slot, blocks_.first(task), blocks_.samples(task)}, stopwatch);
+}
+
+void Schedule::execute(ThreadPool& threads, const Run& run, int active,
+                       Stopwatch* stopwatch) const {
+  for (const Phase& phase : phases_) {
+    const int tasks = phase.whole_tasks + (phase.blocks.empty() ? 0 : active);
+    const auto work = [&](int task) {
+      onednn::use_one_thread();
+      const SlotLease lease(*run.slots);
+      run_task(phase, run, task, lease.slot(), stopwatch);
+    };
+    if (tasks == 1) {
+      work(0);  // waking the pool costs more than the usual single task
+    } else if (tasks > 1) {
+      threads.parallel_for(tasks, work);
+    }
+  }
+}
+
+}  // namespace outrigger::nn::cpu
