@@ -29,7 +29,8 @@ endfunction()
 
 # outrigger_test(name SOURCES a_test.cc … USES folder … [PRIVATE third-party …] [LABELS l …] [TIMEOUT seconds])
 #   One executable, one CTest entry. Labels: unit (default), integration, cluster, gpu. A test of tests/unit/<folder>
-#   carries the folder's name as a label too, and is built by the targets tests_unit and tests_<folder>.
+#   carries the folder's name as a label too, and is built by the targets tests_unit and tests_<folder>. Sources see
+#   OUTRIGGER_SOURCE_DIR, those of other tests OUTRIGGER_BINARY_DIR as well.
 function(outrigger_test name)
   cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;USES;PRIVATE;LABELS" ${ARGN})
   if(NOT arg_LABELS)
@@ -42,10 +43,14 @@ function(outrigger_test name)
   list(TRANSFORM arg_USES PREPEND outrigger::)
   target_link_libraries(${name} PRIVATE ${arg_USES} ${arg_PRIVATE} GTest::gmock GTest::gtest_main)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
-  target_compile_definitions(${name} PRIVATE OUTRIGGER_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                                             OUTRIGGER_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  target_compile_definitions(${name} PRIVATE OUTRIGGER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(OUTRIGGER_SANITIZE)
+    target_compile_options(${name} PRIVATE -O0)  # halves the time to compile; what a test calls is optimised
+  endif()
   add_test(NAME ${name} COMMAND ${name})
-  if("unit" IN_LIST arg_LABELS)
+  if(NOT "unit" IN_LIST arg_LABELS)
+    target_compile_definitions(${name} PRIVATE OUTRIGGER_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  else()
     outrigger_mirrored_folder(folder)
     list(APPEND arg_LABELS "${folder}")
     foreach(group tests_unit tests_${folder})

@@ -5,15 +5,18 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
+# The build folder's name is no part of what ccache compares, so that one build folder profits from another.
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_NOHASHDIR=1 "${CCACHE_PROGRAM}")
 endif()
 
 # No contraction: a*b+c must round the same in every translation unit, else two processes of one job
 # may disagree in the last bit (docs/architecture.md, "What is promised").
-add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror -ffp-contract=off
-                    -fno-omit-frame-pointer)
+add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror
+                    -ffp-contract=off -fno-omit-frame-pointer)
+# Places in messages and debug information are relative to the tree, not to the machine that built them.
+add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
 # GCC 12 warns about std::variant's own members after inlining; UBSan, ASan and clang watch over the real thing.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-maybe-uninitialized)
