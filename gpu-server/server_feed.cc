@@ -1,0 +1,198 @@
+#include "gpu-server/server_feed.h"
+
+#include <utility>
+
+#include "gpu-server/worker_session.h"
+
+namespace outrigger::gpu_server {
+
+ServerFeed::ServerFeed(feed::Coordinator coordinator, JoinTerms terms, worker::WireContext context, const Clock& clock)
+    : terms_(std::move(terms)), context_(context), clock_(clock), coordinator_(std::move(coordinator)) {}
+
+ServerFeed::~ServerFeed() {
+  std::list<std::unique_ptr<WorkerSession>> sessions;
+  {
+    const std::scoped_lock lock(mutex_);
+    closing_ = true;
+    joined_.clear();
+    sessions = std::move(sessions_);
+  }
+  sessions.clear();  // without the lock: their threads may want it to say that they are over
+}
+
+// ---- sessions
+
+void ServerFeed::serve(std::unique_ptr<transport::Link> link) {
+  auto session = std::make_unique<WorkerSession>(*this, std::move(link), false);
+  const std::scoped_lock lock(mutex_);
+  sessions_.push_back(std::move(session));
+}
+
+void ServerFeed::serve_local(std::unique_ptr<transport::Link> link) {
+  auto session = std::make_unique<WorkerSession>(*this, std::move(link), true);
+  const std::scoped_lock lock(mutex_);
+  sessions_.push_back(std::move(session));
+}
+
+feed::WorkerId ServerFeed::add_worker(const feed::WorkerTraits& traits, WorkerSession& session) {
+  const std::scoped_lock lock(mutex_);
+  if (closing_) throw Cancelled("the server ends");
+  const feed::WorkerId id = coordinator_.add_worker(traits, clock_.now());
+  joined_[id] = &session;
+  distribute();
+  return id;
+}
+
+void ServerFeed::lose_worker(feed::WorkerId worker) {
+  const std::scoped_lock lock(mutex_);
+  joined_.erase(worker);
+  coordinator_.lose_worker(worker, clock_.now());
+  distribute();
+  changed_.notify_all();
+}
+
+void ServerFeed::receive(feed::WorkerId worker, feed::WorkerMessage message) {
+  const std::scoped_lock lock(mutex_);
+  coordinator_.receive(worker, std::move(message), clock_.now());
+  distribute();
+  changed_.notify_all();
+}
+
+void ServerFeed::distribute() {
+  for (auto& out : coordinator_.take_outbox()) {
+    const auto session = joined_.find(out.to);
+    if (session != joined_.end()) session->second->post(std::move(out.message));
+  }
+}
+
+void ServerFeed::reap() {
+  std::list<std::unique_ptr<WorkerSession>> over;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (auto at = sessions_.begin(); at != sessions_.end();) {
+      const auto next = std::next(at);
+      if ((*at)->over()) over.splice(over.end(), sessions_, at);
+      at = next;
+    }
+  }
+  over.clear();
+}
+
+void ServerFeed::cancel() {
+  const std::scoped_lock lock(mutex_);
+  cancelled_ = true;
+  changed_.notify_all();
+}
+
+void ServerFeed::say_farewell(const feed::Farewell& farewell) {
+  {
+    const std::scoped_lock lock(mutex_);
+    closing_ = true;
+    for (const auto& session : sessions_) session->finish(farewell);
+  }
+  const TimePoint give_up = clock_.now() + std::chrono::seconds(2);
+  std::unique_lock lock(mutex_);
+  while (!joined_.empty() && clock_.now() < give_up) changed_.wait_for(lock, std::chrono::milliseconds(50));
+}
+
+FeedSnapshot ServerFeed::snapshot() {
+  const std::scoped_lock lock(mutex_);
+  FeedSnapshot snapshot;
+  for (const auto& joined : joined_) {
+    if (joined.second->local()) continue;
+    ++snapshot.workers;
+    snapshot.worker_names.push_back(joined.second->name());
+    const transport::LinkStats stats = joined.second->stats();
+    snapshot.bytes_in += stats.bytes_received;
+    snapshot.bytes_out += stats.bytes_sent;
+  }
+  snapshot.second_leases = coordinator_.second_leases();
+  snapshot.dropped_results = coordinator_.dropped_results();
+  snapshot.replaced_samples = coordinator_.replacements().size();
+  return snapshot;
+}
+
+std::vector<feed::Replacement> ServerFeed::replacements() {
+  const std::scoped_lock lock(mutex_);
+  return coordinator_.replacements();
+}
+
+// ---- the trainer
+
+template <typename Answer>
+auto ServerFeed::wait_for(const Answer& answer) {
+  constexpr Duration kTick = std::chrono::milliseconds(20);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    if (cancelled_) throw Cancelled("the run was asked to stop");
+    coordinator_.tick(clock_.now());
+    auto result = answer();
+    distribute();
+    if (result) return result;
+    changed_.wait_for(lock, kTick);
+  }
+}
+
+feed::Plan ServerFeed::plan_of(uint64_t step) {
+  const std::scoped_lock lock(mutex_);
+  if (cancelled_) throw Cancelled("the run was asked to stop");
+  const feed::Plan plan = coordinator_.plan_of(step, clock_.now());
+  distribute();
+  return plan;
+}
+
+void ServerFeed::set_plan(const feed::Plan& plan) {
+  const std::scoped_lock lock(mutex_);
+  coordinator_.set_plan(plan);
+}
+
+void ServerFeed::publish_stem(uint64_t version, std::shared_ptr<const std::vector<float>> parameters,
+                              std::shared_ptr<const std::vector<float>> buffers) {
+  const std::scoped_lock lock(mutex_);
+  coordinator_.publish_stem(version, std::move(parameters), std::move(buffers), clock_.now());
+  distribute();
+}
+
+feed::ReadyMicroBatch ServerFeed::take(uint64_t step, uint32_t index) {
+  return std::move(*wait_for([&] { return coordinator_.try_take(step, index, clock_.now()); }));
+}
+
+void ServerFeed::head_done(uint64_t step, uint32_t index, std::shared_ptr<const Tensor> cut_gradient) {
+  const std::scoped_lock lock(mutex_);
+  coordinator_.head_done(step, index, std::move(cut_gradient), clock_.now());
+  distribute();
+}
+
+std::shared_ptr<const std::vector<float>> ServerFeed::take_gradient(uint64_t step, uint32_t index) {
+  return wait_for([&] { return coordinator_.try_take_gradient(step, index, clock_.now()); });
+}
+
+std::vector<feed::AuditItem> ServerFeed::commit(uint64_t step) {
+  const std::scoped_lock lock(mutex_);
+  auto audit = coordinator_.commit(step, clock_.now());
+  distribute();
+  return audit;
+}
+
+std::vector<uint32_t> ServerFeed::broken_samples() {
+  const std::scoped_lock lock(mutex_);
+  return {coordinator_.order().broken().begin(), coordinator_.order().broken().end()};
+}
+
+uint32_t ServerFeed::begin_evaluation(const data::Dataset& dataset, uint32_t batch) {
+  const std::scoped_lock lock(mutex_);
+  coordinator_.begin_evaluation(dataset, batch);
+  return coordinator_.evaluation_batches();
+}
+
+feed::ReadyMicroBatch ServerFeed::take_evaluation(uint32_t index) {
+  return std::move(*wait_for([&] { return coordinator_.try_take_evaluation(index, clock_.now()); }));
+}
+
+void ServerFeed::end_evaluation() {
+  const std::scoped_lock lock(mutex_);
+  coordinator_.end_evaluation();
+  distribute();
+}
+
+}  // namespace outrigger::gpu_server

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "feed/coordinator.h"
+#include "feed/feed.h"
+#include "transport/link.h"
+#include "worker/protocol.h"
+
+namespace outrigger::gpu_server {
+
+class WorkerSession;
+
+/// What a worker must show before it gets work.
+struct JoinTerms {
+  worker::Setup setup;
+  Sha256 probe{};                          // what the bytes of setup.probe hash to
+  std::string numerics;                    // the server's own fingerprint; empty: no stems go out
+};
+
+/// What the feed is doing, for people.
+struct FeedSnapshot {
+  size_t workers = 0;                      // remote ones that have joined
+  std::vector<std::string> worker_names;
+  uint64_t second_leases = 0;
+  uint64_t dropped_results = 0;
+  uint64_t replaced_samples = 0;
+  uint64_t bytes_in = 0;
+  uint64_t bytes_out = 0;
+};
+
+/// The coordinator behind one lock, sessions with workers around it, and a trainer that waits in front. Thread-safe.
+class ServerFeed final : public feed::Feed {
+ public:
+  /// `clock` must outlive this.
+  ServerFeed(feed::Coordinator coordinator, JoinTerms terms, worker::WireContext context, const Clock& clock);
+  ~ServerFeed() override;
+
+  /// Opens a link that came in: introduces, checks and then works with it on threads of its own. Returns at once.
+  void serve(std::unique_ptr<transport::Link> link);
+  /// Works with the server's own worker, which needs no introduction.
+  void serve_local(std::unique_ptr<transport::Link> link);
+  /// From now on the trainer's calls throw Cancelled.
+  void cancel();
+  /// Tells all workers that the work is over (or to come again) and ends their sessions, within about two seconds.
+  void say_farewell(const feed::Farewell& farewell);
+  FeedSnapshot snapshot();
+  /// Removes sessions that are over.
+  void reap();
+  std::vector<feed::Replacement> replacements();
+
+  // feed::Feed
+  feed::Plan plan_of(uint64_t step) override;
+  void set_plan(const feed::Plan& plan) override;
+  void publish_stem(uint64_t version, std::shared_ptr<const std::vector<float>> parameters,
+                    std::shared_ptr<const std::vector<float>> buffers) override;
+  feed::ReadyMicroBatch take(uint64_t step, uint32_t index) override;
+  void head_done(uint64_t step, uint32_t index, std::shared_ptr<const Tensor> cut_gradient) override;
+  std::shared_ptr<const std::vector<float>> take_gradient(uint64_t step, uint32_t index) override;
+  std::vector<feed::AuditItem> commit(uint64_t step) override;
+  std::vector<uint32_t> broken_samples() override;
+  uint32_t begin_evaluation(const data::Dataset& dataset, uint32_t batch) override;
+  feed::ReadyMicroBatch take_evaluation(uint32_t index) override;
+  void end_evaluation() override;
+
+ private:
+  friend class WorkerSession;
+  feed::WorkerId add_worker(const feed::WorkerTraits& traits, WorkerSession& session);
+  void lose_worker(feed::WorkerId worker);
+  void receive(feed::WorkerId worker, feed::WorkerMessage message);
+  const JoinTerms& terms() const { return terms_; }
+  const worker::WireContext& context() const { return context_; }
+
+  /// Hands the coordinator's outbox to the sessions; the lock is held.
+  void distribute();
+  template <typename Answer>
+  auto wait_for(const Answer& answer);
+
+  const JoinTerms terms_;
+  const worker::WireContext context_;
+  const Clock& clock_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  feed::Coordinator coordinator_;
+  std::list<std::unique_ptr<WorkerSession>> sessions_;
+  std::map<feed::WorkerId, WorkerSession*> joined_;
+  bool cancelled_ = false;
+  bool closing_ = false;
+};
+
+}  // namespace outrigger::gpu_server
