@@ -16,10 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-class LinkTest : public testing::TestWithParam<Carrier> {
- protected:
-  void SetUp() override { skip_known_failure(GetParam()); }
-};
+class LinkTest : public testing::TestWithParam<Carrier> {};
 
 TEST_P(LinkTest, FramesArriveInTheOrderInWhichTheyWereSent) {
   const LinkPair pair = connect(GetParam());
