@@ -49,9 +49,10 @@ std::string read_file(const std::filesystem::path& path, size_t limit) {
   }
 }
 
-void write_file_atomically(const std::filesystem::path& path, std::string_view content) {
+void write_file_atomically(const std::filesystem::path& path, std::string_view content,
+                           unsigned mode) {
   const std::filesystem::path beside = path.string() + ".tmp." + std::to_string(::getpid());
-  FileDescriptor fd(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  FileDescriptor fd(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!fd) throw_errno("creating " + beside.string(), errno);
   try {
     write_all(fd.get(), content, beside);

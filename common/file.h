@@ -13,8 +13,9 @@ namespace outrigger {
 std::string read_file(const std::filesystem::path& path, size_t limit = size_t{1} << 40);
 
 /// Writes beside `path`, syncs, and renames: after a crash either the old or the new content is
-/// there. IoError.
-void write_file_atomically(const std::filesystem::path& path, std::string_view content);
+/// there. `mode` are the permissions of a new file, less the umask. IoError.
+void write_file_atomically(const std::filesystem::path& path, std::string_view content,
+                           unsigned mode = 0644);
 
 /// Syncs a directory's entries to disk, so that a rename in it survives a crash. IoError.
 void sync_directory(const std::filesystem::path& path);

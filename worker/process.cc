@@ -24,6 +24,7 @@
 #include "worker/job.h"
 #include "worker/session.h"
 #include "worker/status.h"
+#include "worker/token.h"
 
 namespace outrigger::worker {
 namespace {
@@ -48,14 +49,6 @@ class BackOff {
   RandomStream random_;
   Duration wait_ = kFirst;
 };
-
-std::string read_token(const std::filesystem::path& file) {
-  if (file.empty()) throw InvalidInput("no token file: --token-file or OUTRIGGER_TOKEN_FILE must name one");
-  std::string token = read_file(file, 4096);
-  while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' ')) token.pop_back();
-  if (token.empty()) throw InvalidInput("the token file " + file.string() + " is empty");
-  return token;
-}
 
 std::string host_name() {
   char name[256] = {};

@@ -1,0 +1,31 @@
+#include "gpu-server/local_worker.h"
+
+#include "common/log.h"
+#include "transport/memory_link.h"
+#include "worker/session.h"
+
+namespace outrigger::gpu_server {
+
+LocalWorker::LocalWorker(const worker::AgentOptions& options, const nn::Graph& graph, const nn::Backend& backend,
+                         int threads, worker::PixelSource& pixels, const worker::WireContext& context,
+                         telemetry::Metrics& metrics)
+    : threads_(threads), agent_(options, graph, backend, threads_, pixels), counters_(metrics), context_(context) {
+  auto ends = transport::make_memory_links();
+  server_end_ = std::move(ends.first);
+  worker_end_ = std::move(ends.second);
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    try {
+      worker::run_session(*worker_end_, agent_, context_, counters_, stop);
+    } catch (const Error& error) {
+      log::error("the local worker ended: {}", error.what());
+      worker_end_->close(error.what());
+    }
+  });
+}
+
+LocalWorker::~LocalWorker() {
+  thread_.request_stop();
+  worker_end_->close("the server ends");
+}
+
+}  // namespace outrigger::gpu_server

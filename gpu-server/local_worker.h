@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <thread>
+
+#include "common/thread_pool.h"
+#include "nn/graph.h"
+#include "nn/program.h"
+#include "transport/link.h"
+#include "worker/agent.h"
+#include "worker/counters.h"
+#include "worker/file_pixels.h"
+#include "worker/protocol.h"
+
+namespace outrigger::gpu_server {
+
+/// The worker inside the server's process: the same agent on a thread and cores of its own, behind a link in memory.
+class LocalWorker {
+ public:
+  /// References must outlive this. `threads`: how many cores it may use.
+  LocalWorker(const worker::AgentOptions& options, const nn::Graph& graph, const nn::Backend& backend, int threads,
+              worker::PixelSource& pixels, const worker::WireContext& context, telemetry::Metrics& metrics);
+  ~LocalWorker();
+
+  /// The server's end of the link; once.
+  std::unique_ptr<transport::Link> take_server_end() { return std::move(server_end_); }
+
+ private:
+  ThreadPool threads_;
+  worker::Agent agent_;
+  worker::SessionCounters counters_;
+  const worker::WireContext context_;
+  std::unique_ptr<transport::Link> server_end_;
+  std::unique_ptr<transport::Link> worker_end_;
+  std::jthread thread_;
+};
+
+}  // namespace outrigger::gpu_server

@@ -1,0 +1,31 @@
+#include <cstdio>
+#include <exception>
+#include <span>
+#include <string_view>
+
+#include "api/exit_codes.h"
+#include "api/launch.h"
+#include "common/log.h"
+#include "common/stop_signal.h"
+#include "gpu-server/server.h"
+
+int main(int argc, char** argv) {
+  using namespace outrigger;
+  const std::span<const char* const> arguments(argv + 1, static_cast<size_t>(argc - 1));
+  for (const std::string_view argument : arguments) {
+    if (argument == "--help" || argument == "-h") {
+      std::fputs(api::launch_help(api::Role::kServer, "outrigger-gpu-server").c_str(), stdout);
+      return 0;
+    }
+  }
+  try {
+    StopSignal stop;
+    const api::Launch launch = api::parse_launch(api::Role::kServer, arguments);
+    log::set_process_name("server");
+    log::set_level(log::parse_level(launch.log_level));
+    return static_cast<int>(gpu_server::run_server(launch, stop.token()));
+  } catch (const std::exception& error) {
+    log::error("{}", error.what());
+    return static_cast<int>(api::exit_code_of(error));
+  }
+}

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "common/clock.h"
+#include "feed/coordinator.h"
+#include "gpu-server/job_plan.h"
+#include "gpu-server/server_feed.h"
+#include "telemetry/json_lines.h"
+#include "telemetry/metrics.h"
+#include "training/evaluation.h"
+#include "training/progress.h"
+#include "training/trainer.h"
+
+namespace outrigger::gpu_server {
+
+/// Tells what happens: the progress line, metrics.jsonl, audit.jsonl, Prometheus metrics and /status. The trainer's
+/// thread reports; any thread may ask for the status.
+class Reporter {
+ public:
+  /// Writes into `directory`, which exists. `metrics`, `clock` must outlive this.
+  Reporter(std::string job, std::filesystem::path directory, RunSize size, uint64_t first_step, uint64_t incarnation,
+           telemetry::Metrics& metrics, const Clock& clock);
+  ~Reporter();
+
+  void step(const training::StepReport& report, const FeedSnapshot& feed);
+  void evaluation(uint64_t step, const training::EvaluationResult& result, Duration took);
+  void checkpoint(uint64_t step, const std::filesystem::path& path, Duration took);
+  void replacement(const feed::Replacement& replacement);
+  void plan(const feed::Plan& plan, uint64_t step);
+  /// The last line, when the run is over.
+  void finish();
+  /// What the run says of itself: "Training", "Evaluating", "Stopping", ….
+  void state(const std::string& state);
+  /// Thread-safe; one JSON object.
+  std::string status_json() const;
+
+ private:
+  void write_audit(const training::StepReport& report);
+  void write_metrics(const training::StepReport& report, double rate, double stall);
+  struct Instruments;
+
+  const std::string job_;
+  const RunSize size_;
+  const uint64_t incarnation_;
+  const Clock& clock_;
+  telemetry::JsonLines metrics_file_;
+  telemetry::JsonLines audit_file_;
+  std::unique_ptr<Instruments> instruments_;
+  training::ProgressLine line_;
+  training::Progress progress_;
+  double smooth_step_seconds_ = 0;
+  double smooth_loss_ = 0;
+  double smooth_accuracy_ = 0;
+  double smooth_stall_ = 0;
+  uint64_t steps_here_ = 0;
+  mutable std::mutex mutex_;               // guards what status_json reads
+  training::Progress shown_;
+  FeedSnapshot feed_;
+  std::string state_ = "Starting";
+  std::string plan_name_ = "Input";
+  std::optional<training::EvaluationResult> evaluated_;
+  std::optional<uint64_t> checkpointed_;
+};
+
+}  // namespace outrigger::gpu_server
