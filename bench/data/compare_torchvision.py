@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""JPEG to training tensor against torchvision, and a two-core loader against PyTorch's DataLoader.
+
+The two sides take turns, several times; what counts is the ratio of the medians. Both decode, crop at random with
+antialiasing, flip, and make a normalised float32 tensor.
+
+    bench/data/compare_torchvision.py build/release/bench/data/data_bench ../shared/data/photos
+"""
+import argparse
+import glob
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+from torchvision.io import ImageReadMode, decode_image, read_file
+from torchvision.transforms import v2
+
+BATCH = 64
+
+
+def make_transform(size):
+    return v2.Compose([
+        v2.RandomResizedCrop(size, antialias=True),
+        v2.RandomHorizontalFlip(),
+        v2.ToDtype(torch.float32, scale=True),
+        v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+    ])
+
+
+class Ours:
+    """data_bench as a partner that runs one pass when it is asked to."""
+
+    def __init__(self, program, folder, size, threads, copies, cpus, more=()):
+        command = ["taskset", "-c", cpus, program, "--folder", folder, "--size", str(size), "--threads", str(threads),
+                   "--copies", str(copies), *more]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def run(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Decoding:
+    def __init__(self, paths, size):
+        self.encoded = [read_file(path) for path in paths]
+        self.transform = make_transform(size)
+
+    def run(self):
+        start = time.perf_counter()
+        for data in self.encoded:
+            self.transform(decode_image(data, ImageReadMode.RGB))
+        return len(self.encoded) / (time.perf_counter() - start)
+
+
+class Photos(Dataset):
+    def __init__(self, paths, size, copies):
+        self.paths = paths * copies
+        self.transform = make_transform(size)
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        return self.transform(decode_image(read_file(self.paths[index]), ImageReadMode.RGB)), 0
+
+
+class Loading:
+    def __init__(self, paths, size, copies, workers):
+        self.loader = DataLoader(Photos(paths, size, copies), BATCH, num_workers=workers, persistent_workers=workers > 0)
+
+    def run(self):
+        start = time.perf_counter()
+        images = sum(len(batch) for batch, _ in self.loader)
+        return images / (time.perf_counter() - start)
+
+
+def take_turns(sides, rounds):
+    """The median rate of each side; a first round warms up and does not count."""
+    rates = {name: [] for name in sides}
+    for turn in range(rounds + 1):
+        for name, side in sides.items():
+            rate = side.run()
+            if turn > 0:
+                rates[name].append(rate)
+    return {name: statistics.median(values) for name, values in rates.items()}
+
+
+def report(what, ours, theirs, target):
+    ratio = ours / theirs
+    verdict = "met" if ratio >= target else "MISSED"
+    print(f"{what}: {ours:.0f} images/s, against {theirs:.0f}: {ratio:.2f}x (at least {target}x: {verdict})", flush=True)
+    return ratio >= target
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("folder")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[112, 224])
+    arguments = parser.parse_args()
+    paths = sorted(glob.glob(os.path.join(arguments.folder, "*.jpg")))
+    torch.set_num_threads(1)
+    cpus = sorted(os.sched_getaffinity(0))
+    met = True
+    for size in arguments.sizes:
+        os.sched_setaffinity(0, cpus[:1])
+        ours = Ours(arguments.program, arguments.folder, size, 1, 1, str(cpus[0]))
+        rates = take_turns({"ours": ours, "torchvision": Decoding(paths, size)}, arguments.rounds)
+        ours.close()
+        met &= report(f"JPEG to tensor of {size}x{size}, one core", rates["ours"], rates["torchvision"], 1.8)
+    if len(cpus) >= 2:
+        os.sched_setaffinity(0, cpus[:2])
+        size, copies = arguments.sizes[-1], 4
+        ours = Ours(arguments.program, arguments.folder, size, 2, copies, f"{cpus[0]},{cpus[1]}", ["--read-files"])
+        sides = {"ours": ours}
+        for workers in (1, 2, 3):
+            sides[f"{workers} workers"] = Loading(paths, size, copies, workers)
+        rates = take_turns(sides, arguments.rounds)
+        ours.close()
+        best = max((rate, name) for name, rate in rates.items() if name != "ours")
+        met &= report(f"loader of {size}x{size}, two cores (DataLoader: {best[1]})", rates["ours"], best[0], 2.5)
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
