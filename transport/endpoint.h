@@ -61,6 +61,9 @@ class Listener {
 
   ListenerStats stats() const;
 
+  /// For Collective::host, whose ranks come to the same port.
+  Acceptor& acceptor() { return *acceptor_; }
+
  private:
   const ListenerOptions options_;
   std::unique_ptr<Acceptor> acceptor_;

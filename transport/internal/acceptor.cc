@@ -45,20 +45,22 @@ void Acceptor::close() {
   {
     const std::scoped_lock lock(mutex_);
     closed_ = true;
-    waiting_.clear();
+    for (auto& queue : waiting_) queue.clear();
   }
   changed_.notify_all();
   ::eventfd_write(wake_.get(), 1);
 }
 
-std::optional<Connection> Acceptor::accept(Duration timeout) {
+std::optional<Connection> Acceptor::accept(Duration timeout, Visitor visitor) {
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, now() + timeout, [this] { return closed_ || !waiting_.empty(); });
+  std::deque<Connection>& queue = waiting_[static_cast<size_t>(visitor)];
+  changed_.wait_until(lock, now() + timeout, [&] { return closed_ || !queue.empty(); });
   if (closed_) throw Cancelled("the listener is closed");
-  if (waiting_.empty()) return std::nullopt;
-  Connection connection = std::move(waiting_.front());
-  waiting_.pop_front();
-  if (waiting_.size() + 1 == options_.max_waiting) ::eventfd_write(wake_.get(), 1);
+  if (queue.empty()) return std::nullopt;
+  const bool was_full = waiting_count() >= options_.max_waiting;
+  Connection connection = std::move(queue.front());
+  queue.pop_front();
+  if (was_full) ::eventfd_write(wake_.get(), 1);
   return connection;
 }
 
@@ -69,7 +71,7 @@ ListenerStats Acceptor::stats() const {
 
 bool Acceptor::is_full() const {
   const std::scoped_lock lock(mutex_);
-  return waiting_.size() >= options_.max_waiting;
+  return waiting_count() >= options_.max_waiting;
 }
 
 Duration Acceptor::until_next_deadline(TimePoint time) const {
@@ -174,9 +176,10 @@ bool Acceptor::step(Pending& pending) {
   {
     const std::scoped_lock lock(mutex_);
     ++stats_.accepted;
-    waiting_.push_back(std::move(pending.connection));
+    const bool is_rank = pending.connection.purpose == Purpose::kCollective;
+    waiting_[is_rank ? 1 : 0].push_back(std::move(pending.connection));
   }
-  changed_.notify_one();
+  changed_.notify_all();  // workers and ranks are waited for by different threads
   return false;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -15,6 +16,9 @@
 #include "transport/handshake.h"
 
 namespace outrigger::transport {
+
+/// Who waits for a connection.
+enum class Visitor : size_t { kWorker = 0, kRank = 1 };
 
 /// An authenticated connection.
 struct Connection {
@@ -34,7 +38,7 @@ class Acceptor {
 
   uint16_t port() const { return port_; }
   /// Nothing after `timeout`; throws Cancelled once closed.
-  std::optional<Connection> accept(Duration timeout);
+  std::optional<Connection> accept(Duration timeout, Visitor visitor = Visitor::kWorker);
   void close();
   ListenerStats stats() const;
 
@@ -55,6 +59,7 @@ class Acceptor {
   bool step(Pending& pending);
   void refuse(const Pending& pending, const std::string& why);
   bool is_full() const;
+  size_t waiting_count() const { return waiting_[0].size() + waiting_[1].size(); }
 
   const std::string token_;
   const ListenerOptions options_;
@@ -67,7 +72,7 @@ class Acceptor {
   uint64_t not_logged_ = 0;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Connection> waiting_;
+  std::array<std::deque<Connection>, 2> waiting_;  ///< by Visitor
   ListenerStats stats_;
   bool closed_ = false;
   std::thread thread_;

@@ -1,0 +1,163 @@
+#include "transport/collectives.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "common/random.h"
+#include "link_pairs.h"
+#include "transport/handshake.h"
+
+namespace outrigger::transport {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr CollectiveOptions kQuick{.join_limit = seconds(20), .limit = seconds(20)};
+
+CollectiveOptions options_for(int rank, int size, Duration limit = kQuick.limit) {
+  return {.rank = rank, .size = size, .join_limit = kQuick.join_limit, .limit = limit};
+}
+
+/// Runs `work` on `size` ranks, each on a thread with a collective of its own.
+void on_ranks(int size, const std::function<void(std::unique_ptr<Collective>)>& work, Duration limit = kQuick.limit) {
+  Listener listener({"127.0.0.1", 0}, "token");
+  const Address address{"127.0.0.1", listener.port()};
+  std::vector<std::thread> ranks;
+  for (int rank = 1; rank < size; ++rank) {
+    ranks.emplace_back(
+        [&, rank] { work(Collective::join(address, "token", options_for(rank, size, limit))); });
+  }
+  work(Collective::host(listener, options_for(0, size, limit)));
+  for (std::thread& rank : ranks) rank.join();
+}
+
+std::vector<float> values_of(int rank, size_t count) {
+  std::vector<float> values(count);
+  RandomStream stream(3, RandomUse::kSyntheticData, static_cast<uint64_t>(rank));
+  for (float& value : values) value = stream.normal() * 1000.0F;
+  return values;
+}
+
+TEST(CollectivesTest, AllReduceAddsInTheOrderOfTheRanksOnEveryRank) {
+  for (const int size : {1, 2, 3, 5}) {
+    on_ranks(size, [&](const std::unique_ptr<Collective>& collective) {
+      for (const size_t count : {0U, 1U, 2U, 7U, 1000U, 30'001U}) {
+        std::vector<float> expected = values_of(0, count);
+        for (int rank = 1; rank < size; ++rank) {
+          const std::vector<float> more = values_of(rank, count);
+          for (size_t i = 0; i < count; ++i) expected[i] += more[i];
+        }
+        std::vector<float> values = values_of(collective->rank(), count);
+        collective->all_reduce(values);
+        ASSERT_EQ(values, expected);
+      }
+    });
+  }
+}
+
+TEST(CollectivesTest, BroadcastGivesEveryRankTheBytesOfTheRoot) {
+  on_ranks(3, [](const std::unique_ptr<Collective>& collective) {
+    for (int root = 0; root < 3; ++root) {
+      Bytes bytes = pattern(100'000, static_cast<uint32_t>(collective->rank()));
+      collective->broadcast(bytes, root);
+      ASSERT_EQ(bytes, pattern(100'000, static_cast<uint32_t>(root)));
+    }
+  });
+}
+
+TEST(CollectivesTest, NobodyLeavesABarrierBeforeAllHaveCome) {
+  std::atomic<int> arrived = 0;
+  on_ranks(4, [&](const std::unique_ptr<Collective>& collective) {
+    for (int round = 1; round <= 20; ++round) {
+      ++arrived;
+      collective->barrier();
+      ASSERT_GE(arrived, 4 * round);
+      collective->barrier();
+    }
+  });
+}
+
+TEST(CollectivesTest, ARankThatLeavesMakesTheOthersFailAtOnce) {
+  const TimePoint start = SystemClock().now();
+  on_ranks(3, [](std::unique_ptr<Collective> collective) {
+    collective->barrier();
+    if (collective->rank() == 1) {
+      collective.reset();
+      return;
+    }
+    std::vector<float> values(100'000);
+    EXPECT_THROW(
+        {
+          for (;;) collective->all_reduce(values);
+        },
+        IoError);
+    EXPECT_THROW(collective->barrier(), IoError) << "it stays broken";
+  });
+  EXPECT_LT(SystemClock().now() - start, seconds(10));
+}
+
+TEST(CollectivesTest, ARankThatStandsStillMakesTheOthersFailWithinTheLimit) {
+  std::atomic<int> failed = 0;
+  on_ranks(
+      3,
+      [&](const std::unique_ptr<Collective>& collective) {
+        collective->barrier();
+        if (collective->rank() == 2) {
+          while (failed < 2) std::this_thread::yield();
+          return;
+        }
+        const TimePoint start = SystemClock().now();
+        EXPECT_THROW(collective->barrier(), IoError);
+        EXPECT_LT(SystemClock().now() - start, seconds(5));
+        ++failed;
+      },
+      milliseconds(300));
+}
+
+TEST(CollectivesTest, MissingRanksAreNamed) {
+  Listener listener({"127.0.0.1", 0}, "token");
+  try {
+    Collective::host(listener, {.rank = 0, .size = 3, .join_limit = milliseconds(100)});
+    FAIL() << "nobody came, yet the ranks are together";
+  } catch (const IoError& failure) {
+    EXPECT_NE(std::string(failure.what()).find("1 2"), std::string::npos) << failure.what();
+  }
+}
+
+TEST(CollectivesTest, ARankWithAnotherTokenIsRefused) {
+  Listener listener({"127.0.0.1", 0}, "token");
+  EXPECT_THROW(Collective::join({"127.0.0.1", listener.port()}, "other", options_for(1, 2)), HandshakeRefused);
+}
+
+TEST(CollectivesTest, ARankThatNeverReachesTheHostGivesUp) {
+  EXPECT_THROW(
+      Collective::join({"127.0.0.1", 1}, "token", {.rank = 1, .size = 2, .join_limit = milliseconds(200)}), IoError);
+}
+
+TEST(CollectivesTest, ImpossibleRanksAreRefused) {
+  Listener listener({"127.0.0.1", 0}, "token");
+  EXPECT_THROW(Collective::host(listener, options_for(0, 0)), InvalidInput);
+  EXPECT_THROW(Collective::join({"127.0.0.1", listener.port()}, "token", options_for(2, 2)), InvalidInput);
+}
+
+TEST(CollectivesTest, WorkersAndRanksMeetOnTheSamePort) {
+  Listener listener({"127.0.0.1", 0}, "token");
+  const Address address{"127.0.0.1", listener.port()};
+  std::thread rank([&] { Collective::join(address, "token", options_for(1, 2))->barrier(); });
+  const auto worker = dial(address, "token");
+  const auto collective = Collective::host(listener, options_for(0, 2));
+  const auto link = listener.accept(seconds(10));
+  ASSERT_TRUE(link);
+  worker->send(frame_of(1));
+  EXPECT_EQ(receive_one(*link).type, 1);
+  collective->barrier();
+  rank.join();
+}
+
+}  // namespace
+}  // namespace outrigger::transport

@@ -1,0 +1,205 @@
+#include "transport/collectives.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/error.h"
+#include "transport/internal/gloo.h"
+#include "transport/internal/gloo_mesh.h"
+#include "transport/internal/signals.h"
+
+namespace outrigger::transport {
+namespace {
+
+void check(const CollectiveOptions& options) {
+  if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
+    throw InvalidInput("rank " + std::to_string(options.rank) + " of " + std::to_string(options.size) +
+                       " ranks; allowed is 0 to the number of ranks less one");
+  }
+}
+
+class GlooCollective final : public Collective {
+ public:
+  GlooCollective(GlooContext gloo, const CollectiveOptions& options) : gloo_(std::move(gloo)), options_(options) {}
+  ~GlooCollective() override {
+    const NoSigpipe no_sigpipe;
+    hang_up();
+  }
+
+  int rank() const override { return options_.rank; }
+  int size() const override { return options_.size; }
+  void all_reduce(std::span<float> values) override;
+  void broadcast(std::span<std::byte> bytes, int root) override;
+  void barrier() override;
+
+ private:
+  /// Sends and receives that are under way; nothing for empty spans.
+  class Round {
+   public:
+    explicit Round(GlooCollective& owner) : owner_(owner) {}
+    void send(int peer, std::span<const std::byte> bytes);
+    void receive(int peer, std::span<std::byte> bytes);
+    void wait();
+
+   private:
+    struct Operation {
+      int peer;
+      bool is_send;
+      std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
+    };
+    GlooCollective& owner_;
+    std::vector<Operation> operations_;
+  };
+
+  /// Runs `work` as the next operation; whatever fails in it ends this collective for good.
+  template <typename Work>
+  void run(const char* name, const Work& work);
+  template <typename Use>
+  void for_peers(const Use& use) const;
+  /// The part of `values` that `owner` adds up.
+  std::span<float> slice(std::span<float> values, int owner) const;
+  void add_in_rank_order(std::span<float> own, const std::vector<std::vector<float>>& others) const;
+  void hang_up();
+
+  const GlooContext gloo_;
+  const CollectiveOptions options_;
+  std::optional<std::string> broken_;
+  TimePoint deadline_{};
+  std::vector<std::vector<float>> scratch_;
+};
+
+void GlooCollective::Round::send(int peer, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  auto buffer = owner_.gloo_.context->createUnboundBuffer(const_cast<std::byte*>(bytes.data()), bytes.size());
+  buffer->send(peer, 0);
+  operations_.push_back({peer, true, std::move(buffer)});
+}
+
+void GlooCollective::Round::receive(int peer, std::span<std::byte> bytes) {
+  if (bytes.empty()) return;
+  auto buffer = owner_.gloo_.context->createUnboundBuffer(bytes.data(), bytes.size());
+  buffer->recv(peer, 0);
+  operations_.push_back({peer, false, std::move(buffer)});
+}
+
+void GlooCollective::Round::wait() {
+  for (const Operation& operation : operations_) {
+    try {
+      const auto left = gloo_timeout(owner_.deadline_ - SystemClock().now());
+      if (operation.is_send) {
+        operation.buffer->waitSend(nullptr, left);
+      } else {
+        operation.buffer->waitRecv(nullptr, left);
+      }
+    } catch (const std::exception& failure) {  // EnforceNotMet is no gloo::Exception
+      throw IoError("rank " + std::to_string(operation.peer) + " is lost: " + failure.what());
+    }
+  }
+  operations_.clear();
+}
+
+template <typename Work>
+void GlooCollective::run(const char* name, const Work& work) {
+  if (broken_) throw IoError(*broken_);
+  const NoSigpipe no_sigpipe;
+  deadline_ = SystemClock().now() + options_.limit;
+  try {
+    work();
+  } catch (const std::exception& failure) {
+    broken_ = std::string(name) + " among " + std::to_string(size()) + " ranks failed: " + failure.what();
+    hang_up();  // so that the others hear of it at once
+    throw IoError(*broken_);
+  }
+}
+
+template <typename Use>
+void GlooCollective::for_peers(const Use& use) const {
+  for (int peer = 0; peer < size(); ++peer) {
+    if (peer != rank()) use(peer);
+  }
+}
+
+void GlooCollective::hang_up() {
+  for_peers([&](int peer) { gloo_.context->getPair(peer)->close(); });
+}
+
+std::span<float> GlooCollective::slice(std::span<float> values, int owner) const {
+  const size_t n = values.size();
+  const auto ranks = static_cast<size_t>(size());
+  const size_t begin = n * static_cast<size_t>(owner) / ranks;
+  const size_t end = n * static_cast<size_t>(owner + 1) / ranks;
+  return values.subspan(begin, end - begin);
+}
+
+void GlooCollective::add_in_rank_order(std::span<float> own, const std::vector<std::vector<float>>& others) const {
+  for (size_t i = 0; i < own.size(); ++i) {
+    float sum = rank() == 0 ? own[i] : others[0][i];
+    for (int r = 1; r < size(); ++r) sum += r == rank() ? own[i] : others[static_cast<size_t>(r)][i];
+    own[i] = sum;
+  }
+}
+
+void GlooCollective::all_reduce(std::span<float> values) {
+  run("all-reduce", [&] {
+    const std::span<float> own = slice(values, rank());
+    scratch_.resize(static_cast<size_t>(size()));
+    Round scatter(*this);
+    for_peers([&](int peer) {
+      std::vector<float>& room = scratch_[static_cast<size_t>(peer)];
+      room.resize(own.size());
+      scatter.receive(peer, std::as_writable_bytes(std::span(room)));
+      scatter.send(peer, std::as_bytes(slice(values, peer)));
+    });
+    scatter.wait();
+    add_in_rank_order(own, scratch_);
+    Round gather(*this);
+    for_peers([&](int peer) {
+      gather.receive(peer, std::as_writable_bytes(slice(values, peer)));
+      gather.send(peer, std::as_bytes(own));
+    });
+    gather.wait();
+  });
+}
+
+void GlooCollective::broadcast(std::span<std::byte> bytes, int root) {
+  run("broadcast", [&] {
+    Round round(*this);
+    if (rank() == root) {
+      for_peers([&](int peer) { round.send(peer, bytes); });
+    } else {
+      round.receive(root, bytes);
+    }
+    round.wait();
+  });
+}
+
+void GlooCollective::barrier() {
+  run("barrier", [&] {
+    std::vector<std::byte> arrived(static_cast<size_t>(size()));
+    const std::byte here{1};
+    Round round(*this);
+    for_peers([&](int peer) {
+      round.receive(peer, std::span(arrived).subspan(static_cast<size_t>(peer), 1));
+      round.send(peer, std::span(&here, 1));
+    });
+    round.wait();
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Collective> Collective::host(Listener& listener, const CollectiveOptions& options) {
+  check(options);
+  if (options.size == 1) return std::make_unique<GlooCollective>(GlooContext{}, options);
+  return std::make_unique<GlooCollective>(host_mesh(listener, options), options);
+}
+
+std::unique_ptr<Collective> Collective::join(const Address& address, const std::string& token,
+                                             const CollectiveOptions& options) {
+  check(options);
+  return std::make_unique<GlooCollective>(join_mesh(address, token, options), options);
+}
+
+}  // namespace outrigger::transport

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "common/clock.h"
+#include "transport/address.h"
+
+namespace outrigger::transport {
+
+class Listener;
+
+struct CollectiveOptions {
+  int rank = 0;
+  int size = 1;
+  /// For all ranks to meet.
+  Duration join_limit = std::chrono::seconds(60);
+  /// For each operation: a rank that takes longer is lost.
+  Duration limit = std::chrono::seconds(60);
+};
+
+/// What the server's ranks do together, over Gloo, on CPUs. All ranks make the same calls in the same order, one at a
+/// time. A rank that dies, stands still or leaves makes the call fail with IoError on every other rank, within the
+/// limit; after that every call fails. Not thread-safe.
+class Collective {
+ public:
+  /// Rank 0 meets the others on the server's one port, beside the workers.
+  static std::unique_ptr<Collective> host(Listener& listener, const CollectiveOptions& options);
+  /// The other ranks dial rank 0's port, for as long as join_limit lets them try.
+  static std::unique_ptr<Collective> join(const Address& address, const std::string& token,
+                                          const CollectiveOptions& options);
+  virtual ~Collective() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// Replaces every element by its sum over the ranks, added in the order of the ranks: bitwise the same on all of
+  /// them, and in every run. All ranks give the same number of elements.
+  virtual void all_reduce(std::span<float> values) = 0;
+
+  /// Replaces `bytes` by those of `root`. All ranks give the same size.
+  virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
+
+  /// Returns when every rank has called it.
+  virtual void barrier() = 0;
+};
+
+}  // namespace outrigger::transport

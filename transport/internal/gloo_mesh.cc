@@ -1,0 +1,159 @@
+#include "transport/internal/gloo_mesh.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "common/bytes.h"
+#include "common/log.h"
+#include "transport/endpoint.h"
+#include "transport/internal/acceptor.h"
+#include "transport/internal/dialer.h"
+#include "transport/internal/signals.h"
+#include "transport/internal/socket.h"
+
+namespace outrigger::transport {
+namespace {
+
+constexpr size_t kMaxAddressBytes = 1024;
+/// A rank that has proved the token says who it is within this time, or others would wait for it.
+constexpr Duration kIntroduction = std::chrono::seconds(5);
+constexpr Duration kDialAgain = std::chrono::milliseconds(100);
+
+using AddressList = std::vector<std::vector<char>>;  ///< by rank; one's own is empty
+
+TimePoint in(Duration time) { return SystemClock().now() + time; }
+
+struct Introduction {
+  uint32_t rank = 0;
+  uint32_t size = 0;
+};
+
+AddressList create_pairs(const GlooContext& gloo, const CollectiveOptions& options) {
+  AddressList addresses(static_cast<size_t>(options.size));
+  for (int peer = 0; peer < options.size; ++peer) {
+    if (peer != options.rank) addresses[static_cast<size_t>(peer)] = gloo.context->createPair(peer)->address().bytes();
+  }
+  return addresses;
+}
+
+void connect_pairs(const GlooContext& gloo, const AddressList& peers, int rank) {
+  for (int peer = 0; peer < static_cast<int>(peers.size()); ++peer) {
+    if (peer != rank) gloo.context->getPair(peer)->connect(peers[static_cast<size_t>(peer)]);
+  }
+}
+
+void write_list(int fd, const AddressList& list, TimePoint deadline) {
+  for (const auto& address : list) write_blob(fd, address, deadline);
+}
+
+AddressList read_list(int fd, int size, TimePoint deadline) {
+  AddressList list;
+  for (int i = 0; i < size; ++i) list.push_back(read_blob(fd, kMaxAddressBytes, deadline));
+  return list;
+}
+
+struct Guest {
+  FileDescriptor fd;
+  AddressList addresses;
+};
+
+/// Takes one rank in; a rank that comes again replaces its former life. What makes no sense is logged and dropped.
+void welcome(Connection connection, const CollectiveOptions& options, std::map<int, Guest>& guests) {
+  const TimePoint deadline = in(kIntroduction);
+  try {
+    Introduction who;
+    read_all(connection.fd.get(), std::as_writable_bytes(std::span(&who, 1)), deadline);
+    const auto size = static_cast<uint32_t>(options.size);
+    if (who.size != size || who.rank == 0 || who.rank >= size) {
+      log::error("{} says that it is rank {} of {}; there are {} ranks here", connection.peer, who.rank, who.size, size);
+      return;
+    }
+    AddressList addresses = read_list(connection.fd.get(), options.size, deadline);
+    guests[static_cast<int>(who.rank)] = {std::move(connection.fd), std::move(addresses)};
+  } catch (const IoError& failure) {
+    log::warning("a rank at {} left before it said which: {}", connection.peer, failure.what());
+  }
+}
+
+std::map<int, Guest> gather(Listener& listener, const CollectiveOptions& options, TimePoint deadline) {
+  std::map<int, Guest> guests;
+  while (guests.size() + 1 < static_cast<size_t>(options.size)) {
+    auto connection = listener.acceptor().accept(deadline - SystemClock().now(), Visitor::kRank);
+    if (connection) {
+      welcome(std::move(*connection), options, guests);
+    } else if (SystemClock().now() >= deadline) {
+      std::string missing;
+      for (int rank = 1; rank < options.size; ++rank) {
+        if (!guests.contains(rank)) missing += " " + std::to_string(rank);
+      }
+      throw IoError("ranks have not come in time:" + missing);
+    }
+  }
+  return guests;
+}
+
+FileDescriptor dial_until(const Address& address, const std::string& token, TimePoint deadline) {
+  for (;;) {
+    try {
+      return dial_and_prove(address, token, Purpose::kCollective, std::min(deadline, in(kIntroduction)));
+    } catch (const IoError&) {
+      if (in(kDialAgain) >= deadline) throw;
+      std::this_thread::sleep_for(kDialAgain);
+    }
+  }
+}
+
+template <typename Make>
+GlooContext translated(const Make& make) {
+  const NoSigpipe no_sigpipe;
+  try {
+    return make();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& failure) {
+    throw IoError(std::string("Gloo could not connect the ranks: ") + failure.what());
+  }
+}
+
+}  // namespace
+
+GlooContext host_mesh(Listener& listener, const CollectiveOptions& options) {
+  return translated([&] {
+    const TimePoint deadline = in(options.join_limit);
+    const std::map<int, Guest> guests = gather(listener, options, deadline);
+    const std::string here = local_host(guests.begin()->second.fd.get());
+    GlooContext gloo = make_gloo_context(here, 0, options.size, deadline);
+    const AddressList own = create_pairs(gloo, options);
+    AddressList to_connect(static_cast<size_t>(options.size));
+    for (const auto& [rank, guest] : guests) {
+      const auto r = static_cast<size_t>(rank);
+      AddressList theirs(static_cast<size_t>(options.size));
+      theirs[0] = own[r];
+      for (const auto& [other, other_guest] : guests) {
+        if (other != rank) theirs[static_cast<size_t>(other)] = other_guest.addresses[r];
+      }
+      write_list(guest.fd.get(), theirs, deadline);
+      to_connect[r] = guest.addresses[0];
+    }
+    connect_pairs(gloo, to_connect, 0);
+    return gloo;
+  });
+}
+
+GlooContext join_mesh(const Address& address, const std::string& token, const CollectiveOptions& options) {
+  return translated([&] {
+    const TimePoint deadline = in(options.join_limit);
+    const FileDescriptor fd = dial_until(address, token, deadline);
+    GlooContext gloo = make_gloo_context(local_host(fd.get()), options.rank, options.size, deadline);
+    const Introduction who{static_cast<uint32_t>(options.rank), static_cast<uint32_t>(options.size)};
+    write_all(fd.get(), std::as_bytes(std::span(&who, 1)), deadline);
+    write_list(fd.get(), create_pairs(gloo, options), deadline);
+    connect_pairs(gloo, read_list(fd.get(), options.size, deadline), options.rank);
+    return gloo;
+  });
+}
+
+}  // namespace outrigger::transport
