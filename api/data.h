@@ -17,8 +17,9 @@ std::string_view to_string(Sampling value);
 
 /// Where samples lie: exactly one of path and urls.
 struct DataSource {
-  std::optional<std::string> path;  // ImageFolder: a folder of class folders; WebDataset: a folder of .tar files
-  std::vector<std::string> urls;    // WebDataset only: http(s) addresses of shards
+  std::optional<std::string>
+      path;  // ImageFolder: a folder of class folders; WebDataset: a folder of .tar files
+  std::vector<std::string> urls;  // WebDataset only: http(s) addresses of shards
   DataFormat format = DataFormat::kImageFolder;
   bool operator==(const DataSource&) const = default;
 };
@@ -41,7 +42,8 @@ struct RandomHorizontalFlip {
   double probability = 0.5;
   bool operator==(const RandomHorizontalFlip&) const = default;
 };
-/// A random part of the image, of this share of its area and this width/height ratio, resized to `data.image`.
+/// A random part of the image, of this share of its area and this width/height ratio, resized to
+/// `data.image`.
 struct RandomResizedCrop {
   double min_scale = 0.08;
   double max_scale = 1.0;
@@ -82,19 +84,20 @@ struct RandomErasing {
 };
 
 /// One step of augmentation; in the file an object with one member, `{randomHorizontalFlip: {}}`.
-using Augmentation = std::variant<RandomHorizontalFlip, RandomResizedCrop, Resize, CenterCrop, ColorJitter,
-                                  RandomRotation, RandomErasing>;
+using Augmentation = std::variant<RandomHorizontalFlip, RandomResizedCrop, Resize, CenterCrop,
+                                  ColorJitter, RandomRotation, RandomErasing>;
 
 /// `spec.data`.
 struct DataSpec {
-  std::optional<std::string> volume_claim_name;  // mounted at kDataMountPath, read-only, in both roles
+  std::optional<std::string>
+      volume_claim_name;  // mounted at kDataMountPath, read-only, in both roles
   DataSource train;
   std::optional<DataSource> validation;
   Sampling sampling = Sampling::kUniform;
   std::optional<ShuffleSpec> shuffle;  // absent: one full permutation an epoch
   ImageSpec image;
-  /// Applied in order while training. Where none of them crops, the image is resized to cover `image` and its
-  /// middle is cut out; so it is for evaluation, always.
+  /// Applied in order while training. Where none of them crops, the image is resized to cover
+  /// `image` and its middle is cut out; so it is for evaluation, always.
   std::vector<Augmentation> augment;
   double max_bad_fraction = 0.01;
   bool operator==(const DataSpec&) const = default;

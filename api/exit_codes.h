@@ -9,8 +9,8 @@
 
 namespace outrigger::api {
 
-/// How a process of ours ended: its exit status. The contract between processes, launchers and the operator; the
-/// numbers never change. Below 126, where shells begin.
+/// How a process of ours ended: its exit status. The contract between processes, launchers and the
+/// operator; the numbers never change. Below 126, where shells begin.
 enum class ExitCode : int {
   kDone = 0,
   kInternalError = 1,
@@ -44,7 +44,8 @@ const ExitCodeInfo& info(ExitCode code);
 /// The row of an exit status; nothing for one that is not ours (a signal's 137, say).
 std::optional<ExitCodeInfo> find_exit_code(int exit_status);
 
-/// Ends the process with `code` when it reaches main; the text says what was tried and what came back.
+/// Ends the process with `code` when it reaches main; the text says what was tried and what came
+/// back.
 class Failure : public Error {
  public:
   Failure(ExitCode code, const std::string& what) : Error(what), code_(code) {}
@@ -54,8 +55,8 @@ class Failure : public Error {
   ExitCode code_;
 };
 
-/// What main returns for an exception: a Failure's own code, InvalidInput is kInvalidSpec, IoError kIoFailure,
-/// std::bad_alloc kOutOfMemory, Cancelled kStopped, anything else kInternalError.
+/// What main returns for an exception: a Failure's own code, InvalidInput is kInvalidSpec, IoError
+/// kIoFailure, std::bad_alloc kOutOfMemory, Cancelled kStopped, anything else kInternalError.
 ExitCode exit_code_of(const std::exception& error);
 
 }  // namespace outrigger::api

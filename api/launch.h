@@ -14,27 +14,30 @@
 
 namespace outrigger::api {
 
-/// What a launcher (the operator, `outrigger run`, Slurm, a person) tells one process of a job. A plain value.
+/// What a launcher (the operator, `outrigger run`, Slurm, a person) tells one process of a job. A
+/// plain value.
 struct Launch {
   Role role = Role::kServer;
-  std::filesystem::path job_file;            // server: the TrainingJob
-  int rank = 0;                              // server: this process among replicas
-  int replicas = 1;                          // server: processes in the all-reduce
-  int index = 0;                             // worker: a number for logs and names
-  int64_t attempt = 0;                       // server: how often the job was (re)started; fences checkpoints
-  std::string server;                        // worker: host:port to join
-  std::string rendezvous;                    // server: rank 0's host:port, where replicas > 1
+  std::filesystem::path job_file;  // server: the TrainingJob
+  int rank = 0;                    // server: this process among replicas
+  int replicas = 1;                // server: processes in the all-reduce
+  int index = 0;                   // worker: a number for logs and names
+  int64_t attempt = 0;             // server: how often the job was (re)started; fences checkpoints
+  std::string server;              // worker: host:port to join
+  std::string rendezvous;          // server: rank 0's host:port, where replicas > 1
   std::filesystem::path token_file;          // the join token; a server without one makes its own
   std::filesystem::path control_token_file;  // server: the token for stop and plan
   std::string listen = "0.0.0.0";            // the address that own ports bind to
-  std::optional<int> port;                   // server: instead of spec.network.port; 0: any free one
-  int status_port = 8080;                    // kStatusPort; 0: any free one
+  std::optional<int> port;  // server: instead of spec.network.port; 0: any free one
+  int status_port = 8080;   // kStatusPort; 0: any free one
   std::optional<std::filesystem::path> output;      // instead of spec.output.path
   std::optional<std::filesystem::path> checkpoint;  // instead of spec.checkpoint.path
-  std::map<std::string, std::filesystem::path> mounts;  // claim name to folder, where no volume is mounted
-  bool resume = false;                                  // go on from the newest valid checkpoint, if any
-  std::optional<int> threads;                           // absent: from the cgroup's quota
-  std::optional<std::filesystem::path> termination_file;  // the last words: progress and cause, JSON
+  std::map<std::string, std::filesystem::path>
+      mounts;                  // claim name to folder, where no volume is mounted
+  bool resume = false;         // go on from the newest valid checkpoint, if any
+  std::optional<int> threads;  // absent: from the cgroup's quota
+  std::optional<std::filesystem::path>
+      termination_file;  // the last words: progress and cause, JSON
   std::string log_level = "info";
   bool operator==(const Launch&) const = default;
 };
@@ -43,22 +46,28 @@ struct Launch {
 using Environment = std::function<std::optional<std::string>(std::string_view name)>;
 std::optional<std::string> system_environment(std::string_view name);
 
-/// Reads what `role` may be told, from the OUTRIGGER_… environment first and then from the flags in `arguments`
-/// (argv without the program's name; `--flag value` or `--flag=value`), which win. Throws InvalidInput that names
-/// the flag or the variable, the value and what is allowed, for an unknown flag with the nearest known one.
+/// Reads what `role` may be told, from the OUTRIGGER_… environment first and then from the flags in
+/// `arguments` (argv without the program's name; `--flag value` or `--flag=value`), which win.
+/// Throws InvalidInput that names the flag or the variable, the value and what is allowed, for an
+/// unknown flag with the nearest known one.
 Launch parse_launch(Role role, std::span<const char* const> arguments,
                     const Environment& environment = system_environment);
 
+/// Whether one of the arguments is --help or -h; ask before parse_launch.
+bool asks_for_help(std::span<const char* const> arguments);
 /// The text for `--help`: every flag of `role` with its variable and what it does.
 std::string launch_help(Role role, std::string_view program);
 
-/// The flags that make `parse_launch` give the same Launch again; for launchers that start processes.
+/// The flags that make `parse_launch` give the same Launch again; for launchers that start
+/// processes.
 std::vector<std::string> launch_arguments(const Launch& launch);
 
-/// Where a path of the job's `data` lies on this machine: below the folder that `mounts` gives for its claim, else
-/// as it is. Throws InvalidInput where the claim has no mount and the path does not lie below kDataMountPath.
-std::filesystem::path data_path(const TrainingJob& job, const Launch& launch, const std::string& path);
-/// `<output.path>/<job>`, as this launch has it.
+/// Where a path of the job (data, weights) lies on this machine: a path below kDataMountPath lies
+/// in the folder that `mounts` gives for data.volumeClaimName; any other is as it is. Throws
+/// InvalidInput where the job names a claim and neither a mount nor kDataMountPath is there.
+std::filesystem::path data_path(const TrainingJob& job, const Launch& launch,
+                                const std::string& path);
+/// `<output.path>/<job>`, as this launch has it. InvalidInput as above for output's claim.
 std::filesystem::path run_directory(const TrainingJob& job, const Launch& launch);
 /// `<checkpoint.path>/<job>`; run_directory where the job names no checkpoint path.
 std::filesystem::path checkpoint_directory(const TrainingJob& job, const Launch& launch);

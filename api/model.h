@@ -7,9 +7,10 @@
 
 namespace outrigger::api {
 
-// What `spec.model` and its layers say. Names of models and layers stay text here: what exists is nn's to say.
-// Every struct of a spec is a plain value: default-constructed it holds the defaults, std::optional and empty
-// lists are fields that the file leaves out, and the rules for each field are in schema/.
+// What `spec.model` and its layers say. Names of models and layers stay text here: what exists is
+// nn's to say. Every struct of a spec is a plain value: default-constructed it holds the defaults,
+// std::optional and empty lists are fields that the file leaves out, and the rules for each field
+// are in schema/.
 
 /// A square convolution over {N, H, W, C}. groups == its input's channels makes it depthwise.
 struct ConvolutionLayer {
@@ -80,22 +81,25 @@ using LayerKind =
     std::variant<ConvolutionLayer, BatchNormLayer, ReluLayer, PReluLayer, AddLayer, MaxPoolLayer,
                  AveragePoolLayer, GlobalAveragePoolLayer, LinearLayer, DropoutLayer, FlattenLayer>;
 
-/// One layer of a network that the job spells out. In the file the kind is a member beside the name:
+/// One layer of a network that the job spells out. In the file the kind is a member beside the
+/// name:
 /// `{name: conv1, convolution: {channels: 64, kernel: 3}}`.
 struct LayerSpec {
   std::string name;
-  std::vector<std::string> inputs;  // empty: the layer before this one; the first layer's is the image, "input"
+  std::vector<std::string>
+      inputs;  // empty: the layer before this one; the first layer's is the image, "input"
   LayerKind kind;
   bool operator==(const LayerSpec&) const = default;
 };
 
 /// `spec.model`: a network by name, or by its layers; exactly one of the two.
 struct ModelSpec {
-  std::optional<std::string> name;          // lenet5, resnet18, …
-  std::vector<LayerSpec> layers;            // in order; each uses only layers before it
-  std::optional<int> embedding;             // features before the classifier; absent: the model's own
-  std::optional<std::string> weights;       // a safetensors file to start from; absent: random by the seed
-  bool replace_head = false;                // with weights: the classifier starts anew
+  std::optional<std::string> name;  // lenet5, resnet18, …
+  std::vector<LayerSpec> layers;    // in order; each uses only layers before it
+  std::optional<int> embedding;     // features before the classifier; absent: the model's own
+  std::optional<std::string>
+      weights;                // a safetensors file to start from; absent: random by the seed
+  bool replace_head = false;  // with weights: the classifier starts anew
   std::optional<std::string> freeze_until;  // layers up to and with this one keep their weights
   bool operator==(const ModelSpec&) const = default;
 };

@@ -2,7 +2,8 @@
 
 #include <string_view>
 
-/// Every name that two parts, or a part and a person, must agree on. Nothing here is spelled elsewhere.
+/// Every name that two parts, or a part and a person, must agree on. Nothing here is spelled
+/// elsewhere.
 namespace outrigger::api {
 
 inline constexpr std::string_view kGroup = "outrigger.dev";
@@ -37,8 +38,10 @@ inline constexpr std::string_view kAttemptLabel = "outrigger.dev/attempt";
 inline constexpr std::string_view kManagedByLabel = "app.kubernetes.io/managed-by";
 inline constexpr std::string_view kManagedByValue = "outrigger";
 inline constexpr std::string_view kQueueNameLabel = "kueue.x-k8s.io/queue-name";
-inline constexpr std::string_view kDefaultContainerAnnotation = "kubectl.kubernetes.io/default-container";
-inline constexpr std::string_view kSafeToEvictAnnotation = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+inline constexpr std::string_view kDefaultContainerAnnotation =
+    "kubectl.kubernetes.io/default-container";
+inline constexpr std::string_view kSafeToEvictAnnotation =
+    "cluster-autoscaler.kubernetes.io/safe-to-evict";
 
 // Roles, in names of pods, labels and status; a role's container bears the role's name.
 inline constexpr std::string_view kServerRole = "server";
@@ -46,7 +49,8 @@ inline constexpr std::string_view kWorkerRole = "worker";
 inline constexpr std::string_view kServerContainer = "server";
 inline constexpr std::string_view kWorkerContainer = "worker";
 
-// Where claims and files are mounted in a pod. output and checkpoint claims are mounted at their own paths.
+// Where claims and files are mounted in a pod. output and checkpoint claims are mounted at their
+// own paths.
 inline constexpr std::string_view kDataMountPath = "/data";
 inline constexpr std::string_view kJobFilePath = "/etc/outrigger/job.yaml";
 inline constexpr std::string_view kJoinTokenPath = "/etc/outrigger/secret/join-token";

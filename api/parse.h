@@ -11,7 +11,8 @@
 
 namespace outrigger::api {
 
-/// What a text holds. `job` has every field that could be read; it is whole only where `errors` is empty.
+/// What a text holds. `job` has every field that could be read; it is whole only where `errors` is
+/// empty.
 struct ParseResult {
   TrainingJob job;
   std::vector<FieldError> errors;
@@ -19,17 +20,18 @@ struct ParseResult {
   std::map<std::string, std::pair<int, int>> places;
 };
 
-/// Reads one TrainingJob from YAML or JSON and reports everything that is wrong with its fields: unknown and doubled
-/// names, wrong types, nulls, missing fields, bounds. Never throws for what is in the text; bounded in size (1 MiB),
-/// depth and aliases. No defaults that depend on other fields are set, and no rule over several fields is checked.
+/// Reads one TrainingJob from YAML or JSON and reports everything that is wrong with its fields:
+/// unknown and doubled names, wrong types, nulls, missing fields, bounds. Never throws for what is
+/// in the text; bounded in size (1 MiB), depth and aliases. No defaults that depend on other fields
+/// are set, and no rule over several fields is checked.
 ParseResult parse_training_job(std::string_view text);
 
-/// What a job is after reading, defaulting and validating; `errors` empty: it can be run. Rules over several fields
-/// are judged only once every field by itself is right.
+/// What a job is after reading, defaulting and validating; `errors` empty: it can be run. Rules
+/// over several fields are judged only once every field by itself is right.
 ParseResult resolve_training_job(std::string_view text);
 
-/// A file as `resolve_training_job` has it. Throws InvalidInput with all errors, one a line, each with file, line,
-/// column and field; IoError where the file cannot be read.
+/// A file as `resolve_training_job` has it. Throws InvalidInput with all errors, one a line, each
+/// with file, line, column and field; IoError where the file cannot be read.
 TrainingJob load_training_job(const std::filesystem::path& path);
 
 }  // namespace outrigger::api

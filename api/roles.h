@@ -29,7 +29,8 @@ inline constexpr std::string_view kCutInput = "Input";
 
 /// `spec.split`: what runs on the workers.
 struct SplitSpec {
-  std::string cut{kCutAuto};         // kCutAuto, kCutInput (pixels only), or the last layer that workers run
+  std::string cut{
+      kCutAuto};  // kCutAuto, kCutInput (pixels only), or the last layer that workers run
   std::optional<int> share_percent;  // absent: Auto; says something only where the cut is a layer
   int min_server_percent = 0;
   WireSpec wire;

@@ -7,8 +7,8 @@
 
 namespace outrigger::api {
 
-/// A wall-clock time in UTC, as Kubernetes writes it: whole seconds, RFC 3339. For display and deadlines of whole
-/// jobs only; never compared between machines.
+/// A wall-clock time in UTC, as Kubernetes writes it: whole seconds, RFC 3339. For display and
+/// deadlines of whole jobs only; never compared between machines.
 using Time = std::chrono::time_point<std::chrono::system_clock, std::chrono::seconds>;
 
 /// "2026-01-31T12:00:00Z".

@@ -37,7 +37,8 @@ struct Sgd {
 };
 using Optimizer = std::variant<Sgd>;
 
-/// Learning rates by step: from 0 up to `base` over `warmup_steps` in a line, then as the kind says.
+/// Learning rates by step: from 0 up to `base` over `warmup_steps` in a line, then as the kind
+/// says.
 struct ScheduleStart {
   double base = 0;
   int64_t warmup_steps = 0;
@@ -60,10 +61,12 @@ struct CosineSchedule : ScheduleStart {
 using Schedule = std::variant<ConstantSchedule, StepSchedule, CosineSchedule>;
 
 struct EvaluateSpec {
-  std::optional<int64_t> every_steps;  // absent: after every epoch; the last step is evaluated always
+  std::optional<int64_t>
+      every_steps;  // absent: after every epoch; the last step is evaluated always
   EvaluationMetric metric = EvaluationMetric::kAccuracy;
-  bool keep_best = true;                  // a checkpoint of the best value is kept beside the newest
-  std::optional<int> stop_after_no_gain;  // evaluations without a better value; absent: never stops early
+  bool keep_best = true;  // a checkpoint of the best value is kept beside the newest
+  std::optional<int>
+      stop_after_no_gain;  // evaluations without a better value; absent: never stops early
   bool operator==(const EvaluateSpec&) const = default;
 };
 
@@ -71,8 +74,9 @@ struct EvaluateSpec {
 struct TrainingSpec {
   std::optional<int64_t> epochs;  // exactly one of epochs and steps
   std::optional<int64_t> steps;
-  int batch_size = 0;                   // of one optimizer step, over all ranks
-  std::optional<int> micro_batch_size;  // set by apply_defaults: the largest divisor of a rank's batch up to 32
+  int batch_size = 0;  // of one optimizer step, over all ranks
+  std::optional<int>
+      micro_batch_size;  // set by apply_defaults: the largest divisor of a rank's batch up to 32
   Loss loss;
   Optimizer optimizer;
   Schedule schedule;

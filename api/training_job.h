@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/data.h"
 #include "api/model.h"
@@ -17,7 +18,8 @@
 
 namespace outrigger::api {
 
-/// What Kubernetes keeps about the object. Only `name` matters on one machine; the rest is carried along.
+/// What Kubernetes keeps about the object. Only `name` matters on one machine; the rest is carried
+/// along.
 struct Metadata {
   std::string name;
   std::string namespace_name;  // "namespace"; empty: not given
@@ -28,13 +30,14 @@ struct Metadata {
   std::optional<Time> deletion_time;
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
-  std::optional<nlohmann::json> owner_references;
-  std::optional<nlohmann::json> finalizers;
-  std::optional<nlohmann::json> managed_fields;
+  std::vector<std::string> finalizers;
+  std::vector<nlohmann::json> owner_references;
+  std::vector<nlohmann::json> managed_fields;
   bool operator==(const Metadata&) const = default;
 };
 
-/// `spec`: what the user wants. Default-constructed it is not valid (a model, data, … are the user's to say).
+/// `spec`: what the user wants. Default-constructed it is not valid (a model, data, … are the
+/// user's to say).
 struct TrainingJobSpec {
   bool suspend = false;
   std::string managed_by = "outrigger.dev/operator";  // kManagedByOperator
@@ -57,8 +60,9 @@ struct TrainingJobSpec {
   bool operator==(const TrainingJobSpec&) const = default;
 };
 
-/// One job, as a file or the API server has it. A plain value. Made by parse.h, filled up by defaults.h, judged by
-/// validate.h and support.h, written by write.h; the fields and their rules are listed in docs/fields.md.
+/// One job, as a file or the API server has it. A plain value. Made by parse.h, filled up by
+/// defaults.h, judged by validate.h and support.h, written by write.h; the fields and their rules
+/// are listed in docs/fields.md.
 struct TrainingJob {
   Metadata metadata;
   TrainingJobSpec spec;

@@ -7,7 +7,8 @@
 
 namespace outrigger::api {
 
-/// The job as an object, fields in the order of docs/fields.md; what is unset is absent, never null.
+/// The job as an object, fields in the order of docs/fields.md; what is unset is absent, never
+/// null.
 nlohmann::ordered_json to_json(const TrainingJob& job);
 
 /// The same as text that parse_training_job reads back to an equal job.

@@ -1,0 +1,165 @@
+#include "api/launch.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "api/launch_options.h"
+#include "api/names.h"
+#include "api/schema/scalar.h"
+#include "common/error.h"
+#include "common/nearest.h"
+
+namespace outrigger::api {
+namespace {
+
+namespace fs = std::filesystem;
+
+void set_from(const LaunchOption& option, std::string_view origin, const std::string& value,
+              Launch& launch) {
+  try {
+    option.set(launch, value);
+  } catch (const InvalidInput& e) {
+    throw InvalidInput(std::string(origin) + ": " + e.what());
+  }
+}
+
+const LaunchOption& find_option(Role role, const std::string& flag) {
+  std::vector<std::string> known;
+  for (const LaunchOption& option : launch_options()) {
+    if (!option.is_for(role)) continue;
+    if (option.flag == flag) return option;
+    known.emplace_back(option.flag);
+  }
+  std::string message = schema::in_quotes(flag) + " is no flag of this program";
+  if (const auto meant = nearest(flag, known)) message += "; did you mean " + *meant + "?";
+  throw InvalidInput(message + (message.back() == '?' ? "" : "; --help lists them"));
+}
+
+void read_environment(Role role, const Environment& environment, Launch& launch) {
+  if (const auto other = environment(kRoleVariable)) {
+    const std::string_view own = role == Role::kServer ? kServerRole : kWorkerRole;
+    if (*other != own) {
+      throw InvalidInput(std::string(kRoleVariable) + ": " + schema::in_quotes(*other) +
+                         " is not allowed; this program is the " + std::string(own));
+    }
+  }
+  for (const LaunchOption& option : launch_options()) {
+    if (!option.is_for(role) || option.variable.empty()) continue;
+    if (const auto value = environment(option.variable))
+      set_from(option, option.variable, *value, launch);
+  }
+}
+
+void read_arguments(Role role, std::span<const char* const> arguments, Launch& launch) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string argument = arguments[i];
+    const size_t equals = argument.find('=');
+    const std::string flag = argument.substr(0, equals);
+    const LaunchOption& option = find_option(role, flag);
+    if (equals != argument.npos) {
+      set_from(option, flag, argument.substr(equals + 1), launch);
+    } else if (option.is_switch()) {
+      set_from(option, flag, "true", launch);
+    } else if (++i < arguments.size()) {
+      set_from(option, flag, arguments[i], launch);
+    } else {
+      throw InvalidInput(flag + ": a value is missing: " + std::string(option.value));
+    }
+  }
+}
+
+// The folder of a claim: its mount, or where a cluster mounts it, if that is there.
+fs::path claim_folder(const Launch& launch, const std::string& claim, const fs::path& mounted_at) {
+  const auto mount = launch.mounts.find(claim);
+  if (mount != launch.mounts.end()) return mount->second;
+  std::error_code ignored;
+  if (fs::exists(mounted_at, ignored)) return mounted_at;
+  throw InvalidInput("the volume claim " + claim +
+                     " has no folder on this machine; give one with --mount " + claim + "=FOLDER");
+}
+
+}  // namespace
+
+std::optional<std::string> system_environment(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+Launch parse_launch(Role role, std::span<const char* const> arguments,
+                    const Environment& environment) {
+  Launch launch;
+  launch.role = role;
+  read_environment(role, environment, launch);
+  read_arguments(role, arguments, launch);
+  if (launch.rank >= launch.replicas) {
+    throw InvalidInput("--rank: " + std::to_string(launch.rank) +
+                       " is too large; less than --replicas, which is " +
+                       std::to_string(launch.replicas));
+  }
+  return launch;
+}
+
+bool asks_for_help(std::span<const char* const> arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](const char* argument) {
+    return std::string_view(argument) == "--help" || std::string_view(argument) == "-h";
+  });
+}
+
+std::string launch_help(Role role, std::string_view program) {
+  const bool server = role == Role::kServer;
+  std::string text =
+      "Usage: " + std::string(program) +
+      (server ? " --job FILE [flags]\n" : " --server HOST:PORT --token-file FILE [flags]\n") +
+      (server ? "The process that owns the model and every optimizer step of one TrainingJob.\n"
+              : "A worker: makes micro-batches for a server. Joins and leaves at any time.\n") +
+      "\nFlags, and the environment variables that say the same:\n";
+  for (const LaunchOption& option : launch_options()) {
+    if (!option.is_for(role)) continue;
+    std::string left = "  " + std::string(option.flag) + (option.is_switch() ? "" : " ") +
+                       std::string(option.value);
+    left.resize(std::max<size_t>(left.size() + 1, 31), ' ');
+    text += left + std::string(option.help);
+    if (!option.variable.empty()) text += " [" + std::string(option.variable) + "]";
+    text += "\n";
+  }
+  return text + "  --help                       This text.\n";
+}
+
+std::vector<std::string> launch_arguments(const Launch& launch) {
+  std::vector<std::string> arguments;
+  const Launch usual;
+  for (const LaunchOption& option : launch_options()) {
+    const auto values = option.get(launch);
+    if (!option.is_for(launch.role) || values == option.get(usual)) continue;
+    for (const std::string& value : values) {
+      arguments.emplace_back(option.flag);
+      if (!option.is_switch()) arguments.push_back(value);
+    }
+  }
+  return arguments;
+}
+
+fs::path data_path(const TrainingJob& job, const Launch& launch, const std::string& path) {
+  const std::string root(kDataMountPath);
+  const bool on_volume = path == root || path.compare(0, root.size() + 1, root + "/") == 0;
+  if (!job.spec.data.volume_claim_name || !on_volume) return path;
+  const fs::path folder = claim_folder(launch, *job.spec.data.volume_claim_name, root);
+  return path.size() <= root.size() + 1 ? folder : folder / path.substr(root.size() + 1);
+}
+
+fs::path run_directory(const TrainingJob& job, const Launch& launch) {
+  const OutputSpec& output = job.spec.output;
+  if (launch.output) return *launch.output / job.metadata.name;
+  if (!output.volume_claim_name) return fs::path(output.path) / job.metadata.name;
+  return claim_folder(launch, *output.volume_claim_name, output.path) / job.metadata.name;
+}
+
+fs::path checkpoint_directory(const TrainingJob& job, const Launch& launch) {
+  const CheckpointSpec& checkpoint = job.spec.checkpoint;
+  if (launch.checkpoint) return *launch.checkpoint / job.metadata.name;
+  if (!checkpoint.path) return run_directory(job, launch);
+  if (!checkpoint.volume_claim_name) return fs::path(*checkpoint.path) / job.metadata.name;
+  return claim_folder(launch, *checkpoint.volume_claim_name, *checkpoint.path) / job.metadata.name;
+}
+
+}  // namespace outrigger::api

@@ -1,0 +1,308 @@
+#include "api/launch_options.h"
+
+#include "api/names.h"
+#include "api/schema/scalar.h"
+#include "common/error.h"
+
+namespace outrigger::api {
+namespace {
+
+using Values = std::vector<std::string>;
+using schema::in_quotes;
+
+std::string to_text(const std::filesystem::path& path) { return path.string(); }
+std::string to_text(const std::string& text) { return text; }
+std::string to_text(int64_t number) { return std::to_string(number); }
+template <typename T>
+std::string to_text(const std::optional<T>& value) {
+  return value ? to_text(*value) : "";
+}
+
+/// Text and paths: anything but nothing.
+template <typename T>
+LaunchOption text_option(LaunchOption option, T Launch::*member) {
+  option.set = [member](Launch& launch, const std::string& value) {
+    if (value.empty()) throw InvalidInput("an empty value is not allowed");
+    launch.*member = value;
+  };
+  option.get = [member](const Launch& launch) {
+    const std::string value = to_text(launch.*member);
+    return value.empty() ? Values{} : Values{value};
+  };
+  return option;
+}
+
+struct Range {
+  int64_t least;
+  int64_t most;
+};
+
+template <typename T>
+LaunchOption number_option(LaunchOption option, T Launch::*member, Range range) {
+  option.set = [member, range](Launch& launch, const std::string& value) {
+    const auto number = schema::parse_integer(value);
+    if (!number || *number < range.least || *number > range.most) {
+      throw InvalidInput(in_quotes(value) + " is not allowed; a whole number from " +
+                         std::to_string(range.least) + " to " + std::to_string(range.most) +
+                         " is needed");
+    }
+    using Number = std::conditional_t<std::is_same_v<T, int64_t>, int64_t, int>;
+    launch.*member = static_cast<Number>(*number);
+  };
+  option.get = [member](const Launch& launch) {
+    const std::string value = to_text(launch.*member);
+    return value.empty() ? Values{} : Values{value};
+  };
+  return option;
+}
+
+void set_address(std::string& address, const std::string& value) {
+  const size_t colon = value.rfind(':');
+  const auto port =
+      colon == value.npos ? std::nullopt : schema::parse_integer(value.substr(colon + 1));
+  if (colon == 0 || !port || *port < 1 || *port > 65535) {
+    throw InvalidInput(in_quotes(value) +
+                       " is not allowed; HOST:PORT is needed, like 10.0.0.7:29400");
+  }
+  address = value;
+}
+
+LaunchOption address_option(LaunchOption option, std::string Launch::*member) {
+  option.set = [member](Launch& launch, const std::string& value) {
+    set_address(launch.*member, value);
+  };
+  option.get = [member](const Launch& launch) {
+    return (launch.*member).empty() ? Values{} : Values{launch.*member};
+  };
+  return option;
+}
+
+LaunchOption mount_option(LaunchOption option) {
+  option.set = [](Launch& launch, const std::string& value) {
+    for (size_t start = 0; start <= value.size();) {
+      const size_t end = std::min(value.find(',', start), value.size());
+      const std::string mount = value.substr(start, end - start);
+      const size_t equals = mount.find('=');
+      if (equals == mount.npos || equals == 0 || equals + 1 == mount.size()) {
+        throw InvalidInput(in_quotes(mount) +
+                           " is not allowed; CLAIM=FOLDER is needed, like faces=/home/me/faces");
+      }
+      launch.mounts[mount.substr(0, equals)] = mount.substr(equals + 1);
+      start = end + 1;
+    }
+  };
+  option.get = [](const Launch& launch) {
+    Values values;
+    for (const auto& [claim, folder] : launch.mounts)
+      values.push_back(claim + "=" + folder.string());
+    return values;
+  };
+  return option;
+}
+
+LaunchOption resume_option(LaunchOption option) {
+  option.set = [](Launch& launch, const std::string& value) {
+    if (value != "true" && value != "false") {
+      throw InvalidInput(in_quotes(value) + " is not allowed; true or false is needed");
+    }
+    launch.resume = value == "true";
+  };
+  option.get = [](const Launch& launch) { return launch.resume ? Values{"true"} : Values{}; };
+  return option;
+}
+
+LaunchOption level_option(LaunchOption option) {
+  option.set = [](Launch& launch, const std::string& value) {
+    if (value != "debug" && value != "info" && value != "warning" && value != "error") {
+      throw InvalidInput(in_quotes(value) + " is not allowed; one of debug, info, warning, error");
+    }
+    launch.log_level = value;
+  };
+  option.get = [](const Launch& launch) { return Values{launch.log_level}; };
+  return option;
+}
+
+constexpr Range kPorts{0, 65535};
+constexpr Range kCounts{0, 1'000'000};
+
+std::vector<LaunchOption> make_options() {
+  return {
+      text_option({"--job",
+                   kJobFileVariable,
+                   "FILE",
+                   "The TrainingJob, YAML or JSON.",
+                   true,
+                   false,
+                   {},
+                   {}},
+                  &Launch::job_file),
+      address_option({"--server",
+                      kServerVariable,
+                      "HOST:PORT",
+                      "The server to join; tried for ever.",
+                      false,
+                      true,
+                      {},
+                      {}},
+                     &Launch::server),
+      text_option({"--token-file",
+                   kTokenFileVariable,
+                   "FILE",
+                   "File with the join token; a server without one writes its own.",
+                   true,
+                   true,
+                   {},
+                   {}},
+                  &Launch::token_file),
+      text_option({"--control-token-file",
+                   kControlTokenFileVariable,
+                   "FILE",
+                   "File with the token for stop and plan.",
+                   true,
+                   false,
+                   {},
+                   {}},
+                  &Launch::control_token_file),
+      mount_option({"--mount",
+                    kMountsVariable,
+                    "CLAIM=FOLDER",
+                    "Folder that stands for a volume claim; may be given several times.",
+                    true,
+                    true,
+                    {},
+                    {}}),
+      text_option({"--output",
+                   kOutputVariable,
+                   "FOLDER",
+                   "Instead of spec.output.path.",
+                   true,
+                   false,
+                   {},
+                   {}},
+                  &Launch::output),
+      text_option({"--checkpoint",
+                   kCheckpointVariable,
+                   "FOLDER",
+                   "Instead of spec.checkpoint.path.",
+                   true,
+                   false,
+                   {},
+                   {}},
+                  &Launch::checkpoint),
+      resume_option({"--resume",
+                     kResumeVariable,
+                     "",
+                     "Go on from the newest checkpoint, if there is one.",
+                     true,
+                     false,
+                     {},
+                     {}}),
+      number_option({"--rank",
+                     kRankVariable,
+                     "N",
+                     "This server among the replicas, from 0.",
+                     true,
+                     false,
+                     {},
+                     {}},
+                    &Launch::rank, kCounts),
+      number_option({"--replicas",
+                     kReplicasVariable,
+                     "N",
+                     "Servers that train together.",
+                     true,
+                     false,
+                     {},
+                     {}},
+                    &Launch::replicas, {1, kCounts.most}),
+      address_option({"--rendezvous",
+                      kRendezvousVariable,
+                      "HOST:PORT",
+                      "Where rank 0 gathers the replicas.",
+                      true,
+                      false,
+                      {},
+                      {}},
+                     &Launch::rendezvous),
+      number_option({"--attempt",
+                     kAttemptVariable,
+                     "N",
+                     "How often the job was started; an older attempt gives way.",
+                     true,
+                     false,
+                     {},
+                     {}},
+                    &Launch::attempt, kCounts),
+      number_option({"--index",
+                     kIndexVariable,
+                     "N",
+                     "A number for this worker in logs.",
+                     false,
+                     true,
+                     {},
+                     {}},
+                    &Launch::index, kCounts),
+      text_option({"--listen",
+                   kListenVariable,
+                   "ADDRESS",
+                   "Address that own ports bind to.",
+                   true,
+                   true,
+                   {},
+                   {}},
+                  &Launch::listen),
+      number_option({"--port",
+                     "",
+                     "PORT",
+                     "Instead of spec.network.port; 0: any free one.",
+                     true,
+                     false,
+                     {},
+                     {}},
+                    &Launch::port, kPorts),
+      number_option({"--status-port",
+                     kStatusPortVariable,
+                     "PORT",
+                     "Health, metrics and status; 0: any free one.",
+                     true,
+                     true,
+                     {},
+                     {}},
+                    &Launch::status_port, kPorts),
+      number_option({"--threads",
+                     kThreadsVariable,
+                     "N",
+                     "Instead of what the cgroup's quota allows.",
+                     true,
+                     true,
+                     {},
+                     {}},
+                    &Launch::threads, {1, 4096}),
+      text_option({"--termination-file",
+                   kTerminationFileVariable,
+                   "FILE",
+                   "Last words for the launcher: progress and the cause of failure, JSON.",
+                   true,
+                   true,
+                   {},
+                   {}},
+                  &Launch::termination_file),
+      level_option({"--log-level",
+                    kLogLevelVariable,
+                    "LEVEL",
+                    "debug, info, warning or error.",
+                    true,
+                    true,
+                    {},
+                    {}}),
+  };
+}
+
+}  // namespace
+
+std::span<const LaunchOption> launch_options() {
+  static const std::vector<LaunchOption> kOptions = make_options();
+  return kOptions;
+}
+
+}  // namespace outrigger::api

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/launch.h"
+
+namespace outrigger::api {
+
+/// One thing that a launcher may tell: its flag, its variable, and how it goes into and comes out
+/// of a Launch.
+struct LaunchOption {
+  std::string_view flag;      // "--server"
+  std::string_view variable;  // "OUTRIGGER_SERVER"
+  std::string_view value;     // "HOST:PORT" in the help; empty: a switch
+  std::string_view help;
+  bool for_server;
+  bool for_worker;
+  /// Throws InvalidInput with what is allowed, without saying where the value came from.
+  std::function<void(Launch&, const std::string&)> set;
+  std::function<std::vector<std::string>(const Launch&)>
+      get;  // one value for each time the flag is given
+
+  bool is_for(Role role) const { return role == Role::kServer ? for_server : for_worker; }
+  bool is_switch() const { return value.empty(); }
+};
+
+/// All of them, in the order of the help. Static.
+std::span<const LaunchOption> launch_options();
+
+}  // namespace outrigger::api

@@ -1,0 +1,72 @@
+#include "api/parse.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "api/defaults.h"
+#include "api/schema/fields.h"
+#include "api/validate.h"
+#include "common/file.h"
+
+namespace outrigger::api {
+namespace {
+
+constexpr size_t kMostBytesRead = size_t{16}
+                                  << 20;  // the reader then says that more than 1 MiB is too long
+
+// Another kind of object, or another version: what else is wrong with it says nothing.
+void keep_wrong_kind(std::vector<FieldError>& errors) {
+  const auto names_kind = [](const FieldError& error) {
+    return (error.path == "kind" || error.path == "apiVersion") && error.message != "missing";
+  };
+  if (std::none_of(errors.begin(), errors.end(), names_kind)) return;
+  errors.erase(std::remove_if(errors.begin(), errors.end(), std::not_fn(names_kind)), errors.end());
+}
+
+// An error about a field that the text does not give stands where the object around it does.
+void locate(FieldError& error, const std::map<std::string, std::pair<int, int>>& places) {
+  std::string path = error.path;
+  auto place = places.find(path);
+  while (place == places.end() && !path.empty()) {
+    const size_t end = path.find_last_of(".[");
+    path.resize(end == path.npos ? 0 : end);
+    place = places.find(path);
+  }
+  if (place == places.end()) return;
+  error.line = place->second.first;
+  error.column = place->second.second;
+}
+
+}  // namespace
+
+ParseResult parse_training_job(std::string_view text) {
+  ParseResult result;
+  const schema::Node root = schema::read_tree(text, result.errors);
+  if (!result.errors.empty()) return result;
+  schema::Reader reader;
+  reader.place("", root.place);
+  if (reader.expect(root, schema::Node::Kind::kMap, "", "a TrainingJob")) {
+    schema::struct_of<TrainingJob>().read(root, result.job, "", reader);
+  }
+  result.errors = reader.take_errors();
+  result.places = reader.take_places();
+  keep_wrong_kind(result.errors);
+  return result;
+}
+
+ParseResult resolve_training_job(std::string_view text) {
+  ParseResult result = parse_training_job(text);
+  if (!result.errors.empty()) return result;
+  apply_defaults(result.job);
+  result.errors = validate(result.job);
+  for (FieldError& error : result.errors) locate(error, result.places);
+  return result;
+}
+
+TrainingJob load_training_job(const std::filesystem::path& path) {
+  ParseResult result = resolve_training_job(read_file(path, kMostBytesRead));
+  if (!result.errors.empty()) throw InvalidInput(to_string(result.errors, path.string()));
+  return std::move(result.job);
+}
+
+}  // namespace outrigger::api

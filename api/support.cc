@@ -1,0 +1,92 @@
+#include "api/support.h"
+
+#include "api/exit_codes.h"
+#include "api/names.h"
+
+namespace outrigger::api {
+namespace {
+
+bool is_layer(const std::string& cut) { return cut != kCutAuto && cut != kCutInput; }
+
+/// One thing that is valid and not built yet. Who builds it deletes the row.
+struct Missing {
+  const char* path;
+  bool (*asked)(const TrainingJobSpec& spec, const Capabilities& can);
+  const char* message;
+};
+
+constexpr Missing kMissing[] = {
+    {"spec.suspend", [](const auto& spec, const auto& can) { return spec.suspend && !can.cluster; },
+     "true: only a cluster keeps a suspended job; write false to run it here"},
+    {"spec.activeDeadlineSeconds",
+     [](const auto& spec, const auto& can) {
+       return spec.active_deadline.has_value() && !can.cluster;
+     },
+     "only the operator of a cluster holds this deadline yet; leave it out to run the job here"},
+    {"spec.managedBy",
+     [](const auto& spec, const auto& can) {
+       return spec.managed_by != kManagedByOperator && can.cluster;
+     },
+     "handing the job to MultiKueue is not built yet; leave it out"},
+    {"spec.training.precision",
+     [](const auto& spec, const auto&) { return spec.training.precision == Precision::kFloat16; },
+     "Float16 is not built yet; write BFloat16 or Float32"},
+    {"spec.training.syncEverySteps",
+     [](const auto& spec, const auto&) { return spec.training.sync_every_steps > 1; },
+     "more than 1 is not built yet; write 1"},
+    {"spec.training.recompute",
+     [](const auto& spec, const auto&) {
+       return spec.training.recompute == Recompute::kActivations;
+     },
+     "Activations is not built yet; write None"},
+    {"spec.split.cut", [](const auto& spec, const auto&) { return spec.split.cut == kCutAuto; },
+     "Auto is not built yet; write Input, or the name of the last layer that workers run"},
+    {"spec.split.sharePercent",
+     [](const auto& spec, const auto&) {
+       return is_layer(spec.split.cut) && !spec.split.share_percent;
+     },
+     "finding the share is not built yet; write a number from 0 to 100"},
+    {"spec.split.minServerPercent",
+     [](const auto& spec, const auto&) { return spec.split.min_server_percent > 0; },
+     "a bound for the planner, which is not built yet; leave it out, cut and sharePercent decide"},
+    {"spec.split.wire.activations",
+     [](const auto& spec, const auto&) { return spec.split.wire.activations == WireFormat::kInt8; },
+     "Int8 is not built yet; write BFloat16, Float32 or Auto"},
+    {"spec.split.wire.gradients",
+     [](const auto& spec, const auto&) { return spec.split.wire.gradients == WireFormat::kInt8; },
+     "Int8 is not built yet; write BFloat16, Float32 or Auto"},
+    {"spec.server.gpus",
+     [](const auto& spec, const auto& can) { return spec.server.gpus > 0 && !can.gpu; },
+     "no GPU can be used here; write 0 to train on the CPU"},
+    {"spec.server.engine",
+     [](const auto& spec, const auto&) { return spec.server.engine == Engine::kExternal; },
+     "External is not built yet; write Builtin"},
+    {"spec.workers.autoscaling",
+     [](const auto& spec, const auto&) { return spec.workers.autoscaling.has_value(); },
+     "is not built yet; leave it out and set replicas"},
+    {"spec.network.encryption",
+     [](const auto& spec, const auto&) { return spec.network.encryption == Encryption::kTls; },
+     "TLS is not built yet; write None, in a network that you trust"},
+    {"spec.schedulingPolicy",
+     [](const auto& spec, const auto& can) {
+       return spec.scheduling_policy.has_value() && can.cluster;
+     },
+     "is not built yet; leave it out"},
+};
+
+}  // namespace
+
+std::vector<FieldError> check_supported(const TrainingJob& job, const Capabilities& capabilities) {
+  std::vector<FieldError> errors;
+  for (const Missing& row : kMissing) {
+    if (row.asked(job.spec, capabilities)) errors.push_back({row.path, row.message});
+  }
+  return errors;
+}
+
+void require_supported(const TrainingJob& job, const Capabilities& capabilities) {
+  const auto errors = check_supported(job, capabilities);
+  if (!errors.empty()) throw Failure(ExitCode::kNotSupported, to_string(errors));
+}
+
+}  // namespace outrigger::api
