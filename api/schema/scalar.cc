@@ -79,8 +79,7 @@ std::optional<int64_t> parse_integer(std::string_view text) {
   if (look_of(text) != Look::kInteger) return std::nullopt;
   if (text[0] == '+') text.remove_prefix(1);
   int64_t value = 0;
-  const auto [end, fault] =
-      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::general);
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
@@ -90,8 +89,7 @@ std::optional<double> parse_number(std::string_view text) {
   if (look != Look::kInteger && look != Look::kNumber) return std::nullopt;
   if (text[0] == '+') text.remove_prefix(1);
   double value = 0;
-  const auto [end, fault] =
-      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::general);
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (fault != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
     return std::nullopt;
   return value;
