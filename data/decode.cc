@@ -1,6 +1,5 @@
 #include "data/decode.h"
 
-#include "data/codec/rows.h"
 #include "data/pixels/canvas.h"
 
 namespace outrigger::data {
@@ -20,7 +19,7 @@ void Decoder::decode(std::span<const std::byte> encoded, int channels, Image& im
   canvas_->load(encoded, channels == 1 ? 1 : 4);
   const Image& pixels = canvas_->pixels();
   image.reshape(pixels.height(), pixels.width(), channels);
-  codec::pack(pixels, image.pixels().data());
+  pixels::pack(pixels, image.pixels().data());
 }
 
 }  // namespace outrigger::data

@@ -4,7 +4,6 @@
 
 #include "common/error.h"
 #include "common/random.h"
-#include "data/codec/rows.h"
 #include "data/pixels/canvas.h"
 #include "data/pixels/steps.h"
 
@@ -26,7 +25,7 @@ void finish(pixels::Canvas& canvas, const PipelineOptions& options, std::span<st
     view.cover(options.width, options.height);
     view.crop_middle(options.width, options.height);
   }
-  codec::pack(canvas.pixels(), reinterpret_cast<uint8_t*>(out.data()));
+  pixels::pack(canvas.pixels(), reinterpret_cast<uint8_t*>(out.data()));
 }
 
 }  // namespace

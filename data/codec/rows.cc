@@ -1,7 +1,5 @@
 #include "data/codec/rows.h"
 
-#include <cstring>
-
 namespace outrigger::data::codec {
 namespace {
 
@@ -17,26 +15,10 @@ void rgbx_to_grey(const uint8_t* rgbx, size_t pixels, uint8_t* grey) {
   for (size_t i = 0; i < pixels; ++i) grey[i] = luma(rgbx[4 * i], rgbx[4 * i + 1], rgbx[4 * i + 2]);
 }
 
-void rgbx_to_rgb(const uint8_t* rgbx, size_t pixels, uint8_t* rgb) {
-  for (size_t i = 0; i < pixels; ++i) {
-    rgb[3 * i] = rgbx[4 * i];
-    rgb[3 * i + 1] = rgbx[4 * i + 1];
-    rgb[3 * i + 2] = rgbx[4 * i + 2];
-  }
-}
-
 void grey_to_rgbx(const uint8_t* grey, size_t pixels, uint8_t* rgbx) {
   for (size_t i = 0; i < pixels; ++i) {
     rgbx[4 * i] = rgbx[4 * i + 1] = rgbx[4 * i + 2] = grey[i];
     rgbx[4 * i + 3] = 255;
-  }
-}
-
-void pack(const Image& image, uint8_t* packed) {
-  if (image.channels() == 1) {
-    std::memcpy(packed, image.pixels().data(), image.size());
-  } else {
-    rgbx_to_rgb(image.pixels().data(), image.size() / 4, packed);
   }
 }
 

@@ -3,8 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "data/image.h"
-
 namespace outrigger::data::codec {
 
 // Conversions of rows of pixels. `rgbx` pixels have 4 bytes, the last without meaning (written as
@@ -16,13 +14,9 @@ inline uint8_t luma(unsigned r, unsigned g, unsigned b) {
 }
 
 void rgbx_to_grey(const uint8_t* rgbx, size_t pixels, uint8_t* grey);
-void rgbx_to_rgb(const uint8_t* rgbx, size_t pixels, uint8_t* rgb);
 void grey_to_rgbx(const uint8_t* grey, size_t pixels, uint8_t* rgbx);
 
 /// In place, 4 bytes a pixel. `inverted`: 255 means no ink, as Adobe's programs store it.
 void cmyk_to_rgbx(uint8_t* cmyk, size_t pixels, bool inverted);
-
-/// All pixels of an image of 1 or 4 channels, as 1 or 3 channels.
-void pack(const Image& image, uint8_t* packed);
 
 }  // namespace outrigger::data::codec

@@ -40,7 +40,8 @@ InputRange input_range(const AxisMap& map) {
 
 void AxisFilter::build(const AxisMap& map, int multiple) {
   const Fixed support = support_of(map);
-  const int most = floor_pixel(2 * support) + 2;
+  // No more middles of pixels than this lie strictly between centre − support and centre + support.
+  const int most = floor_pixel(2 * support + kFixedOne - 1);
   taps_ = (std::min(most, map.last - map.first) + multiple - 1) / multiple * multiple;
   starts_.resize(static_cast<size_t>(map.outputs));
   counts_.resize(static_cast<size_t>(map.outputs));

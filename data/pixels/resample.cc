@@ -6,6 +6,8 @@
 // Highway wants its own headers behind foreach_target.h.
 #include <hwy/highway.h>
 
+#include <cstring>
+
 #include "data/pixels/filter.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -48,33 +50,67 @@ void WeightedPixels1(const int16_t* row, const AxisFilter& filter, const int16_t
   }
 }
 
-/// `weights`: {output, tap, channel}, the taps a multiple of two: two pixels of four channels fill
-/// 128 bits.
+/// One output pixel of four channels: two input pixels fill 128 bits. kTaps: how many taps, 0 for
+/// any multiple of two.
+template <size_t kTaps>
+void WeightedPixel4(const int16_t* from, const int16_t* weights, size_t taps, uint8_t* output) {
+  if (kTaps != 0) taps = kTaps;
+#if HWY_TARGET == HWY_SCALAR
+  for (size_t c = 0; c < 4; ++c) {
+    int sum = 0;
+    for (size_t t = 0; t < taps; ++t)
+      sum += (from[4 * t + c] * weights[4 * t + c] + (1 << 14)) >> 15;
+    output[c] = ToPixel(sum);
+  }
+#else
+  const hn::CappedTag<int16_t, 8> d;
+  auto total = hn::MulFixedPoint15(hn::LoadU(d, from), hn::LoadU(d, weights));
+  for (size_t t = 8; t < 4 * taps; t += 8) {
+    total = hn::SaturatedAdd(
+        total, hn::MulFixedPoint15(hn::LoadU(d, from + t), hn::LoadU(d, weights + t)));
+  }
+  const hn::Half<decltype(d)> half;
+  auto sum = hn::SaturatedAdd(hn::LowerHalf(half, total), hn::UpperHalf(half, total));
+  sum = hn::ShiftRight<kPixelBits>(hn::SaturatedAdd(sum, hn::Set(half, 1 << (kPixelBits - 1))));
+  const hn::Rebind<uint8_t, decltype(half)> bytes;
+  hn::StoreU(hn::DemoteTo(bytes, sum), bytes, output);
+#endif
+}
+
+template <size_t kTaps>
+void WeightedRow4(const int16_t* row, const AxisFilter& filter, const int16_t* weights,
+                  uint8_t* output) {
+  const size_t taps = static_cast<size_t>(filter.taps());
+  for (int x = 0; x < filter.outputs(); ++x, weights += 4 * taps, output += 4) {
+    WeightedPixel4<kTaps>(row + 4 * static_cast<ptrdiff_t>(filter.start(x)), weights, taps, output);
+  }
+}
+
+/// `weights`: {output, tap, channel}, the taps a multiple of two.
 void WeightedPixels4(const int16_t* row, const AxisFilter& filter, const int16_t* weights,
                      uint8_t* output) {
-  const size_t taps = static_cast<size_t>(filter.taps());
-  for (int x = 0; x < filter.outputs(); ++x, weights += 4 * taps) {
-    const int16_t* from = row + 4 * static_cast<size_t>(filter.start(x));
-#if HWY_TARGET == HWY_SCALAR
-    for (size_t c = 0; c < 4; ++c) {
-      int sum = 0;
-      for (size_t t = 0; t < taps; ++t)
-        sum += (from[4 * t + c] * weights[4 * t + c] + (1 << 14)) >> 15;
-      output[4 * static_cast<size_t>(x) + c] = ToPixel(sum);
-    }
-#else
-    const hn::CappedTag<int16_t, 8> d;
-    auto total = hn::Zero(d);
-    for (size_t t = 0; t < 4 * taps; t += 8) {
-      total = hn::SaturatedAdd(
-          total, hn::MulFixedPoint15(hn::LoadU(d, from + t), hn::LoadU(d, weights + t)));
-    }
-    const hn::Half<decltype(d)> half;
-    auto sum = hn::SaturatedAdd(hn::LowerHalf(half, total), hn::UpperHalf(half, total));
-    sum = hn::ShiftRight<kPixelBits>(hn::SaturatedAdd(sum, hn::Set(half, 1 << (kPixelBits - 1))));
-    const hn::Rebind<uint8_t, decltype(half)> bytes;
-    hn::StoreU(hn::DemoteTo(bytes, sum), bytes, output + 4 * static_cast<size_t>(x));
+  if (filter.taps() == 2) {
+    WeightedRow4<2>(row, filter, weights, output);
+  } else if (filter.taps() == 4) {
+    WeightedRow4<4>(row, filter, weights, output);
+  } else {
+    WeightedRow4<0>(row, filter, weights, output);
+  }
+}
+
+/// Drops every fourth byte.
+void PackRows(const uint8_t* rgbx, size_t pixels, uint8_t* rgb) {
+  size_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<uint8_t> d;
+  for (; i + hn::Lanes(d) <= pixels; i += hn::Lanes(d)) {
+    hn::VFromD<decltype(d)> r, g, b, x;
+    hn::LoadInterleaved4(d, rgbx + 4 * i, r, g, b, x);
+    hn::StoreInterleaved3(r, g, b, d, rgb + 3 * i);
+  }
 #endif
+  for (; i < pixels; ++i) {
+    for (size_t c = 0; c < 3; ++c) rgb[3 * i + c] = rgbx[4 * i + c];
   }
 }
 
@@ -88,6 +124,7 @@ namespace {
 HWY_EXPORT(WeightedRows);
 HWY_EXPORT(WeightedPixels1);
 HWY_EXPORT(WeightedPixels4);
+HWY_EXPORT(PackRows);
 
 /// Vectors may be stored up to this many numbers behind a row's end.
 constexpr size_t kRowSlack = 64;
@@ -119,6 +156,14 @@ void Resampler::run(const Input& input, const AxisMap& across, const AxisMap& do
     } else {
       HWY_DYNAMIC_DISPATCH(WeightedPixels1)(row, across_, nullptr, output.row(y));
     }
+  }
+}
+
+void pack(const Image& image, uint8_t* packed) {
+  if (image.channels() == 1) {
+    std::memcpy(packed, image.pixels().data(), image.size());
+  } else {
+    HWY_DYNAMIC_DISPATCH(PackRows)(image.pixels().data(), image.size() / 4, packed);
   }
 }
 

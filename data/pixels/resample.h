@@ -30,6 +30,9 @@ class Resampler {
   std::vector<int16_t> row_;
 };
 
+/// All pixels of an image of 1 or 4 channels, as 1 or 3 channels.
+void pack(const Image& image, uint8_t* packed);
+
 /// The names of the instruction sets that the kernels were built for and this machine has, best
 /// first.
 std::vector<std::string> instruction_sets();
