@@ -1,7 +1,7 @@
 #include "nn/cpu/schedule.h"
 
-#include <array>
-#include <chrono>
+#include <time.h>
+
 #include <utility>
 
 #include "common/error.h"
@@ -9,6 +9,16 @@
 #include "nn/cpu/run.h"
 
 namespace outrigger::nn::cpu {
+namespace {
+
+// Processor time, so that a profile on a busy machine counts this work alone.
+int64_t thread_nanoseconds() {
+  timespec time;
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+}  // namespace
 
 void Schedule::add(Piece piece) {
   ensure(phases_.empty(), "a schedule is complete once it is finished");
@@ -61,10 +71,9 @@ void Schedule::run_piece(size_t index, const Run& run, const Task& task,
                          Stopwatch* stopwatch) const {
   const Piece& piece = pieces_[index];
   if (stopwatch == nullptr) return piece.work(run, task);
-  const auto begin = std::chrono::steady_clock::now();
+  const int64_t begin = thread_nanoseconds();
   piece.work(run, task);
-  stopwatch->nanoseconds[index] +=
-      std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+  stopwatch->nanoseconds[index] += thread_nanoseconds() - begin;
 }
 
 void Schedule::run_task(const Phase& phase, const Run& run, int task, int slot,
