@@ -12,11 +12,11 @@
 #include "common/log.h"
 #include "gpu-server/tokens.h"
 #include "nn/cpu/backend.h"
+#include "nn/cpu/fingerprint.h"
 #include "nn/cpu/instruction_set.h"
 #include "nn/models.h"
 #include "nn/weights_file.h"
 #include "training/model_card.h"
-#include "worker/fingerprint.h"
 #include "worker/job.h"
 
 namespace outrigger::gpu_server {
@@ -149,10 +149,8 @@ JoinTerms Run::join_terms() {
   terms.setup.instruction_set = nn::cpu::instruction_set();
   terms.setup.probe = data::choose_probe(train_, worker::seed(job_));
   terms.probe = data::probe(train_root_, terms.setup.probe);
-  terms.numerics = worker::numerics_fingerprint(
-      graph_, *backend_,
-      {.batch = worker::micro_batch(job_), .precision = worker::precision(job_), .seed = worker::seed(job_)},
-      terms.setup.deepest_cut, threads_);
+  terms.numerics = nn::cpu::numerics_fingerprint(graph_, terms.setup.deepest_cut, worker::micro_batch(job_),
+                                                 worker::precision(job_), threads_);
   return terms;
 }
 

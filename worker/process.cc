@@ -15,12 +15,12 @@
 #include "common/random.h"
 #include "common/thread_pool.h"
 #include "nn/cpu/backend.h"
+#include "nn/cpu/fingerprint.h"
 #include "nn/cpu/instruction_set.h"
 #include "transport/endpoint.h"
 #include "transport/handshake.h"
 #include "worker/agent.h"
 #include "worker/file_pixels.h"
-#include "worker/fingerprint.h"
 #include "worker/job.h"
 #include "worker/session.h"
 #include "worker/status.h"
@@ -92,10 +92,8 @@ Hello make_hello(const Setup& setup, const Workshop& shop, const std::string& na
     hello.problem = error.what();
   }
   if (nn::cpu::instruction_set() != setup.instruction_set) return hello;
-  hello.numerics = numerics_fingerprint(
-      shop.graph, *shop.backend,
-      {.batch = micro_batch(shop.job), .precision = precision(shop.job), .seed = seed(shop.job)}, setup.deepest_cut,
-      threads);
+  hello.numerics = nn::cpu::numerics_fingerprint(shop.graph, setup.deepest_cut, micro_batch(shop.job),
+                                                 precision(shop.job), threads);
   return hello;
 }
 

@@ -1,0 +1,178 @@
+#include "cli/local_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "api/launch.h"
+#include "cli/child_process.h"
+#include "common/error.h"
+#include "common/file.h"
+#include "common/hash.h"
+#include "common/log.h"
+#include "common/thread_pool.h"
+
+namespace outrigger::cli {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+/// A worker and when it may be started again.
+struct Worker {
+  api::Launch launch;
+  std::filesystem::path log;
+  std::optional<ChildProcess> process;
+  steady_clock::time_point not_before;
+  milliseconds wait{500};
+};
+
+class LocalRun {
+ public:
+  LocalRun(const LocalRunOptions& options, const api::TrainingJob& job, std::stop_token stop)
+      : options_(options), job_(job), stop_(std::move(stop)), replicas_(api::rank_count(job.spec)) {
+    base_.job_file = options.job_file;
+    base_.replicas = replicas_;
+    base_.listen = "127.0.0.1";
+    base_.port = 0;
+    base_.status_port = 0;
+    base_.mounts = options.mounts;
+    base_.resume = options.resume;
+    base_.output = options.output;
+    base_.log_level = options.log_level;
+    base_.token_file = secrets_.path() / "join-token";
+    const std::string bytes = random_bytes(32);
+    write_file_atomically(base_.token_file, to_hex(std::as_bytes(std::span(bytes))) + "\n", 0600);
+    result_.directory = api::run_directory(job, base_);
+    std::filesystem::create_directories(result_.directory);
+  }
+
+  LocalRunResult run() {
+    start_servers();
+    make_workers();
+    while (!servers_ended()) {
+      if (stop_.stop_requested()) stop_servers();
+      if (!stopping_) keep_workers();
+      std::this_thread::sleep_for(milliseconds(50));
+    }
+    for (Worker& worker : workers_) {
+      if (worker.process) worker.process->terminate();
+    }
+    workers_.clear();
+    return result_;
+  }
+
+ private:
+  std::filesystem::path endpoint_file(int rank) const {
+    return result_.directory / (rank == 0 ? "server.json" : "server-" + std::to_string(rank) + ".json");
+  }
+
+  void start_servers() {
+    for (int rank = 0; rank < replicas_; ++rank) {
+      std::filesystem::remove(endpoint_file(rank));
+      api::Launch launch = base_;
+      launch.role = api::Role::kServer;
+      launch.rank = rank;
+      launch.threads = options_.threads;
+      const auto log = rank == 0 ? std::nullopt
+                                 : std::optional(result_.directory / ("server-" + std::to_string(rank) + ".log"));
+      if (rank > 0) launch.rendezvous = rendezvous();
+      servers_.emplace_back(sibling_program("outrigger-gpu-server"), api::launch_arguments(launch), log);
+    }
+  }
+
+  /// Rank 0's port, which the other ranks meet at.
+  std::string rendezvous() {
+    const auto port = wait_for_port(0);
+    return port ? "127.0.0.1:" + std::to_string(*port) : "127.0.0.1:1";
+  }
+
+  /// The port that a server has written down; nothing if the server ended first.
+  std::optional<int> wait_for_port(int rank) {
+    while (!stop_.stop_requested()) {
+      if (std::filesystem::exists(endpoint_file(rank))) {
+        return nlohmann::json::parse(read_file(endpoint_file(rank))).at("port").get<int>();
+      }
+      if (servers_.at(static_cast<size_t>(rank)).poll()) return std::nullopt;
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+    return std::nullopt;
+  }
+
+  void make_workers() {
+    const int share = std::max(1, available_cores() / std::max(1, options_.workers));
+    for (int index = 0; index < options_.workers; ++index) {
+      const auto port = wait_for_port(index % replicas_);
+      if (!port) return;
+      Worker worker;
+      worker.launch = base_;
+      worker.launch.role = api::Role::kWorker;
+      worker.launch.index = index;
+      worker.launch.server = "127.0.0.1:" + std::to_string(*port);
+      worker.launch.threads = options_.worker_threads.value_or(share);
+      worker.log = result_.directory / ("worker-" + std::to_string(index) + ".log");
+      workers_.push_back(std::move(worker));
+    }
+  }
+
+  void keep_workers() {
+    const auto now = steady_clock::now();
+    for (Worker& worker : workers_) {
+      if (worker.process) {
+        const auto status = worker.process->poll();
+        if (!status || *status == 0) continue;
+        log::warning("worker {} ended with status {}; its log is {}", worker.launch.index, *status, worker.log.string());
+        worker.process.reset();
+        worker.not_before = now + worker.wait;
+        worker.wait = std::min(worker.wait * 2, milliseconds(10'000));
+        ++result_.worker_restarts;
+      } else if (now >= worker.not_before) {
+        worker.process.emplace(sibling_program("outrigger-worker"), api::launch_arguments(worker.launch), worker.log);
+      }
+    }
+  }
+
+  void stop_servers() {
+    if (stopping_) return;
+    stopping_ = true;
+    for (ChildProcess& server : servers_) server.terminate();
+  }
+
+  /// When one replica fails, the others are stopped: all of them go on together or not at all.
+  bool servers_ended() {
+    bool all = true;
+    for (ChildProcess& server : servers_) {
+      const auto status = server.poll();
+      if (!status) {
+        all = false;
+      } else if (*status != 0) {
+        if (result_.exit_status == 0) result_.exit_status = *status;
+        stop_servers();
+      }
+    }
+    return all;
+  }
+
+  const LocalRunOptions options_;
+  const api::TrainingJob& job_;
+  const std::stop_token stop_;
+  const int replicas_;
+  const TemporaryDirectory secrets_{"outrigger-run"};
+  api::Launch base_;
+  LocalRunResult result_;
+  std::vector<ChildProcess> servers_;
+  std::vector<Worker> workers_;
+  bool stopping_ = false;
+};
+
+}  // namespace
+
+LocalRunResult run_locally(const LocalRunOptions& options, const api::TrainingJob& job, const std::stop_token& stop) {
+  return LocalRun(options, job, stop).run();
+}
+
+}  // namespace outrigger::cli
