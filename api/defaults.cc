@@ -27,9 +27,4 @@ void apply_defaults(TrainingJob& job) {
   if (spec.data.validation && !spec.training.evaluate) spec.training.evaluate = EvaluateSpec{};
 }
 
-WireFormat wire_format(WireFormat asked, Precision precision) {
-  if (asked != WireFormat::kAuto) return asked;
-  return precision == Precision::kBFloat16 ? WireFormat::kBFloat16 : WireFormat::kFloat32;
-}
-
 }  // namespace outrigger::api

@@ -11,9 +11,4 @@ namespace outrigger::api {
 /// Idempotent. Leaves a field alone where what it depends on is not valid.
 void apply_defaults(TrainingJob& job);
 
-/// The type in which a tensor travels that the job wants sent as `asked`: Auto is the job's
-/// precision (float32 for Float16, which no wire has), so nothing is lost that the job computes
-/// with.
-WireFormat wire_format(WireFormat asked, Precision precision);
-
 }  // namespace outrigger::api

@@ -28,6 +28,14 @@ constexpr Missing kMissing[] = {
        return spec.managed_by != kManagedByOperator && can.cluster;
      },
      "handing the job to MultiKueue is not built yet; leave it out"},
+    {"spec.data.train.urls",
+     [](const auto& spec, const auto&) { return !spec.data.train.urls.empty(); },
+     "reading shards from addresses is not built yet; put them into a folder and give path"},
+    {"spec.data.validation.urls",
+     [](const auto& spec, const auto&) {
+       return spec.data.validation && !spec.data.validation->urls.empty();
+     },
+     "reading shards from addresses is not built yet; put them into a folder and give path"},
     {"spec.training.precision",
      [](const auto& spec, const auto&) { return spec.training.precision == Precision::kFloat16; },
      "Float16 is not built yet; write BFloat16 or Float32"},
@@ -46,9 +54,6 @@ constexpr Missing kMissing[] = {
        return is_layer(spec.split.cut) && !spec.split.share_percent;
      },
      "finding the share is not built yet; write a number from 0 to 100"},
-    {"spec.split.minServerPercent",
-     [](const auto& spec, const auto&) { return spec.split.min_server_percent > 0; },
-     "a bound for the planner, which is not built yet; leave it out, cut and sharePercent decide"},
     {"spec.split.wire.activations",
      [](const auto& spec, const auto&) { return spec.split.wire.activations == WireFormat::kInt8; },
      "Int8 is not built yet; write BFloat16, Float32 or Auto"},
@@ -64,6 +69,9 @@ constexpr Missing kMissing[] = {
     {"spec.workers.autoscaling",
      [](const auto& spec, const auto&) { return spec.workers.autoscaling.has_value(); },
      "is not built yet; leave it out and set replicas"},
+    {"spec.network.interface",
+     [](const auto& spec, const auto&) { return spec.network.interface.has_value(); },
+     "choosing an interface is not built yet; leave it out, links go as the system routes"},
     {"spec.network.encryption",
      [](const auto& spec, const auto&) { return spec.network.encryption == Encryption::kTls; },
      "TLS is not built yet; write None, in a network that you trust"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <regex>
 
 #include "api/schema/scalar.h"
@@ -12,6 +13,14 @@ namespace {
 
 // Longer texts are not matched against a rule: std::regex recurses once a character.
 constexpr size_t kLongestMatch = 512;
+
+// Compiling a form costs far more than a match; each thread keeps its own.
+const std::regex& compiled(const TextRule& rule) {
+  thread_local std::map<const TextRule*, std::regex> forms;
+  const auto [form, is_new] = forms.try_emplace(&rule);
+  if (is_new) form->second.assign(rule.regex.begin(), rule.regex.end());
+  return form->second;
+}
 
 bool too_small(double value, const Field& field) {
   return field.minimum && (field.above_minimum ? value <= *field.minimum : value < *field.minimum);
@@ -68,9 +77,8 @@ std::optional<std::string> text_fault(std::string_view value, const Field& field
   }
   if (!field.values.empty()) return choice_fault(value, field);
   if (field.text_rule == nullptr || value.empty()) return std::nullopt;
-  const std::regex form(field.text_rule->regex.begin(), field.text_rule->regex.end(),
-                        std::regex::ECMAScript);
-  if (value.size() <= kLongestMatch && std::regex_match(value.begin(), value.end(), form))
+  if (value.size() <= kLongestMatch &&
+      std::regex_match(value.begin(), value.end(), compiled(*field.text_rule)))
     return std::nullopt;
   return in_quotes(value) + " is not allowed; " + std::string(field.text_rule->meaning) +
          " is needed";

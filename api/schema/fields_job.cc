@@ -14,10 +14,12 @@ void describe(Struct<Metadata>& s) {
       .form(kObjectNameForm);
   s.add("labels", &Metadata::labels, "Labels of the object.")
       .absent("none")
+      .change(Change::kAlways)
       .may_be_empty()
       .longest(63);
   s.add("annotations", &Metadata::annotations, "Annotations of the object.")
       .absent("none")
+      .change(Change::kAlways)
       .may_be_empty()
       .longest(262144);
   // What the API server writes; carried along, so that `kubectl get -o yaml` can be read back.

@@ -89,7 +89,8 @@ void describe(Struct<ModelSpec>& s) {
       .longest(64)
       .form(kLayerNameForm);
   s.add("layers", &ModelSpec::layers,
-        "Network spelled out, in order; the classifier is added after the last.")
+        "Network spelled out, in order; the last layer gives a value for each class, or with "
+        "arcFace the embedding.")
       .absent("name is given")
       .most_items(1024);
   s.add("embedding", &ModelSpec::embedding, "Features before the classifier, which embed writes.")

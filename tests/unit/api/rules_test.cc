@@ -1,0 +1,225 @@
+#include <gtest/gtest.h>
+
+#include "api/defaults.h"
+#include "api/validate.h"
+#include "sample_job.h"
+
+namespace outrigger::api {
+namespace {
+
+/// Changes the sample job in place of a text; `error` is the whole text of what validate then says.
+struct BrokenRule {
+  const char* name;
+  void (*change)(TrainingJobSpec&);
+  const char* error;
+};
+
+void PrintTo(const BrokenRule& broken, std::ostream* out) { *out << broken.name; }
+
+class BrokenRules : public testing::TestWithParam<BrokenRule> {};
+
+TEST_P(BrokenRules, AreReportedAtTheFieldThatIsToChange) {
+  TrainingJob job = sample_job();
+  GetParam().change(job.spec);
+  EXPECT_EQ(to_string(validate(job)), GetParam().error);
+}
+
+FailureRule rule(const std::string& name) {
+  FailureRule result;
+  result.name = name;
+  result.on_reasons = {"OOMKilled"};
+  return result;
+}
+
+LayerSpec layer(const std::string& name, LayerKind kind, std::vector<std::string> inputs = {}) {
+  return {name, std::move(inputs), std::move(kind)};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Model, BrokenRules,
+    testing::Values(
+        BrokenRule{"no model", [](TrainingJobSpec& s) { s.model.name.reset(); },
+                   "spec.model: 0 given of which exactly one is needed: name, layers"},
+        BrokenRule{"head of nothing", [](TrainingJobSpec& s) { s.model.replace_head = true; },
+                   "spec.model.replaceHead: true needs weights: without them the classifier starts "
+                   "anew in any "
+                   "case"},
+        BrokenRule{"layer twice",
+                   [](TrainingJobSpec& s) {
+                     s.model = {.layers = {layer("a", ReluLayer{}), layer("a", ReluLayer{})}};
+                   },
+                   "spec.model.layers[1].name: \"a\" is the name of a layer before it"},
+        BrokenRule{
+            "input from nowhere",
+            [](TrainingJobSpec& s) { s.model = {.layers = {layer("a", ReluLayer{}, {"b"})}}; },
+            "spec.model.layers[0].inputs[0]: \"b\" is no layer before \"a\""},
+        BrokenRule{"sum of one",
+                   [](TrainingJobSpec& s) { s.model = {.layers = {layer("a", AddLayer{})}}; },
+                   "spec.model.layers[0].inputs: an add layer needs at least 2 inputs"},
+        BrokenRule{
+            "two inputs",
+            [](TrainingJobSpec& s) {
+              s.model = {
+                  .layers = {layer("a", ReluLayer{}), layer("b", ReluLayer{}, {"a", "input"})}};
+            },
+            "spec.model.layers[1].inputs: 2 inputs are too many; only an add layer has several"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Data, BrokenRules,
+    testing::Values(
+        BrokenRule{"no source", [](TrainingJobSpec& s) { s.data.train.path.reset(); },
+                   "spec.data.train: 0 given of which exactly one is needed: path, urls"},
+        BrokenRule{
+            "folder by address",
+            [](TrainingJobSpec& s) {
+              s.data.validation = DataSource{.urls = {"http://host/a.tar"}};
+              s.training.evaluate = EvaluateSpec{};
+            },
+            "spec.data.validation.urls: only format WebDataset is read from addresses; this is "
+            "ImageFolder"},
+        BrokenRule{"beside the volume",
+                   [](TrainingJobSpec& s) { s.data.volume_claim_name = "faces"; },
+                   "spec.data.train.path: \"faces\" is not on the volume; data.volumeClaimName is "
+                   "mounted at "
+                   "/data"},
+        BrokenRule{"two channels", [](TrainingJobSpec& s) { s.data.image.channels = 2; },
+                   "spec.data.image.channels: 2 is not allowed; 1 (grey) or 3 (colour)"},
+        BrokenRule{"scales crossed",
+                   [](TrainingJobSpec& s) {
+                     s.data.augment = {RandomHorizontalFlip{},
+                                       RandomResizedCrop{.min_scale = 0.9, .max_scale = 0.5}};
+                   },
+                   "spec.data.augment[1].randomResizedCrop.minScale: 0.9 is too large; at most "
+                   "maxScale, which is "
+                   "0.5"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Training, BrokenRules,
+    testing::Values(
+        BrokenRule{"no end", [](TrainingJobSpec& s) { s.training.epochs.reset(); },
+                   "spec.training: 0 given of which exactly one is needed: epochs, steps"},
+        BrokenRule{"uneven micro-batches",
+                   [](TrainingJobSpec& s) { s.training.micro_batch_size = 48; },
+                   "spec.training.batchSize: 64 is not a multiple of ranks x microBatchSize, which "
+                   "is 1 x 48"},
+        BrokenRule{"uneven ranks", [](TrainingJobSpec& s) { s.server.replicas = 3; },
+                   "spec.training.batchSize: 64 is not a multiple of the 3 ranks (server.replicas "
+                   "x max(1, "
+                   "server.gpus))"},
+        BrokenRule{"steps fall back",
+                   [](TrainingJobSpec& s) {
+                     s.training.schedule = StepSchedule{{0.1, 0}, {20, 10}, 0.1};
+                   },
+                   "spec.training.schedule.step.atSteps: the steps are not ascending"},
+        BrokenRule{
+            "no steps",
+            [](TrainingJobSpec& s) {
+              s.training.schedule = StepSchedule{{0.1, 0}, {}, 0.1};
+            },
+            "spec.training.schedule.step.atSteps: an empty list; at least one step is needed"},
+        BrokenRule{
+            "cosine upwards",
+            [](TrainingJobSpec& s) {
+              s.training.schedule = CosineSchedule{{0.1, 0}, 0.5};
+            },
+            "spec.training.schedule.cosine.final: 0.5 is too large; at most base, which is 0.1"},
+        BrokenRule{
+            "nesterov without momentum",
+            [](TrainingJobSpec& s) { s.training.optimizer = Sgd{.momentum = 0, .nesterov = true}; },
+            "spec.training.optimizer.sgd.nesterov: true needs momentum above 0"},
+        BrokenRule{"nothing to evaluate on",
+                   [](TrainingJobSpec& s) { s.training.evaluate = EvaluateSpec{}; },
+                   "spec.training.evaluate: there is nothing to evaluate on; give data.validation"},
+        BrokenRule{"bounds without a text", [](TrainingJobSpec& s) { s.training.staleness = -1; },
+                   "spec.training.staleness: -1 is too small; at least 0"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Cluster, BrokenRules,
+    testing::Values(
+        BrokenRule{"too few workers",
+                   [](TrainingJobSpec& s) { s.workers = {.replicas = 1, .min_replicas = 2}; },
+                   "spec.workers.minReplicas: 2 is too large; at most replicas, which is 1"},
+        BrokenRule{"too many workers",
+                   [](TrainingJobSpec& s) { s.workers = {.replicas = 3, .max_replicas = 2}; },
+                   "spec.workers.replicas: 3 is too large; at most maxReplicas, which is 2"},
+        BrokenRule{"boundless",
+                   [](TrainingJobSpec& s) { s.workers.autoscaling = AutoscalingSpec{}; },
+                   "spec.workers.autoscaling: needs maxReplicas, so that the number of workers has "
+                   "a bound"},
+        BrokenRule{"relative mount",
+                   [](TrainingJobSpec& s) { s.output.volume_claim_name = "runs"; },
+                   "spec.output.path: \"runs\" is relative; a volume is mounted at a path that "
+                   "begins with /"},
+        BrokenRule{"mount nowhere",
+                   [](TrainingJobSpec& s) { s.checkpoint.volume_claim_name = "runs"; },
+                   "spec.checkpoint.volumeClaimName: needs path, where the volume is mounted"},
+        BrokenRule{"rule twice",
+                   [](TrainingJobSpec& s) {
+                     s.failure_policy.rules = {rule("a"), rule("a")};
+                   },
+                   "spec.failurePolicy.rules[1].name: \"a\" is the name of a rule before it"},
+        BrokenRule{
+            "rule for nothing",
+            [](TrainingJobSpec& s) {
+              s.failure_policy.rules = {rule("a")};
+              s.failure_policy.rules[0].on_reasons.clear();
+            },
+            "spec.failurePolicy.rules[0]: 0 given of which exactly one is needed: onExitCodes, "
+            "onPodConditions, onReasons"},
+        BrokenRule{"server replaced",
+                   [](TrainingJobSpec& s) {
+                     s.failure_policy.rules = {rule("a")};
+                     s.failure_policy.rules[0].action = FailureAction::kReplacePod;
+                   },
+                   "spec.failurePolicy.rules[0].action: ReplacePod needs role Worker; servers "
+                   "restart together"}));
+
+TEST(Validate, TakesAJobOfLayers) {
+  TrainingJob job = sample_job();
+  job.spec.model = {.layers = {layer("a", ConvolutionLayer{.channels = 4, .kernel = 3}),
+                               layer("b", ReluLayer{}), layer("sum", AddLayer{}, {"a", "b"})}};
+  EXPECT_EQ(to_string(validate(job)), "");
+}
+
+TEST(Defaults, MicroBatchIsTheLargestDivisorOfARanksBatchUpTo32) {
+  TrainingJob job = sample_job();
+  const auto size_for = [&](int batch, int replicas) {
+    job.spec.training.micro_batch_size.reset();
+    job.spec.training.batch_size = batch;
+    job.spec.server.replicas = replicas;
+    apply_defaults(job);
+    return job.spec.training.micro_batch_size;
+  };
+  EXPECT_EQ(size_for(256, 1), 32);
+  EXPECT_EQ(size_for(8, 1), 8);
+  EXPECT_EQ(size_for(100, 1), 25);
+  EXPECT_EQ(size_for(256, 16), 16);
+  EXPECT_EQ(size_for(100, 3), std::nullopt);
+}
+
+TEST(Defaults, GivenValuesStay) {
+  TrainingJob job = sample_job();
+  job.spec.training.micro_batch_size = 4;
+  apply_defaults(job);
+  EXPECT_EQ(job.spec.training.micro_batch_size, 4);
+  EXPECT_FALSE(job.spec.training.evaluate);
+}
+
+TEST(Defaults, ValidationDataIsEvaluatedAfterEveryEpoch) {
+  TrainingJob job = sample_job();
+  job.spec.data.validation = DataSource{.path = "held-out"};
+  apply_defaults(job);
+  ASSERT_TRUE(job.spec.training.evaluate);
+  EXPECT_EQ(*job.spec.training.evaluate, EvaluateSpec{});
+}
+
+TEST(RankCount, CountsGpusOrOneForEachReplica) {
+  TrainingJobSpec spec;
+  spec.server = {.replicas = 3, .gpus = 0};
+  EXPECT_EQ(rank_count(spec), 3);
+  spec.server.gpus = 4;
+  EXPECT_EQ(rank_count(spec), 12);
+}
+
+}  // namespace
+}  // namespace outrigger::api

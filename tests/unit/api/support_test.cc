@@ -1,0 +1,118 @@
+#include "api/support.h"
+
+#include <gtest/gtest.h>
+
+#include "api/exit_codes.h"
+#include "sample_job.h"
+
+namespace outrigger::api {
+namespace {
+
+TrainingJob runnable() { return sample_job("  split: {cut: Input}\n"); }
+
+struct NotBuilt {
+  void (*change)(TrainingJobSpec&);
+  const char* error;
+};
+
+class NotBuiltYet : public testing::TestWithParam<NotBuilt> {};
+
+TEST_P(NotBuiltYet, IsRefusedWithWhatToWriteInstead) {
+  TrainingJob job = runnable();
+  GetParam().change(job.spec);
+  EXPECT_EQ(to_string(check_supported(job, {})), GetParam().error);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rows, NotBuiltYet,
+    testing::Values(
+        NotBuilt{
+            [](TrainingJobSpec& s) { s.suspend = true; },
+            "spec.suspend: true: only a cluster keeps a suspended job; write false to run it here"},
+        NotBuilt{[](TrainingJobSpec& s) { s.active_deadline = std::chrono::seconds(5); },
+                 "spec.activeDeadlineSeconds: only the operator of a cluster holds this deadline "
+                 "yet; leave it out to "
+                 "run the job here"},
+        NotBuilt{[](TrainingJobSpec& s) { s.data.train.urls = {"http://h/a.tar"}; },
+                 "spec.data.train.urls: reading shards from addresses is not built yet; put them "
+                 "into a folder and "
+                 "give path"},
+        NotBuilt{
+            [](TrainingJobSpec& s) { s.data.validation = DataSource{.urls = {"http://h/a.tar"}}; },
+            "spec.data.validation.urls: reading shards from addresses is not built yet; put them "
+            "into a folder "
+            "and give path"},
+        NotBuilt{[](TrainingJobSpec& s) { s.training.precision = Precision::kFloat16; },
+                 "spec.training.precision: Float16 is not built yet; write BFloat16 or Float32"},
+        NotBuilt{[](TrainingJobSpec& s) { s.training.sync_every_steps = 2; },
+                 "spec.training.syncEverySteps: more than 1 is not built yet; write 1"},
+        NotBuilt{[](TrainingJobSpec& s) { s.training.recompute = Recompute::kActivations; },
+                 "spec.training.recompute: Activations is not built yet; write None"},
+        NotBuilt{[](TrainingJobSpec& s) { s.split.cut = "Auto"; },
+                 "spec.split.cut: Auto is not built yet; write Input, or the name of the last "
+                 "layer that workers "
+                 "run"},
+        NotBuilt{[](TrainingJobSpec& s) { s.split.cut = "layer1"; },
+                 "spec.split.sharePercent: finding the share is not built yet; write a number from "
+                 "0 to 100"},
+        NotBuilt{
+            [](TrainingJobSpec& s) { s.split.wire.activations = WireFormat::kInt8; },
+            "spec.split.wire.activations: Int8 is not built yet; write BFloat16, Float32 or Auto"},
+        NotBuilt{
+            [](TrainingJobSpec& s) { s.split.wire.gradients = WireFormat::kInt8; },
+            "spec.split.wire.gradients: Int8 is not built yet; write BFloat16, Float32 or Auto"},
+        NotBuilt{[](TrainingJobSpec& s) { s.server.gpus = 1; },
+                 "spec.server.gpus: no GPU can be used here; write 0 to train on the CPU"},
+        NotBuilt{[](TrainingJobSpec& s) { s.server.engine = Engine::kExternal; },
+                 "spec.server.engine: External is not built yet; write Builtin"},
+        NotBuilt{[](TrainingJobSpec& s) { s.workers.autoscaling = AutoscalingSpec{}; },
+                 "spec.workers.autoscaling: is not built yet; leave it out and set replicas"},
+        NotBuilt{[](TrainingJobSpec& s) { s.network.interface = "eth0"; },
+                 "spec.network.interface: choosing an interface is not built yet; leave it out, "
+                 "links go as the "
+                 "system routes"},
+        NotBuilt{[](TrainingJobSpec& s) { s.network.encryption = Encryption::kTls; },
+                 "spec.network.encryption: TLS is not built yet; write None, in a network that you "
+                 "trust"}));
+
+TEST(Supported, APlainJobPasses) {
+  EXPECT_EQ(to_string(check_supported(runnable(), {})), "");
+  EXPECT_EQ(to_string(check_supported(runnable(), {.cluster = true})), "");
+}
+
+TEST(Supported, ALayerAsTheCutPassesWithItsShare) {
+  TrainingJob job = runnable();
+  job.spec.split = {.cut = "layer1", .share_percent = 0};
+  EXPECT_EQ(to_string(check_supported(job, {})), "");
+}
+
+TEST(Supported, WhatOnlyAClusterFollowsPassesOnOneMachine) {
+  TrainingJob job = runnable();
+  job.spec.scheduling_policy = SchedulingPolicy{.queue = "team-a"};
+  job.spec.managed_by = "kueue.x-k8s.io/multikueue";
+  job.spec.server.pod_template = nlohmann::json::object();
+  EXPECT_EQ(to_string(check_supported(job, {})), "");
+  EXPECT_EQ(to_string(check_supported(job, {.cluster = true})),
+            "spec.managedBy: handing the job to MultiKueue is not built yet; leave it out\n"
+            "spec.schedulingPolicy: is not built yet; leave it out");
+}
+
+TEST(Supported, AGpuBuildTakesGpus) {
+  TrainingJob job = runnable();
+  job.spec.server.gpus = 1;
+  EXPECT_EQ(to_string(check_supported(job, {.gpu = true})), "");
+}
+
+TEST(Supported, TheRefusalEndsTheProcessAsNotSupported) {
+  TrainingJob job = runnable();
+  job.spec.split.cut = "Auto";
+  try {
+    require_supported(job, {});
+    FAIL() << "a job without a planner was taken";
+  } catch (const Failure& failure) {
+    EXPECT_EQ(failure.code(), ExitCode::kNotSupported);
+  }
+}
+
+}  // namespace
+}  // namespace outrigger::api
