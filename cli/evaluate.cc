@@ -1,0 +1,137 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/evaluation.h"
+#include "cli/model_options.h"
+#include "common/log.h"
+#include "data/image_folder.h"
+
+namespace outrigger::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Options {
+  ModelArguments model;
+  std::string data;
+  std::string gallery;
+  training::PairOptions pairs;
+  std::string output = "text";
+};
+
+struct LoadedSet {
+  data::Dataset dataset;
+  ImageOutputs outputs;
+  EvaluatedSet view() const { return {dataset, outputs}; }
+};
+
+LoadedSet run_folder(const Options& options, const TrainedModel& model, const std::string& folder) {
+  LoadedSet set{data::list_image_folder(folder), {}};
+  std::vector<data::Sample> images;
+  for (uint32_t i = 0; i < set.dataset.size(); ++i) images.push_back(set.dataset.at(i));
+  set.outputs = run_with_progress(options.model, model, folder, images);
+  return set;
+}
+
+template <typename T, typename Fill>
+ordered_json measure_json(const Measure<T>& measure, const Fill& fill) {
+  return measure.value ? ordered_json(fill(*measure.value))
+                       : ordered_json{{"absent", measure.why_not}};
+}
+
+ordered_json to_json(const Evaluation& e) {
+  ordered_json json = {{"images", e.images}, {"people", e.people}, {"broken", e.broken}};
+  json["top1"] = measure_json(e.top1, [](double value) {
+    return ordered_json{{"accuracy", value}};
+  });
+  json["verification"] = measure_json(e.verification, [](const training::Verification& v) {
+    ordered_json fields = {{"accuracy", v.accuracy},
+                           {"deviation", v.deviation},
+                           {"threshold", v.threshold},
+                           {"pairs", v.pairs}};
+    if (v.true_accept_rate) fields["trueAcceptRate"] = *v.true_accept_rate;
+    return fields;
+  });
+  json["identification"] = measure_json(e.identification, [](const Identification& i) {
+    return ordered_json{{"rank1", i.rank1}, {"known", i.known}, {"asked", i.asked}};
+  });
+  return json;
+}
+
+void print(const TrainedModel& model, const Evaluation& e) {
+  const auto line = [](const char* name, const std::string& text) {
+    std::cout << fmt::format("{:<14}{}\n", name, text);
+  };
+  const auto absent = [](const std::string& why) { return "- (" + why + ")"; };
+  const nn::ModelOptions& net = model.card.model;
+  line("model", fmt::format("{} at {}x{}x{}, {}", net.name, net.height, net.width, net.channels,
+                            model.file.string()));
+  line("images", fmt::format("{} of {} people, {} left out", e.images, e.people, e.broken));
+  line("top-1",
+       e.top1.value ? fmt::format("{:.2f}%", *e.top1.value * 100) : absent(e.top1.why_not));
+  if (const auto& v = e.verification.value) {
+    std::string text = fmt::format("{:.2f}% +- {:.2f} over 10 folds of {} pairs, at cosine {:.3f}",
+                                   v->accuracy * 100, v->deviation * 100, v->pairs, v->threshold);
+    if (v->true_accept_rate)
+      text += fmt::format("; {:.2f}% accepted at 0.1% false", *v->true_accept_rate * 100);
+    line("verification", text);
+  } else {
+    line("verification", absent(e.verification.why_not));
+  }
+  if (const auto& i = e.identification.value) {
+    line("rank-1",
+         fmt::format("{:.2f}% of {} photos found among {}", i->rank1 * 100, i->asked, i->known));
+  } else {
+    line("rank-1", absent(e.identification.why_not));
+  }
+}
+
+void evaluate(const Options& options) {
+  const TrainedModel model = options.model.load();
+  const LoadedSet probes = run_folder(options, model, options.data);
+  std::optional<LoadedSet> gallery;
+  if (!options.gallery.empty()) gallery = run_folder(options, model, options.gallery);
+  const auto gallery_view = gallery ? std::optional<EvaluatedSet>(gallery->view()) : std::nullopt;
+  const Evaluation result = evaluate_outputs(model, probes.view(), gallery_view, options.pairs);
+  if (options.output == "text") return print(model, result);
+  ordered_json json = {{"model", model.card.model.name}, {"weights", model.file.string()}};
+  json.update(to_json(result));
+  std::cout << json.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+}
+
+}  // namespace
+
+void add_evaluate(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("evaluate",
+                                             "Tell how good a trained model is on a folder of "
+                                             "photos: top-1, verification, identification");
+  const auto options = std::make_shared<Options>();
+  add_model_options(*command, options->model);
+  command->add_option("--data", options->data, "Folder with a sub-folder of photos per person")
+      ->required();
+  command->add_option(
+      "--gallery", options->gallery,
+      "Photos of known people, in which identification looks (default: each person's first photo)");
+  command->add_option("--pairs", options->pairs.pairs, "Pairs to draw for verification, at most")
+      ->capture_default_str();
+  command->add_option("--seed", options->pairs.seed, "Seed of the pairs")->capture_default_str();
+  command->add_option("-o,--output", options->output, "How to print the result")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->footer(
+      "top-1         part of the photos that the model's own classifier gives to the right "
+      "person;\n"
+      "              only for people that it was trained on\n"
+      "verification  part of the pairs rightly called one person or two (10 folds, as on LFW)\n"
+      "rank-1        part of the photos whose nearest known photo is of the same person\n\n"
+      "Examples: outrigger evaluate runs/faces --data faces/val\n"
+      "          outrigger evaluate w.safetensors --data test --gallery train -o json\n"
+      "          outrigger evaluate --weights torch.safetensors --model resnet18 --size 112x112x3 "
+      "--data faces/val");
+  command->callback([options] { evaluate(*options); });
+}
+
+}  // namespace outrigger::cli

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/image_runner.h"
+#include "cli/trained_model.h"
+#include "data/sample.h"
+#include "training/metrics.h"
+
+namespace outrigger::cli {
+
+/// One measure, or why there is none.
+template <typename T>
+struct Measure {
+  std::optional<T> value;
+  std::string why_not;
+};
+
+struct Identification {
+  double rank1 = 0;
+  int64_t known = 0;  // photos in the gallery
+  int64_t asked = 0;
+};
+
+/// How good a model is on a folder of photos by person.
+struct Evaluation {
+  int64_t images = 0;
+  int64_t people = 0;
+  int64_t broken = 0;
+  Measure<double> top1;
+  Measure<training::Verification> verification;
+  Measure<Identification> identification;
+};
+
+/// What a network said of one data set.
+struct EvaluatedSet {
+  const data::Dataset& dataset;
+  const ImageOutputs& outputs;
+};
+
+/// Judges `probes`; identification looks in `gallery` where given, else for each person in their
+/// first photo. Top-1 needs a head that was trained on these people, by the names of their folders.
+Evaluation evaluate_outputs(const TrainedModel& model, const EvaluatedSet& probes,
+                            const std::optional<EvaluatedSet>& gallery,
+                            const training::PairOptions& pairs);
+
+}  // namespace outrigger::cli

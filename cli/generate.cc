@@ -1,0 +1,72 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "common/thread_pool.h"
+#include "data/synthetic/faces.h"
+
+namespace outrigger::cli {
+namespace {
+
+struct Options {
+  std::string folder;
+  std::string output = "text";
+  data::FacesOptions faces;
+};
+
+void generate(const Options& options) {
+  const data::FacesSummary made = data::generate_faces(options.faces, options.folder);
+  if (options.output == "json") {
+    std::cout << nlohmann::json{{"folder", options.folder},
+                                {"images", made.images},
+                                {"bytes", made.bytes}}
+              << "\n";
+    return;
+  }
+  std::cout << "drew " << made.images << " photos of " << options.faces.identities << " people, "
+            << (made.bytes >> 20) << " MiB:\n"
+            << "  " << options.folder << "/train  to train with\n";
+  if (options.faces.validation_per_identity > 0) {
+    std::cout << "  " << options.folder
+              << "/val    to evaluate with: the same people, other photos\n";
+  }
+}
+
+}  // namespace
+
+void add_generate(CLI::App& program) {
+  CLI::App* group = program.add_subcommand("generate", "Make a data set to try things with");
+  group->require_subcommand(1);
+  CLI::App* command = group->add_subcommand("faces",
+                                            "Draw faces of people who do not exist, as JPEG files "
+                                            "in a folder per person (train/ and val/)");
+  const auto options = std::make_shared<Options>();
+  options->faces.threads = available_cores();
+  command
+      ->add_option("folder,--out", options->folder,
+                   "Folder to write to; must not hold such a data set yet")
+      ->required();
+  command->add_option("--identities", options->faces.identities, "People")->capture_default_str();
+  command
+      ->add_option("--train", options->faces.train_per_identity, "Photos of each person in train/")
+      ->capture_default_str();
+  command
+      ->add_option("--validation", options->faces.validation_per_identity,
+                   "Photos of each person in val/")
+      ->capture_default_str();
+  command->add_option("--size", options->faces.size, "Height and width in pixels")
+      ->capture_default_str();
+  command->add_option("--seed", options->faces.seed, "The same seed gives the same files")
+      ->capture_default_str();
+  command->add_option("--threads", options->faces.threads, "Threads that draw")
+      ->capture_default_str();
+  command->add_option("-o,--output", options->output, "How to print the result")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->footer("Example: outrigger generate faces demo/faces");
+  command->callback([options] { generate(*options); });
+}
+
+}  // namespace outrigger::cli

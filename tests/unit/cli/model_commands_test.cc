@@ -1,0 +1,137 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/commands.h"
+#include "cli/image_runner.h"
+#include "common/error.h"
+#include "tests/unit/cli/model_fixture.h"
+
+namespace outrigger::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Runs the program's arguments and gives what it printed.
+std::string outrigger(std::vector<std::string> arguments) {
+  CLI::App program;
+  add_generate(program);
+  add_evaluate(program);
+  add_embed(program);
+  std::reverse(arguments.begin(), arguments.end());
+  testing::internal::CaptureStdout();
+  try {
+    program.parse(arguments);
+  } catch (...) {
+    testing::internal::GetCapturedStdout();
+    throw;
+  }
+  return testing::internal::GetCapturedStdout();
+}
+
+class ModelCommands : public ModelTest {
+ protected:
+  void SetUp() override {
+    write_weights(path("w.safetensors"));
+    for (const char* person : {"ann", "bob"}) {
+      for (int photo = 0; photo < 6; ++photo) {
+        write_image(path("faces") / person / (std::to_string(photo) + ".pgm"),
+                    person[0] == 'a' ? 1 : 5);
+      }
+    }
+  }
+};
+
+TEST_F(ModelCommands, EvaluatePrintsEveryMeasureForPeopleAndForPrograms) {
+  const std::string text = outrigger({"evaluate", path("w.safetensors"), "--data", path("faces")});
+  for (const char* word :
+       {"lenet5 at 32x32x1", "12 of 2 people", "top-1", "verification", "rank-1"}) {
+    EXPECT_THAT(text, HasSubstr(word));
+  }
+  const auto json = nlohmann::json::parse(outrigger(
+      {"evaluate", "--weights", path("w.safetensors"), "--data", path("faces"), "-o", "json"}));
+  EXPECT_EQ(json.at("images"), 12);
+  EXPECT_EQ(json.at("people"), 2);
+  EXPECT_TRUE(json.at("top1").contains("accuracy"));
+  // All photos of a person are one picture here, so even an untrained net tells them apart.
+  EXPECT_EQ(json.at("verification").at("accuracy"), 1.0);
+  EXPECT_EQ(json.at("identification").at("rank1"), 1.0);
+  EXPECT_EQ(json.at("identification").at("known"), 2);
+}
+
+TEST_F(ModelCommands, EvaluateLooksInTheGalleryThatItIsGiven) {
+  const auto json =
+      nlohmann::json::parse(outrigger({"evaluate", path("w.safetensors"), "--data", path("faces"),
+                                       "--gallery", path("faces"), "-o", "json"}));
+  EXPECT_EQ(json.at("identification").at("known"), 12);
+  EXPECT_EQ(json.at("identification").at("asked"), 12);
+}
+
+TEST_F(ModelCommands, EvaluateLeavesOutWhatIsBroken) {
+  std::ofstream(path("faces/ann/0.pgm")) << "P5 40 40 255\nshort";
+  const auto json = nlohmann::json::parse(
+      outrigger({"evaluate", path("w.safetensors"), "--data", path("faces"), "-o", "json"}));
+  EXPECT_EQ(json.at("images"), 11);
+  EXPECT_EQ(json.at("broken"), 1);
+}
+
+TEST_F(ModelCommands, EmbedWritesALineForEachImageInOrder) {
+  std::istringstream lines(
+      outrigger({"embed", path("w.safetensors"), path("faces/bob/0.pgm"), path("faces/ann")}));
+  std::vector<std::string> names;
+  std::string line;
+  while (std::getline(lines, line)) {
+    const auto json = nlohmann::json::parse(line);
+    names.push_back(std::filesystem::path(json.at("path").get<std::string>())
+                        .lexically_relative(path("faces")));
+    double squares = 0;
+    for (const auto& value : json.at("embedding"))
+      squares += value.get<double>() * value.get<double>();
+    EXPECT_NEAR(squares, 1.0, 1e-5);
+  }
+  EXPECT_THAT(names, ElementsAre("bob/0.pgm", "ann/0.pgm", "ann/1.pgm", "ann/2.pgm", "ann/3.pgm",
+                                 "ann/4.pgm", "ann/5.pgm"));
+}
+
+TEST_F(ModelCommands, EmbedRefusesWhatIsNotThere) {
+  EXPECT_THROW(outrigger({"embed", path("w.safetensors"), path("absent.jpg")}), InvalidInput);
+  std::filesystem::create_directories(path("nothing"));
+  EXPECT_THROW(outrigger({"embed", path("w.safetensors"), path("nothing")}), InvalidInput);
+  EXPECT_THROW(outrigger({"embed", path("w.safetensors"), path("faces"), "-o", "x.csv"}),
+               InvalidInput);
+}
+
+TEST_F(ModelCommands, GenerateDrawsADataSetThatEvaluateReads) {
+  const auto made = nlohmann::json::parse(
+      outrigger({"generate", "faces", path("drawn"), "--identities", "3", "--train", "2",
+                 "--validation", "1", "--size", "32", "-o", "json"}));
+  EXPECT_EQ(made.at("images"), 9);
+  const auto json = nlohmann::json::parse(
+      outrigger({"evaluate", path("w.safetensors"), "--data", path("drawn/train"), "-o", "json"}));
+  EXPECT_EQ(json.at("people"), 3);
+  EXPECT_THAT(json.at("top1").at("absent").get<std::string>(), HasSubstr("was not trained on"));
+}
+
+TEST_F(ModelCommands, RowsDoNotDependOnBatchesOrThreads) {
+  const TrainedModel model = load_trained_model(path("w.safetensors"), {});
+  std::vector<data::Sample> images;
+  for (int look = 0; look < 7; ++look) {
+    const std::string name = std::to_string(look) + ".pgm";
+    write_image(path(name), look);
+    images.push_back({.path = name, .offset = 0, .length = 0, .label = 0});
+  }
+  const ImageOutputs one = run_images(model, path(""), images, {.threads = 1, .batch = 7});
+  const ImageOutputs other = run_images(model, path(""), images, {.threads = 3, .batch = 3});
+  EXPECT_EQ(one.features, 84);
+  EXPECT_EQ(one.classes, 3);
+  EXPECT_EQ(one.logits.size(), 21u);
+  EXPECT_EQ(one.embeddings, other.embeddings);
+  EXPECT_EQ(one.logits, other.logits);
+}
+
+}  // namespace
+}  // namespace outrigger::cli

@@ -1,0 +1,80 @@
+#include "cli/trained_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/error.h"
+#include "tests/unit/cli/model_fixture.h"
+
+namespace outrigger::cli {
+namespace {
+
+using testing::HasSubstr;
+using TrainedModelTest = ModelTest;
+
+template <typename Work>
+std::string message_of(const Work& work) {
+  try {
+    work();
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(TrainedModelTest, NeedsNothingButTheFile) {
+  write_weights(path("w.safetensors"));
+  const TrainedModel model = load_trained_model(path("w.safetensors"), {});
+  EXPECT_EQ(model.graph.name(), "lenet5");
+  EXPECT_EQ(model.graph.input(), (Shape{32, 32, 1}));
+  EXPECT_TRUE(model.has_head());
+  EXPECT_EQ(model.card.classes[2], "eve");
+}
+
+TEST_F(TrainedModelTest, IsFoundInARunACheckpointAndAmongCheckpoints) {
+  write_weights(path("run/weights.safetensors"));
+  EXPECT_EQ(find_weights(path("run")), path("run/weights.safetensors"));
+  write_weights(path("run/averaged.safetensors"));
+  EXPECT_EQ(find_weights(path("run")), path("run/averaged.safetensors"));
+
+  for (const char* step : {"step-9", "step-10", "step-11"}) {
+    write_weights(path("steps") / step / "weights.safetensors");
+    std::ofstream(path("steps") / step / "state.json") << "{}";
+  }
+  std::filesystem::remove(path("steps/step-11/state.json"));  // was not finished
+  EXPECT_EQ(find_weights(path("steps")), path("steps/step-10/weights.safetensors"));
+  write_weights(path("steps/best/weights.safetensors"));
+  EXPECT_EQ(find_weights(path("steps")), path("steps/best/weights.safetensors"));
+}
+
+TEST_F(TrainedModelTest, IsMissedByWhatWasLookedFor) {
+  EXPECT_THAT(message_of([&] { find_weights(path("absent")); }),
+              HasSubstr("absent: there is no such"));
+  std::filesystem::create_directories(path("empty"));
+  EXPECT_THAT(message_of([&] { find_weights(path("empty")); }), HasSubstr("holds no weights"));
+}
+
+TEST_F(TrainedModelTest, OfOthersIsNamedByTheUserAndEndsWithTheEmbedding) {
+  write_weights(path("torch.safetensors"), false);
+  EXPECT_THAT(message_of([&] { load_trained_model(path("torch.safetensors"), {}); }),
+              HasSubstr("--model"));
+  ModelHints hints;
+  hints.name = "lenet5";
+  hints.height = 32;
+  hints.width = 32;
+  hints.channels = 1;
+  const TrainedModel model = load_trained_model(path("torch.safetensors"), hints);
+  EXPECT_FALSE(model.has_head());
+  EXPECT_EQ(model.graph.embedding_layer() + 1, model.graph.size());
+}
+
+TEST_F(TrainedModelTest, RefusesAModelThatTheFileContradicts) {
+  write_weights(path("w.safetensors"));
+  ModelHints hints;
+  hints.name = "resnet18";
+  EXPECT_THAT(message_of([&] { load_trained_model(path("w.safetensors"), hints); }),
+              HasSubstr("is of model lenet5, not of resnet18"));
+}
+
+}  // namespace
+}  // namespace outrigger::cli
