@@ -81,19 +81,17 @@ void for_row_blocks(const ConstTensorView& tensor, const Use& use) {
 }
 
 /// Numbers for the elements [first, first + count): eight from each block of Philox, numbered by the element alone.
-void draw(const StochasticRounding& rounding, size_t first, std::span<uint16_t> numbers) {
-  const auto key = random_key(rounding.seed, RandomUse::kStochasticRounding);
-  const auto low = static_cast<uint32_t>(rounding.a);
-  const auto high = static_cast<uint32_t>(rounding.a >> 32);
-  std::array<uint16_t, 8> block{};
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    const size_t element = first + i;
-    if (i == 0 || element % 8 == 0) {
-      block = std::bit_cast<std::array<uint16_t, 8>>(
-          philox(key, {static_cast<uint32_t>(element / 8), rounding.b, low, high}));
-    }
-    numbers[i] = block[element % 8];
-  }
+/// They lie in `words`, as long as that is.
+const uint16_t* draw(const StochasticRounding& rounding, size_t first, size_t count, std::vector<uint32_t>& words) {
+  const size_t first_block = first / 8;
+  const size_t blocks = (first + count + 7) / 8 - first_block;
+  words.resize(4 * blocks + kernels::kPhiloxSlack);
+  kernels::philox_blocks({.key = random_key(rounding.seed, RandomUse::kStochasticRounding),
+                          .first = {static_cast<uint32_t>(first_block), rounding.b, static_cast<uint32_t>(rounding.a),
+                                    static_cast<uint32_t>(rounding.a >> 32)},
+                          .blocks = blocks},
+                         words.data());
+  return reinterpret_cast<const uint16_t*>(words.data()) + first % 8;
 }
 
 struct Scales {
@@ -128,19 +126,16 @@ EncodedTensor encode_int8(const ConstTensorView& tensor, const std::optional<Sto
   std::byte* bytes = data.view().data;
   std::memset(bytes, 0, head);
   std::copy(scales.scale.begin(), scales.scale.end(), reinterpret_cast<float*>(bytes));
-  std::vector<uint16_t> numbers;
+  std::vector<uint32_t> words;
   for_row_blocks(tensor, [&](const float* from, size_t first, size_t count) {
     const size_t at = first * rows.channels;
-    if (rounding) {
-      numbers.resize(count * rows.channels);
-      draw(*rounding, at, numbers);
-    }
+    const uint16_t* numbers = rounding ? draw(*rounding, at, count * rows.channels, words) : nullptr;
     kernels::quantise(from, reinterpret_cast<uint8_t*>(bytes) + head + at,
                       {.row_count = count,
                        .channels = rows.channels,
                        .inverse_scale = scales.inverse.data(),
                        .is_signed = scales.is_signed,
-                       .random = rounding ? numbers.data() : nullptr});
+                       .random = numbers});
   });
   return {WireFormat::kInt8, scales.is_signed, tensor.shape, Payload::of(std::move(data))};
 }

@@ -1,5 +1,9 @@
 #include "transport/internal/codec_kernels.h"
 
+#include <algorithm>
+
+#include "common/random.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "transport/internal/codec_kernels.cc"
 #include <hwy/foreach_target.h>
@@ -73,6 +77,60 @@ bool ChannelMagnitudes(const float* rows, size_t row_count, size_t channels, int
   return negative;
 }
 
+#if HWY_TARGET == HWY_SCALAR  // has no 64-bit products
+
+void PhiloxBlocks(const PhiloxRange& range, uint32_t* words) {
+  auto counter = range.first;
+  for (size_t i = 0; i < range.blocks; ++i, ++counter[0]) {
+    const auto block = philox(range.key, counter);
+    std::copy(block.begin(), block.end(), words + 4 * i);
+  }
+}
+
+#else
+
+using Words = hn::ScalableTag<uint32_t>;
+using Vector = hn::Vec<Words>;
+
+/// The upper and lower halves of a · b, lane by lane.
+HWY_INLINE void multiply(Vector a, Vector b, Vector& high, Vector& low) {
+  const Words d;
+  const hn::Repartition<uint64_t, Words> wide;
+  const auto even = hn::MulEven(a, b);
+  const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, a))), b);
+  high = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
+  low = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
+}
+
+void PhiloxBlocks(const PhiloxRange& range, uint32_t* words) {
+  const Words d;
+  const size_t lanes = hn::Lanes(d);
+  for (size_t i = 0; i < range.blocks; i += lanes) {
+    // One counter per lane; the constants are Philox's (common/random.cc).
+    auto c0 = hn::Iota(d, range.first[0] + static_cast<uint32_t>(i));
+    auto c1 = hn::Set(d, range.first[1]);
+    auto c2 = hn::Set(d, range.first[2]);
+    auto c3 = hn::Set(d, range.first[3]);
+    auto k0 = range.key[0];
+    auto k1 = range.key[1];
+    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+      auto h0 = c0;
+      auto l0 = c0;
+      auto h1 = c0;
+      auto l1 = c0;
+      multiply(c0, hn::Set(d, 0xD2511F53u), h0, l0);
+      multiply(c2, hn::Set(d, 0xCD9E8D57u), h1, l1);
+      c0 = hn::Xor(hn::Xor(h1, c1), hn::Set(d, k0));
+      c1 = l1;
+      c2 = hn::Xor(hn::Xor(h0, c3), hn::Set(d, k1));
+      c3 = l0;
+    }
+    hn::StoreInterleaved4(c0, c1, c2, c3, d, words + 4 * i);
+  }
+}
+
+#endif
+
 template <class D>
 size_t quantise_part(D d, const float* row, uint8_t* to, const uint16_t* random, size_t c, const Quantise& how) {
   const hn::RebindToSigned<D> di;
@@ -136,6 +194,7 @@ namespace outrigger::transport::kernels {
 HWY_EXPORT(FloatsToBfloat16);
 HWY_EXPORT(Bfloat16ToFloats);
 HWY_EXPORT(ChannelMagnitudes);
+HWY_EXPORT(PhiloxBlocks);
 HWY_EXPORT(QuantiseRows);
 HWY_EXPORT(DequantiseRows);
 
@@ -150,6 +209,8 @@ void bfloat16_to_floats(const uint16_t* from, float* to, size_t count) {
 bool channel_magnitudes(const float* rows, size_t row_count, size_t channels, int32_t* magnitude) {
   return HWY_DYNAMIC_DISPATCH(ChannelMagnitudes)(rows, row_count, channels, magnitude);
 }
+
+void philox_blocks(const PhiloxRange& range, uint32_t* words) { HWY_DYNAMIC_DISPATCH(PhiloxBlocks)(range, words); }
 
 void quantise(const float* rows, uint8_t* to, const Quantise& how) {
   HWY_DYNAMIC_DISPATCH(QuantiseRows)(rows, to, how);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,6 +14,16 @@ void bfloat16_to_floats(const uint16_t* from, float* to, size_t count);
 /// Raises magnitude[c] to the largest of the bit patterns of |rows[r][c]|; as integers these order as the floats do,
 /// with infinities and NaNs above all numbers. Returns whether any value is below zero.
 bool channel_magnitudes(const float* rows, size_t row_count, size_t channels, int32_t* magnitude);
+
+/// Philox 4x32-10 as in common/random.h, for the counters {first, c[1], c[2], c[3]}, {first + 1, …}, …: four words each.
+/// Writes up to kPhiloxSlack words more than 4 · blocks.
+struct PhiloxRange {
+  std::array<uint32_t, 2> key{};
+  std::array<uint32_t, 4> first{};
+  size_t blocks = 0;
+};
+constexpr size_t kPhiloxSlack = 4 * 64;
+void philox_blocks(const PhiloxRange& range, uint32_t* words);
 
 struct Quantise {
   size_t row_count = 0;

@@ -8,6 +8,7 @@
 
 #include "common/random.h"
 #include "link_pairs.h"
+#include "transport/internal/codec_kernels.h"
 
 namespace outrigger::transport {
 namespace {
@@ -145,6 +146,16 @@ TEST(CodecTest, StochasticRoundingHasTheRightMeanAndDependsOnItsKeyOnly) {
     }
     // A rounding error has a deviation of at most a half; five of the mean's.
     EXPECT_NEAR(sum / (kRows - 1), row[c], 5 * 0.5 / std::sqrt(kRows));
+  }
+}
+
+TEST(CodecTest, NumbersForRoundingAreThoseOfPhilox) {
+  const kernels::PhiloxRange range{.key = {1, 2}, .first = {0xFFFFFFF0, 7, 8, 9}, .blocks = 37};
+  std::vector<uint32_t> words(4 * range.blocks + kernels::kPhiloxSlack);
+  kernels::philox_blocks(range, words.data());
+  for (uint32_t i = 0; i < range.blocks; ++i) {
+    const auto expected = philox(range.key, {range.first[0] + i, 7, 8, 9});
+    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), words.begin() + 4 * i)) << i;
   }
 }
 
