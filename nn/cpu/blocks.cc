@@ -6,7 +6,7 @@ namespace {
 // Below this a call's fixed cost shows; see the decision's table.
 constexpr int64_t kMultiplyAddsPerBlock = 8'000'000;
 // Each weight's partial sum costs about as much as so many terms of it.
-constexpr int64_t kPlacesPerChunk = 256;
+constexpr int64_t kPlacesPerChunk = 512;
 
 int64_t round_up_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -20,8 +20,10 @@ Blocks choose_blocks(const Graph& graph, int64_t batch) {
 }
 
 Blocks choose_chunks(const Blocks& blocks, int64_t places) {
-  const int64_t whole_blocks = round_up_div(kPlacesPerChunk, places * blocks.size);
-  return {blocks.batch, std::min(blocks.batch, whole_blocks * blocks.size)};
+  const int64_t least = round_up_div(kPlacesPerChunk, places);
+  const int64_t count = std::max<int64_t>(1, blocks.batch / least);
+  const int64_t in_blocks = round_up_div(round_up_div(blocks.batch, count), blocks.size);
+  return {blocks.batch, std::min(blocks.batch, in_blocks * blocks.size)};
 }
 
 }  // namespace outrigger::nn::cpu

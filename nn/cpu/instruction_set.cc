@@ -21,8 +21,8 @@ constexpr std::array kSets{
     InstructionSet{"baseline", dnnl::cpu_isa::sse41, baseline_kernels},
     InstructionSet{"avx2", dnnl::cpu_isa::avx2, avx2_kernels},
     InstructionSet{"avx512", dnnl::cpu_isa::avx512_core, avx512_kernels},
-    InstructionSet{"avx512_bf16", dnnl::cpu_isa::avx512_core_bf16, avx512_kernels},
-    InstructionSet{"amx", dnnl::cpu_isa::avx512_core_amx, avx512_kernels},
+    InstructionSet{"avx512_bf16", dnnl::cpu_isa::avx512_core_bf16, avx512_bf16_kernels},
+    InstructionSet{"amx", dnnl::cpu_isa::avx512_core_amx, avx512_bf16_kernels},
 };
 constexpr size_t kBFloat16 = 3;
 

@@ -38,17 +38,19 @@ void Schedule::place(size_t piece, Phase& phase, int number) {
 void Schedule::finish(const Blocks& blocks) {
   blocks_ = blocks;
   phase_of_.assign(pieces_.size(), 0);
-  std::vector<size_t> waiting;  // deferred pieces whose blocks are in the current phase
+  // Deferred pieces whose blocks are in the current phase, and what follows them one phase later.
+  std::vector<size_t> waiting, following;
   const auto open = [&](bool beside_waiting) {
     phases_.emplace_back();
     if (!beside_waiting) return;
-    for (const size_t piece : std::exchange(waiting, {}))
+    for (const size_t piece : std::exchange(waiting, std::exchange(following, {})))
       place(piece, phases_.back(), phases() - 1);
   };
   bool barrier = true;
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const PieceKind kind = pieces_[i].kind;
     if (kind == PieceKind::kDeferred) waiting.push_back(i);
+    if (kind == PieceKind::kFollowing) following.push_back(i);
     if (kind == PieceKind::kBlock && std::exchange(barrier, false)) open(true);
     if (kind == PieceKind::kWhole) {
       // A single task is a short one; deferred work beside it would leave threads idle.
@@ -58,7 +60,7 @@ void Schedule::finish(const Blocks& blocks) {
     if (kind == PieceKind::kBlock || kind == PieceKind::kWhole)
       place(i, phases_.back(), phases() - 1);
   }
-  if (!waiting.empty()) open(true);
+  while (!waiting.empty() || !following.empty()) open(true);
   bool opened = false;
   for (size_t i = 0; i < pieces_.size(); ++i) {
     if (pieces_[i].kind != PieceKind::kLast) continue;

@@ -30,11 +30,11 @@ struct Task {
 using Work = std::function<void(const Run& run, const Task& task)>;
 
 enum class PieceKind : uint8_t {
-  kBlock,     // one task a block; needs of other pieces only what they did for the same block
-  kWhole,     // any tasks; begins when all before is done, and ends before anything behind begins
-  kDeferred,  // begins when all block pieces before it are done; runs beside what comes next; ends
-              // before last pieces
-  kLast,      // runs when everything else is done
+  kBlock,      // one task a block; needs of other pieces only what they did for the same block
+  kWhole,      // any tasks; begins when all before is done, and ends before anything behind begins
+  kDeferred,   // begins when all block pieces before it are done; runs beside what comes next
+  kFollowing,  // begins when the deferred piece before it is done; runs beside what comes next
+  kLast,       // runs when everything else is done
 };
 
 struct Piece {

@@ -75,6 +75,7 @@ void column_sums(const T* x, int64_t count, int64_t period, float* sums) {
   });
 }
 inline Vector load_pixels(const uint8_t* from, int64_t values) {
+  if (values == kLanes) return to_floats(widen(from));
   float lanes[kLanes] = {};
   for (int64_t i = 0; i < values; ++i) lanes[i] = static_cast<float>(from[i]);
   return load(lanes);

@@ -19,6 +19,17 @@ inline Span span_of(const Window& w, int64_t out, int64_t in_size) {
   return {start, start < 0 ? 0 : start, end > in_size ? in_size : end};
 }
 
+inline Bits load_places(const uint8_t* from, int64_t values) {
+  if (values == kLanes) return widen(from);
+  Bits places = Bits{} + 255u;
+  for (int64_t lane = 0; lane < values; ++lane) places[lane] = from[lane];
+  return places;
+}
+inline void store_places(uint8_t* to, int64_t values, Bits places) {
+  if (values == kLanes) return narrow(to, places);
+  for (int64_t lane = 0; lane < values; ++lane) to[lane] = static_cast<uint8_t>(places[lane]);
+}
+
 template <typename T>
 void max_pool_forward(const Window& w, const T* x, T* y, uint8_t* places) {
   for (int64_t row = 0; row < w.out_height; ++row) {
@@ -44,8 +55,7 @@ void max_pool_forward(const Window& w, const T* x, T* y, uint8_t* places) {
           }
         }
         put(y + out + c, n, best);
-        for (int64_t lane = 0; lane < n; ++lane)
-          places[out + c + lane] = static_cast<uint8_t>(place[lane]);
+        store_places(places + out + c, n, place);
       });
     }
   }
@@ -62,16 +72,25 @@ inline Reach reach_of(const Window& w, int64_t in, int64_t out_size) {
   return {first, last < out_size - 1 ? last : out_size - 1};
 }
 
-inline Bits load_places(const uint8_t* from, int64_t values) {
-  Bits places = Bits{} + 255u;
-  if (values == kLanes) {
-    using Bytes = uint8_t __attribute__((vector_size(16)));
-    Bytes bytes;
-    __builtin_memcpy(&bytes, from, sizeof bytes);
-    return __builtin_convertvector(bytes, Bits);
+// The windows that hold one input value: for each, where its output lies and what number the value
+// has in it.
+struct Holders {
+  static constexpr int kMost = 64;
+  int64_t outputs[kMost];
+  uint32_t numbers[kMost];
+  int count = 0;
+};
+inline Holders holders_of(const Window& w, int64_t i, int64_t j, const Reach& rows,
+                          const Reach& columns) {
+  Holders holders;
+  for (int64_t row = rows.first; row <= rows.last; ++row) {
+    for (int64_t column = columns.first; column <= columns.last; ++column) {
+      holders.outputs[holders.count] = (row * w.out_width + column) * w.channels;
+      holders.numbers[holders.count++] = static_cast<uint32_t>(
+          (i - row * w.stride + w.padding) * w.kernel + j - column * w.stride + w.padding);
+    }
   }
-  for (int64_t lane = 0; lane < values; ++lane) places[lane] = from[lane];
-  return places;
+  return holders;
 }
 
 // Gathers: each input value is written once, its windows in order, whatever the overlap.
@@ -80,19 +99,17 @@ void max_pool_backward(const Window& w, const uint8_t* places, const T* dy, T* d
   for (int64_t i = 0; i < w.in_height; ++i) {
     const Reach rows = reach_of(w, i, w.out_height);
     for (int64_t j = 0; j < w.in_width; ++j) {
-      const Reach columns = reach_of(w, j, w.out_width);
+      const Holders holders = holders_of(w, i, j, rows, reach_of(w, j, w.out_width));
+      T* to = dx + (i * w.in_width + j) * w.channels;
       for_each_vector(w.channels, [&](int64_t c, int64_t n) {
         Vector sum{};
-        for (int64_t row = rows.first; row <= rows.last; ++row) {
-          for (int64_t column = columns.first; column <= columns.last; ++column) {
-            const auto number = static_cast<uint32_t>((i - row * w.stride + w.padding) * w.kernel +
-                                                      j - column * w.stride + w.padding);
-            const int64_t out = (row * w.out_width + column) * w.channels + c;
-            const Mask mine = reinterpret_cast<Mask>(load_places(places + out, n) == number);
-            sum += zero_unless(mine, take(dy + out, n));
-          }
+        for (int h = 0; h < holders.count; ++h) {
+          const int64_t out = holders.outputs[h] + c;
+          const Bits number = Bits{} + holders.numbers[h];
+          const Mask mine = reinterpret_cast<Mask>(load_places(places + out, n) == number);
+          sum += zero_unless(mine, take(dy + out, n));
         }
-        put(dx + (i * w.in_width + j) * w.channels + c, n, sum);
+        put(to + c, n, sum);
       });
     }
   }

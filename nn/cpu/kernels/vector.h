@@ -1,5 +1,9 @@
 #pragma once
 
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
 #include <cstdint>
 
 /// Sixteen numbers at a time, as GCC's and clang's vector types: the compiler maps them to whatever
@@ -20,19 +24,60 @@ constexpr int64_t kLanes = 16;
 inline Vector load(const float* from) { return *reinterpret_cast<const UnalignedVector*>(from); }
 inline void store(float* to, Vector value) { *reinterpret_cast<UnalignedVector*>(to) = value; }
 
-// bfloat16 is the upper half of a float32.
-inline Vector load(const uint16_t* from) {
-  const HalfBits half = *reinterpret_cast<const UnalignedHalfBits*>(from);
-  return reinterpret_cast<Vector>(__builtin_convertvector(half, Bits) << 16);
+// Compilers take __builtin_convertvector apart; AVX-512 has one instruction for each of these.
+inline Bits widen(const uint16_t* from) {
+#ifdef __AVX512F__
+  return reinterpret_cast<Bits>(
+      _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+#else
+  return __builtin_convertvector(*reinterpret_cast<const UnalignedHalfBits*>(from), Bits);
+#endif
 }
+inline Bits widen(const uint8_t* from) {
+#ifdef __AVX512F__
+  return reinterpret_cast<Bits>(
+      _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+#else
+  Bits bits{};
+  for (int64_t lane = 0; lane < kLanes; ++lane) bits[lane] = from[lane];
+  return bits;
+#endif
+}
+inline void narrow(uint16_t* to, Bits bits) {
+#ifdef __AVX512F__
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      _mm512_cvtepi32_epi16(reinterpret_cast<__m512i>(bits)));
+#else
+  *reinterpret_cast<UnalignedHalfBits*>(to) = __builtin_convertvector(bits, HalfBits);
+#endif
+}
+inline void narrow(uint8_t* to, Bits bits) {
+#ifdef __AVX512F__
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                   _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(bits)));
+#else
+  for (int64_t lane = 0; lane < kLanes; ++lane) to[lane] = static_cast<uint8_t>(bits[lane]);
+#endif
+}
+
+// bfloat16 is the upper half of a float32.
+inline Vector load(const uint16_t* from) { return reinterpret_cast<Vector>(widen(from) << 16); }
 // To nearest even; NaN stays NaN.
 inline void store(uint16_t* to, Vector value) {
+#ifdef __AVX512BF16__
+  _mm256_storeu_si256(
+      reinterpret_cast<__m256i*>(to),
+      reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(reinterpret_cast<__m512>(value))));
+#else
   const Bits bits = reinterpret_cast<Bits>(value);
   const Bits rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   const Mask is_nan = value != value;
   const Bits kept = reinterpret_cast<Bits>(is_nan);
-  *reinterpret_cast<UnalignedHalfBits*>(to) =
-      __builtin_convertvector((rounded & ~kept) | (((bits >> 16) | 0x40u) & kept), HalfBits);
+  narrow(to, (rounded & ~kept) | (((bits >> 16) | 0x40u) & kept));
+#endif
+}
+inline Vector to_floats(Bits bits) {
+  return __builtin_convertvector(reinterpret_cast<Mask>(bits), Vector);
 }
 
 inline Vector select(Mask mask, Vector yes, Vector no) {

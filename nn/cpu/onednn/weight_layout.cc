@@ -54,19 +54,15 @@ WeightLayout::WeightLayout(const dnnl::memory::desc& layout)
   tasks_ = static_cast<int>(static_cast<int64_t>(group_.size()) * out_tasks_);
 }
 
-// tile: {16 out, 16 in, places}
+// tile: {places, 16 in, 16 out}
 void WeightLayout::sum_tile(int64_t base, std::span<const float* const> partials,
                             float* tile) const {
   for (int64_t k = 0; k < places_; ++k) {
-    float values[kTile * kTile];
+    float* values = tile + k * kTile * kTile;
     const int64_t at = base + place_[static_cast<size_t>(k)];
     std::copy_n(partials[0] + at, kTile * kTile, values);
     for (const float* partial : partials.subspan(1)) {
       for (int64_t i = 0; i < kTile * kTile; ++i) values[i] += partial[at + i];
-    }
-    for (int64_t out = 0; out < kTile; ++out) {
-      for (int64_t in = 0; in < kTile; ++in)
-        tile[(out * kTile + in) * places_ + k] = values[in * kTile + out];
     }
   }
 }
@@ -97,8 +93,14 @@ void WeightLayout::sum(int task, std::span<const float* const> partials, float* 
     sum_tile(group_[static_cast<size_t>(group)] + out_[static_cast<size_t>(begin)] +
                  in_[static_cast<size_t>(in)],
              partials, tile);
-    for (int64_t out = 0; out < kTile; ++out)
-      std::copy_n(tile + out * kTile * places_, kTile * places_, rows + (out * ins + in) * places_);
+    for (int64_t out = 0; out < kTile; ++out) {
+      // Written in order, read from the cache.
+      float* row = rows + (out * ins + in) * places_;
+      for (int64_t i = 0; i < kTile; ++i) {
+        const float* from = tile + i * kTile + out;
+        for (int64_t k = 0; k < places_; ++k) *row++ = from[k * kTile * kTile];
+      }
+    }
   }
 }
 

@@ -220,15 +220,15 @@ void ConvolutionOperation::weight_gradient(const Run& run, int chunk, int slot,
 
 void ConvolutionOperation::plan_weight_gradient(Compilation& c, BufferId gradient) {
   partials_ = c.buffers().whole_fixed(chunks_.count() * layout_->bytes());
-  const PieceKind kind = chunks_.size > block_ ? PieceKind::kDeferred : PieceKind::kBlock;
-  c.backward().add({kind,
+  const bool deferred = chunks_.size > block_;
+  c.backward().add({deferred ? PieceKind::kDeferred : PieceKind::kBlock,
                     group_.main,
                     chunks_.count(),
                     {in_, gradient, partials_},
                     [=, this](const Run& run, const Task& task) {
                       weight_gradient(run, task.index, task.slot, gradient);
                     }});
-  c.backward().add({PieceKind::kLast,
+  c.backward().add({deferred ? PieceKind::kFollowing : PieceKind::kDeferred,
                     group_.main,
                     layout_->tasks(),
                     {partials_},

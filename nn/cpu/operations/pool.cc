@@ -1,3 +1,4 @@
+#include <string>
 #include <variant>
 
 #include "common/error.h"
@@ -27,7 +28,13 @@ class MaxPoolOperation final : public Operation {
   int output() const override { return layer_; }
   void plan_forward(Compilation& c) override {
     window_ = window_of<MaxPool>(c, layer_);
-    ensure(window_.kernel * window_.kernel <= 256, "a max pool's place fits a byte");
+    // A place fits a byte, and a value lies in at most 64 windows.
+    const int64_t overlap = (window_.kernel + window_.stride - 1) / window_.stride;
+    if (window_.kernel > 16 || overlap > 8) {
+      throw InvalidInput("layer \"" + c.layer(layer_).name +
+                         "\": the engine's max pools have kernels of at most 16 and strides of at "
+                         "least an eighth");
+    }
     const BufferId in = c.input_of(layer_).data, out = c.create(c.value(layer_));
     const int64_t elements = c.value(layer_).elements();
     places_ =

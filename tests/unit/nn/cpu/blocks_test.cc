@@ -111,8 +111,8 @@ TEST(Blocks, CoverTheBatch) {
 
 TEST(Blocks, ChunksOfWeightGradientsHoldEnoughPlaces) {
   EXPECT_EQ(cpu::choose_chunks({64, 4}, 28 * 28).size, 4);
-  EXPECT_EQ(cpu::choose_chunks({64, 4}, 7 * 7).size, 8);
-  EXPECT_EQ(cpu::choose_chunks({64, 4}, 4 * 4).size, 16);
+  EXPECT_EQ(cpu::choose_chunks({64, 4}, 7 * 7).size, 16);
+  EXPECT_EQ(cpu::choose_chunks({64, 4}, 4 * 4).size, 32);
   EXPECT_EQ(cpu::choose_chunks({6, 2}, 1).size, 6) << "never more than the batch";
 }
 
