@@ -234,11 +234,13 @@ Verification verify(const LabelledRows& embeddings, std::span<const Pair> pairs,
     const auto fold = std::span(scored).subspan(first, per_fold);
     const double accuracy =
         static_cast<double>(correct_above(fold, threshold)) / static_cast<double>(per_fold);
-    result.accuracy += accuracy / folds;
-    result.threshold += threshold / folds;
-    squares += accuracy * accuracy / folds;
+    result.accuracy += accuracy;
+    result.threshold += threshold;
+    squares += accuracy * accuracy;
   }
-  result.deviation = std::sqrt(std::max(0.0, squares - result.accuracy * result.accuracy));
+  result.accuracy /= folds;
+  result.threshold /= folds;
+  result.deviation = std::sqrt(std::max(0.0, squares / folds - result.accuracy * result.accuracy));
   result.true_accept_rate = true_accept_rate(scored);
   result.pairs = static_cast<int64_t>(scored.size());
   return result;
