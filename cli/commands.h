@@ -1,0 +1,17 @@
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+/// The commands of `outrigger`, a file each. An `add_…` function adds its command to the program
+/// with options, help and the action, which runs while the program parses its arguments. Actions
+/// write results to standard output and throw what main turns into an exit status.
+namespace outrigger::cli {
+
+void add_run(CLI::App& program);
+void add_generate(CLI::App& program);
+void add_evaluate(CLI::App& program);
+void add_embed(CLI::App& program);
+
+}  // namespace outrigger::cli

@@ -1,0 +1,40 @@
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <iostream>
+
+#include "api/exit_codes.h"
+#include "cli/commands.h"
+
+int main(int argc, char** argv) {
+  using namespace outrigger;
+  CLI::App program(
+      "Outrigger trains convolutional networks split between a server (GPU or CPU) and elastic CPU workers that read, "
+      "decode and augment the images and, where it pays, run the first layers.",
+      "outrigger");
+  program.require_subcommand(1);
+  program.footer(
+      "First steps:\n"
+      "  outrigger generate faces demo/faces\n"
+      "  outrigger run manifests/examples/faces-local.yaml --workers 2 --mount faces=demo/faces\n"
+      "`outrigger COMMAND --help` tells more.");
+  cli::add_run(program);
+  cli::add_generate(program);
+  cli::add_evaluate(program);
+  cli::add_embed(program);
+  try {
+    program.parse(argc, argv);
+    return static_cast<int>(api::ExitCode::kDone);
+  } catch (const CLI::CallForHelp& help) {
+    return program.exit(help);
+  } catch (const CLI::CallForAllHelp& help) {
+    return program.exit(help);
+  } catch (const CLI::RuntimeError& ended) {
+    return ended.get_exit_code();
+  } catch (const CLI::ParseError& error) {
+    program.exit(error);
+    return static_cast<int>(api::ExitCode::kBadUsage);
+  } catch (const std::exception& error) {
+    std::cerr << "outrigger: " << error.what() << "\n";
+    return static_cast<int>(api::exit_code_of(error));
+  }
+}
