@@ -7,6 +7,8 @@ namespace outrigger::data {
 // The steps of an augmentation list, in the words of TrainingJob's data.augment. All arithmetic on
 // pixels is in integers, all choices come from RandomStream(seed, kAugmentation, slot, index of the
 // step in the list).
+// ColorJitter, RandomRotation and RandomErasing work on pixels: what comes before them in the list
+// is computed at its size there, so crops belong first.
 
 /// Shorter side to `shorter_side` pixels, the other in proportion. Triangle filter, widened when it
 /// shrinks (antialias).

@@ -174,6 +174,10 @@ class ShardLister {
 };
 
 std::vector<std::string> find_shards(const fs::path& root, std::string_view pattern) {
+  if (pattern.find("://") != std::string_view::npos) {
+    throw InvalidInput(std::string(pattern) +
+                       ": shards behind URLs cannot be read yet; give a path");
+  }
   const fs::path folder = pattern.empty() ? root : root / pattern;
   std::error_code error;
   if (!fs::is_directory(folder, error)) return expand_braces(pattern);

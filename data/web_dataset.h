@@ -25,8 +25,8 @@ std::vector<std::string> expand_braces(std::string_view pattern);
 /// shards'.
 ///
 /// Throws InvalidInput that names shard and offset: not a tar, cut short, compressed, an image
-/// without a label, a label that is no number or out of `classes`; IoError when a shard cannot be
-/// read.
+/// without a label, a label that is no number or out of `classes`, a URL; IoError when a shard
+/// cannot be read.
 Dataset list_web_dataset(const std::filesystem::path& root, std::string_view pattern,
                          const std::vector<std::string>& classes = {});
 

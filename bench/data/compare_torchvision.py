@@ -107,20 +107,21 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sizes", type=int, nargs="+", default=[112, 224])
+    parser.add_argument("--part", choices=["decode", "loader", "all"], default="all")
     arguments = parser.parse_args()
     paths = sorted(glob.glob(os.path.join(arguments.folder, "*.jpg")))
     torch.set_num_threads(1)
     cpus = sorted(os.sched_getaffinity(0))
     met = True
-    for size in arguments.sizes:
+    for size in arguments.sizes if arguments.part != "loader" else []:
         os.sched_setaffinity(0, cpus[:1])
         ours = Ours(arguments.program, arguments.folder, size, 1, 1, str(cpus[0]))
         rates = take_turns({"ours": ours, "torchvision": Decoding(paths, size)}, arguments.rounds)
         ours.close()
         met &= report(f"JPEG to tensor of {size}x{size}, one core", rates["ours"], rates["torchvision"], 1.8)
-    if len(cpus) >= 2:
+    if len(cpus) >= 2 and arguments.part != "decode":
         os.sched_setaffinity(0, cpus[:2])
-        size, copies = arguments.sizes[-1], 4
+        size, copies = arguments.sizes[-1], 2
         ours = Ours(arguments.program, arguments.folder, size, 2, copies, f"{cpus[0]},{cpus[1]}", ["--read-files"])
         sides = {"ours": ours}
         for workers in (1, 2, 3):

@@ -69,15 +69,15 @@ double nearest_neighbour_accuracy(const Pixels& train, const Pixels& test) {
 TEST(Faces, AreTooVariedForANearestNeighbourOnPixels) {
   const TemporaryDirectory folder;
   const FacesSummary summary = generate_faces({.identities = 40,
-                                               .train_per_identity = 20,
+                                               .train_per_identity = 12,
                                                .validation_per_identity = 4,
                                                .size = 48,
                                                .threads = 2},
                                               folder.path());
-  EXPECT_EQ(summary.images, 40 * 24);
+  EXPECT_EQ(summary.images, 40 * 16);
   const Pixels train = load(folder.path() / "train", 24);
   const Pixels test = load(folder.path() / "val", 24);
-  EXPECT_EQ(train.images.size(), 800U);
+  EXPECT_EQ(train.images.size(), 480U);
   EXPECT_EQ(test.images.size(), 160U);
   const double accuracy = nearest_neighbour_accuracy(train, test);
   EXPECT_LT(accuracy, 0.5);

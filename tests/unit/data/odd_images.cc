@@ -167,39 +167,13 @@ Image oriented(const Image& stored, int orientation) {
   Image result(orientation >= 5 ? w : h, orientation >= 5 ? h : w, 3);
   for (int y = 0; y < result.height(); ++y) {
     for (int x = 0; x < result.width(); ++x) {
-      int from_x = x;
-      int from_y = y;
-      switch (orientation) {
-        case 2:
-          from_x = w - 1 - x;
-          break;
-        case 3:
-          from_x = w - 1 - x;
-          from_y = h - 1 - y;
-          break;
-        case 4:
-          from_y = h - 1 - y;
-          break;
-        case 5:
-          from_x = y;
-          from_y = x;
-          break;
-        case 6:
-          from_x = y;
-          from_y = h - 1 - x;
-          break;
-        case 7:
-          from_x = w - 1 - y;
-          from_y = h - 1 - x;
-          break;
-        case 8:
-          from_x = w - 1 - y;
-          from_y = x;
-          break;
-        default:
-          break;
-      }
-      for (int c = 0; c < 3; ++c) result.row(y)[3 * x + c] = stored.row(from_y)[3 * from_x + c];
+      const struct {
+        int x, y;
+      } from[] = {
+          {},     {x, y},         {w - 1 - x, y},         {w - 1 - x, h - 1 - y}, {x, h - 1 - y},
+          {y, x}, {y, h - 1 - x}, {w - 1 - y, h - 1 - x}, {w - 1 - y, x}};
+      const auto& place = from[orientation];
+      for (int c = 0; c < 3; ++c) result.row(y)[3 * x + c] = stored.row(place.y)[3 * place.x + c];
     }
   }
   return result;

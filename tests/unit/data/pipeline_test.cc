@@ -81,7 +81,8 @@ std::string hash_of_everything() {
 TEST(Pipeline, GivesTheRecordedPixels) {
   // Recorded on x86-64 with libjpeg-turbo 2.1.5. Another hash means that jobs in flight would see
   // other pixels.
-  EXPECT_EQ(hash_of_everything(), "2f03012fdce83d10feccc3ad9c76e0744f5cb027556286be7ff884342732e827");
+  EXPECT_EQ(hash_of_everything(),
+            "2f03012fdce83d10feccc3ad9c76e0744f5cb027556286be7ff884342732e827");
 }
 
 TEST(Pipeline, GivesTheSamePixelsWithEveryInstructionSet) {

@@ -157,6 +157,7 @@ TEST_F(Shards, NameTheMemberThatIsWrong) {
   expect_error("t.tar", "broken tar at offset 0: no tar header");
   write_file_atomically(root() / "t.tar", "\x1F\x8B" + std::string(2048, 'x'));
   expect_error("t.tar", "it is compressed; unpack it first");
+  expect_error("https://example.org/{0..9}.tar", "shards behind URLs cannot be read yet");
   fs::create_directories(root() / "empty");
   expect_error("empty", "no shard (*.tar) in it");
   EXPECT_THAT([&] { list_web_dataset(root(), "none.tar"); },
