@@ -174,8 +174,8 @@ TEST(Resample, LooksAtNothingOutsideTheBounds) {
 }
 
 TEST(Resample, SurvivesAnImageOfExtremeShape) {
-  const Image source = noise(1, 2000000, 1);
-  const Image output = resample(source, map_of(0, 2000000, 112, 2000000), map_of(0, 1, 112, 1));
+  const Image source = noise(1, 200000, 1);
+  const Image output = resample(source, map_of(0, 200000, 112, 200000), map_of(0, 1, 112, 1));
   EXPECT_EQ(output.size(), 112U * 112U);
 }
 
