@@ -166,7 +166,7 @@ void CpuProgram::backward(const Weights& weights, Tape& tape, ConstTensorView ou
   for (const Range& range : untrained_)
     std::fill_n(out.gradients.begin() + range.offset, range.size, 0.0f);
   Run run = make_run(weights, tape);
-  run.output_gradient = output_gradient;
+  run.output_gradient = output_gradient.data;
   run.back = &out;
   backward_.execute(threads_, run, blocks_.count(), backward_watch_.get());
 }

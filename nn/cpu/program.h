@@ -19,14 +19,13 @@ class Arena {
  public:
   explicit Arena(size_t bytes)
       : memory_(ElementType::kUint8, {static_cast<int64_t>(std::max<size_t>(bytes, 1))}),
-        bytes_(bytes) {}
-  std::byte* data() { return memory_.view().data; }
-  const std::byte* data() const { return memory_.view().data; }
-  size_t bytes() const { return bytes_; }
+        data_(memory_.view().data) {}
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
 
  private:
   Tensor memory_;
-  size_t bytes_;
+  std::byte* data_;  // a view holds its shape by value, which a step must not make
 };
 
 /// A compiled segment. Scratch belongs to the program, so one forward or backward runs at a time;

@@ -48,7 +48,7 @@ struct Run {
   const std::byte* weights = nullptr;
   const ForwardInput* in = nullptr;  // forward only, like out
   const ForwardOutput* out = nullptr;
-  ConstTensorView output_gradient;  // backward only, like back
+  const std::byte* output_gradient = nullptr;  // backward only, like back
   const BackwardOutput* back = nullptr;
 
   /// Sample `sample` of a buffer; for buffers in blocks: the first of a block.

@@ -106,7 +106,7 @@ class OutputOperation final : public Operation {
                       {gradient},
                       [=, copy = Converter(c.kernels(), outside_bfloat16, value.bfloat16)](
                           const Run& run, const Task& task) {
-                        copy(run.output_gradient.data + task.first * outside,
+                        copy(run.output_gradient + task.first * outside,
                              run.at<std::byte>(gradient, task.first), task.samples * elements);
                       }});
   }

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "network_run.h"
 #include "nn/cpu/backend.h"
 #include "nn/cpu/blocks.h"
@@ -34,8 +36,24 @@ Graph build(const Network& network) {
 
 class EveryNetwork : public ::testing::TestWithParam<Network> {
  protected:
-  const Graph graph_ = build(GetParam());
-  const testing::NetworkValues values_ = testing::draw_network_values(graph_, GetParam().batch);
+  // Drawing some ten million weights takes longer than using them: once a network.
+  struct Drawn {
+    Graph graph;
+    testing::NetworkValues values;
+  };
+  static const Drawn& drawn(const Network& network) {
+    static std::map<std::string, Drawn> all;
+    auto found = all.find(network.model);
+    if (found == all.end()) {
+      Graph graph = build(network);
+      auto values = testing::draw_network_values(graph, network.batch);
+      found = all.emplace(network.model, Drawn{std::move(graph), std::move(values)}).first;
+    }
+    return found->second;
+  }
+
+  const Graph& graph_ = drawn(GetParam()).graph;
+  const testing::NetworkValues& values_ = drawn(GetParam()).values;
   const std::unique_ptr<Backend> backend_ = cpu::make_cpu_backend();
 
   NetworkResult run(int threads, Precision precision, const std::vector<int>& cuts = {}) {

@@ -46,7 +46,40 @@ Piece make_piece(const Backend& backend, ThreadPool& threads, const Graph& graph
   return piece;
 }
 
+// Two convolutions and the identity, projected where the stride is not 1.
+int add_block(GraphBuilder& builder, const std::string& name, int64_t channels, int64_t stride,
+              int identity) {
+  builder.add(name + ".conv1", Convolution{channels, 3, stride, 1}, {identity});
+  builder.add(name + ".bn1", BatchNorm{});
+  builder.add(name + ".relu1", Relu{});
+  builder.add(name + ".conv2", Convolution{channels, 3, 1, 1});
+  const int main = builder.add(name + ".bn2", BatchNorm{});
+  if (stride != 1) {
+    builder.add(name + ".downsample.0", Convolution{channels, 1, stride}, {identity});
+    identity = builder.add(name + ".downsample.1", BatchNorm{});
+  }
+  builder.add(name + ".add", Add{}, {main, identity});
+  return builder.add(name + ".relu2", Relu{});
+}
+
 }  // namespace
+
+Graph narrow_resnet(const std::optional<std::string>& freeze_until) {
+  GraphBuilder builder("narrow", {16, 16, 3});
+  builder.add("normalize", Normalize{{0.5f, 0.5f, 0.5f}, {0.25f, 0.25f, 0.25f}});
+  builder.add("conv1", Convolution{16, 3, 1, 1});
+  builder.add("bn1", BatchNorm{});
+  builder.add("relu", Relu{});
+  int last = builder.add("maxpool", MaxPool{3, 2, 1});
+  last = add_block(builder, "layer1", 16, 1, last);
+  last = add_block(builder, "layer2", 32, 2, last);
+  add_block(builder, "layer3", 48, 2, last);
+  builder.add("avgpool", GlobalAveragePool{});
+  builder.add("dropout", Dropout{0.2f});
+  builder.add("fc", Linear{10});
+  if (freeze_until) builder.freeze_until(*freeze_until);
+  return builder.build();
+}
 
 NetworkValues draw_network_values(const Graph& graph, int64_t batch) {
   NetworkValues values;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "common/thread_pool.h"
@@ -18,6 +20,11 @@ struct NetworkValues {
   std::vector<float> output_gradient;
   int64_t batch = 0;
 };
+
+/// A residual network with all that resnet18 has, but narrow: quick to draw weights for and to run.
+/// 16 x 16 pixels.
+Graph narrow_resnet(const std::optional<std::string>& freeze_until = std::nullopt);
+
 NetworkValues draw_network_values(const Graph& graph, int64_t batch);
 
 /// What a network's forward and backward pass gives, the pieces of its segments side by side.
