@@ -60,7 +60,9 @@ void View::crop(const Box& box, bool strictly) {
 
 void View::crop_middle(int width, int height) {
   if (width > width_ || height > height_) cover(width, height);
-  crop({(width_ - width) / 2, (height_ - height) / 2, width, height}, false);
+  // Half a pixel goes to the even side, as it does in torchvision.
+  const auto half = [](int rest) { return rest / 2 + (rest % 4 == 3 ? 1 : 0); };
+  crop({half(width_ - width), half(height_ - height), width, height}, false);
 }
 
 void View::set_size(int width, int height) {
