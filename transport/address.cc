@@ -9,8 +9,9 @@ namespace outrigger::transport {
 namespace {
 
 [[noreturn]] void refuse(std::string_view text) {
-  throw InvalidInput("\"" + std::string(text) +
-                     "\" is no address; allowed are host:port, 10.0.0.1:port and [::1]:port, port 1 to 65535");
+  throw InvalidInput(
+      "\"" + std::string(text) +
+      "\" is no address; allowed are host:port, 10.0.0.1:port and [::1]:port, port 1 to 65535");
 }
 
 }  // namespace
@@ -32,7 +33,8 @@ Address parse_address(std::string_view text, uint16_t default_port) {
   }
   Address address{std::string(host), default_port};
   if (port) {
-    const auto [end, failure] = std::from_chars(port->data(), port->data() + port->size(), address.port);
+    const auto [end, failure] =
+        std::from_chars(port->data(), port->data() + port->size(), address.port);
     if (failure != std::errc() || end != port->data() + port->size()) refuse(text);
   }
   if (address.host.empty() || address.port == 0) refuse(text);

@@ -12,8 +12,8 @@ struct Address {
   uint16_t port = 0;
 };
 
-/// "host:port", "10.0.0.1:29400", "[::1]:29400"; the port may be left out where `default_port` is not 0.
-/// Throws InvalidInput with the text and what is allowed.
+/// "host:port", "10.0.0.1:29400", "[::1]:29400"; the port may be left out where `default_port` is
+/// not 0. Throws InvalidInput with the text and what is allowed.
 Address parse_address(std::string_view text, uint16_t default_port = 0);
 
 /// The reverse, with brackets around what has colons.

@@ -17,8 +17,10 @@ using outrigger::to_string;
 namespace {
 
 constexpr size_t kMaxRank = 8;
+constexpr uint64_t kMaxElements = uint64_t{1} << 48;
 constexpr size_t kAlignment = 64;
-/// Elements that are converted at a time, so that what one loop writes the next one finds in the cache.
+/// Elements that are converted at a time, so that what one loop writes the next one finds in the
+/// cache.
 constexpr size_t kBlock = 4096;
 constexpr int32_t kInfinityBits = 0x7F800000;
 constexpr float kSmallest = 0x1.0p-100f;
@@ -38,13 +40,15 @@ ElementType stored_type(WireFormat format) {
 }
 
 [[noreturn]] void refuse_type(ElementType type, WireFormat format) {
-  throw InvalidInput(std::string("a tensor of ") + to_string(type) + " cannot travel as " + to_string(format) +
+  throw InvalidInput(std::string("a tensor of ") + to_string(type) + " cannot travel as " +
+                     to_string(format) +
                      "; uint8 is for uint8, the others for float32 and bfloat16");
 }
 
 void check_types(ElementType type, WireFormat format) {
   const bool is_float = type == ElementType::kFloat32 || type == ElementType::kBFloat16;
-  if (format == WireFormat::kUint8 ? type != ElementType::kUint8 : !is_float) refuse_type(type, format);
+  if (format == WireFormat::kUint8 ? type != ElementType::kUint8 : !is_float)
+    refuse_type(type, format);
 }
 
 struct Rows {
@@ -58,9 +62,12 @@ Rows rows_of(const Shape& shape) {
   return {channels == 0 ? 0 : elements / channels, channels};
 }
 
-size_t scales_size(size_t channels) { return (channels * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment; }
+size_t scales_size(size_t channels) {
+  return (channels * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+}
 
-/// The tensor's rows as float32, a block of whole rows at a time: `use(floats, first_row, row_count)`.
+/// The tensor's rows as float32, a block of whole rows at a time: `use(floats, first_row,
+/// row_count)`.
 template <typename Use>
 void for_row_blocks(const ConstTensorView& tensor, const Use& use) {
   const Rows rows = rows_of(tensor.shape);
@@ -80,17 +87,19 @@ void for_row_blocks(const ConstTensorView& tensor, const Use& use) {
   }
 }
 
-/// Numbers for the elements [first, first + count): eight from each block of Philox, numbered by the element alone.
-/// They lie in `words`, as long as that is.
-const uint16_t* draw(const StochasticRounding& rounding, size_t first, size_t count, std::vector<uint32_t>& words) {
+/// Numbers for the elements [first, first + count): eight from each block of Philox, numbered by
+/// the element alone. They lie in `words`, as long as that is.
+const uint16_t* draw(const StochasticRounding& rounding, size_t first, size_t count,
+                     std::vector<uint32_t>& words) {
   const size_t first_block = first / 8;
   const size_t blocks = (first + count + 7) / 8 - first_block;
   words.resize(4 * blocks + kernels::kPhiloxSlack);
-  kernels::philox_blocks({.key = random_key(rounding.seed, RandomUse::kStochasticRounding),
-                          .first = {static_cast<uint32_t>(first_block), rounding.b, static_cast<uint32_t>(rounding.a),
-                                    static_cast<uint32_t>(rounding.a >> 32)},
-                          .blocks = blocks},
-                         words.data());
+  kernels::philox_blocks(
+      {.key = random_key(rounding.seed, RandomUse::kStochasticRounding),
+       .first = {static_cast<uint32_t>(first_block), rounding.b, static_cast<uint32_t>(rounding.a),
+                 static_cast<uint32_t>(rounding.a >> 32)},
+       .blocks = blocks},
+      words.data());
   return reinterpret_cast<const uint16_t*>(words.data()) + first % 8;
 }
 
@@ -112,13 +121,16 @@ Scales find_scales(const ConstTensorView& tensor) {
     const auto largest = std::bit_cast<float>(bits);
     const bool finite = bits < kInfinityBits;
     const bool tiny = finite && largest < kSmallest;
-    scales.scale.push_back(!finite ? std::bit_cast<float>(0x7FC00000) : tiny ? 0.0F : largest / steps);
+    scales.scale.push_back(!finite ? std::bit_cast<float>(0x7FC00000)
+                           : tiny  ? 0.0F
+                                   : largest / steps);
     scales.inverse.push_back(!finite || tiny ? 0.0F : steps / largest);
   }
   return scales;
 }
 
-EncodedTensor encode_int8(const ConstTensorView& tensor, const std::optional<StochasticRounding>& rounding) {
+EncodedTensor encode_int8(const ConstTensorView& tensor,
+                          const std::optional<StochasticRounding>& rounding) {
   const Rows rows = rows_of(tensor.shape);
   const Scales scales = find_scales(tensor);
   const size_t head = scales_size(rows.channels);
@@ -129,7 +141,8 @@ EncodedTensor encode_int8(const ConstTensorView& tensor, const std::optional<Sto
   std::vector<uint32_t> words;
   for_row_blocks(tensor, [&](const float* from, size_t first, size_t count) {
     const size_t at = first * rows.channels;
-    const uint16_t* numbers = rounding ? draw(*rounding, at, count * rows.channels, words) : nullptr;
+    const uint16_t* numbers =
+        rounding ? draw(*rounding, at, count * rows.channels, words) : nullptr;
     kernels::quantise(from, reinterpret_cast<uint8_t*>(bytes) + head + at,
                       {.row_count = count,
                        .channels = rows.channels,
@@ -146,9 +159,11 @@ void convert(const ConstTensorView& from, const TensorView& to) {
   if (from.type == to.type) {
     if (count > 0) std::memcpy(to.data, from.data, from.bytes());
   } else if (from.type == ElementType::kFloat32) {
-    kernels::floats_to_bfloat16(reinterpret_cast<const float*>(from.data), reinterpret_cast<uint16_t*>(to.data), count);
+    kernels::floats_to_bfloat16(reinterpret_cast<const float*>(from.data),
+                                reinterpret_cast<uint16_t*>(to.data), count);
   } else {
-    kernels::bfloat16_to_floats(reinterpret_cast<const uint16_t*>(from.data), reinterpret_cast<float*>(to.data), count);
+    kernels::bfloat16_to_floats(reinterpret_cast<const uint16_t*>(from.data),
+                                reinterpret_cast<float*>(to.data), count);
   }
 }
 
@@ -171,7 +186,9 @@ void decode_int8(const EncodedTensor& tensor, const TensorView& out) {
                          .channels = rows.channels,
                          .scale = scale.data(),
                          .is_signed = tensor.is_signed});
-    if (narrow) kernels::floats_to_bfloat16(to, reinterpret_cast<uint16_t*>(out.data) + at, count * rows.channels);
+    if (narrow)
+      kernels::floats_to_bfloat16(to, reinterpret_cast<uint16_t*>(out.data) + at,
+                                  count * rows.channels);
   }
 }
 
@@ -179,12 +196,15 @@ void decode_int8(const EncodedTensor& tensor, const TensorView& out) {
 std::optional<size_t> encoded_size(WireFormat format, const Shape& shape) {
   uint64_t elements = 1;
   for (const int64_t size : shape) {
-    if (size < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(size), &elements)) return std::nullopt;
+    // Every product on the way is checked: a last size of 0 must not hide what would overflow
+    // elsewhere.
+    if (size < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(size), &elements))
+      return std::nullopt;
+    if (elements > kMaxElements) return std::nullopt;
   }
-  if (elements > uint64_t{1} << 48) return std::nullopt;
   if (format != WireFormat::kInt8) return elements * element_size(stored_type(format));
   const uint64_t channels = shape.empty() ? 1 : static_cast<uint64_t>(shape.back());
-  if (channels > uint64_t{1} << 48) return std::nullopt;
+  if (channels > kMaxElements) return std::nullopt;
   return elements + scales_size(channels);
 }
 
@@ -213,8 +233,10 @@ EncodedTensor encode(const ConstTensorView& tensor, WireFormat format,
   return {format, false, tensor.shape, Payload::of(std::move(copy))};
 }
 
-EncodedTensor encode(Tensor tensor, WireFormat format, const std::optional<StochasticRounding>& rounding) {
-  if (tensor.type() != stored_type(format) || tensor.empty()) return encode(tensor.view(), format, rounding);
+EncodedTensor encode(Tensor tensor, WireFormat format,
+                     const std::optional<StochasticRounding>& rounding) {
+  if (tensor.type() != stored_type(format) || tensor.empty())
+    return encode(tensor.view(), format, rounding);
   Shape shape = tensor.shape();
   return {format, false, std::move(shape), Payload::of(std::move(tensor))};
 }
@@ -233,13 +255,15 @@ EncodedTensor read_encoded(ByteReader& reader, Payload data) {
   if (format > static_cast<uint8_t>(WireFormat::kInt8)) {
     throw InvalidInput("a tensor in the unknown wire format " + std::to_string(format));
   }
-  if (is_signed > 1 || rank > kMaxRank) throw InvalidInput("a tensor of rank " + std::to_string(rank));
-  EncodedTensor tensor{static_cast<WireFormat>(format), is_signed == 1, Shape(rank), std::move(data)};
+  if (is_signed > 1 || rank > kMaxRank)
+    throw InvalidInput("a tensor of rank " + std::to_string(rank));
+  EncodedTensor tensor{static_cast<WireFormat>(format), is_signed == 1, Shape(rank),
+                       std::move(data)};
   for (int64_t& size : tensor.shape) size = reader.number<int64_t>();
   const auto expected = encoded_size(tensor.format, tensor.shape);
   if (expected != tensor.data.bytes.size()) {
-    throw InvalidInput("a tensor " + to_string(tensor.shape) + " in " + to_string(tensor.format) + " came with " +
-                       std::to_string(tensor.data.bytes.size()) + " bytes");
+    throw InvalidInput("a tensor " + to_string(tensor.shape) + " in " + to_string(tensor.format) +
+                       " came with " + std::to_string(tensor.data.bytes.size()) + " bytes");
   }
   return tensor;
 }
@@ -247,8 +271,8 @@ EncodedTensor read_encoded(ByteReader& reader, Payload data) {
 void decode(const EncodedTensor& tensor, const TensorView& out) {
   check_types(out.type, tensor.format);
   if (element_count(out.shape) != element_count(tensor.shape)) {
-    throw InvalidInput("a tensor " + to_string(tensor.shape) + " was received where " + to_string(out.shape) +
-                       " is expected");
+    throw InvalidInput("a tensor " + to_string(tensor.shape) + " was received where " +
+                       to_string(out.shape) + " is expected");
   }
   if (tensor.format == WireFormat::kInt8) return decode_int8(tensor, out);
   convert({stored_type(tensor.format), tensor.shape, tensor.data.bytes.data()}, out);

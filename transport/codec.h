@@ -15,23 +15,25 @@ enum class WireFormat : uint8_t {
   kUint8 = 0,     ///< pixels, as they are
   kFloat32 = 1,   ///< lossless
   kBFloat16 = 2,  ///< rounded to nearest, ties to even; lossless for bfloat16 tensors
-  /// 8 bits and a float32 scale for each channel (the last dimension). Tensors without negative values (activations
-  /// after a ReLU) use 0…255, others −127…127. A channel that holds a NaN or an infinity arrives as NaN throughout, so
-  /// that a loss that blew up is seen; one whose largest magnitude is below 2^-100 arrives as zero.
+  /// 8 bits and a float32 scale for each channel (the last dimension). Tensors without negative
+  /// values (activations after a ReLU) use 0…255, others −127…127. A channel that holds a NaN or an
+  /// infinity arrives as NaN throughout, so that a loss that blew up is seen; one whose largest
+  /// magnitude is below 2^-100 arrives as zero.
   kInt8 = 3,
 };
 
 const char* to_string(WireFormat format);
 
-/// Rounds up or down with the probability that makes the mean right, with numbers that depend on this and on the
-/// element's place only: for gradients in kInt8.
+/// Rounds up or down with the probability that makes the mean right, with numbers that depend on
+/// this and on the element's place only: for gradients in kInt8.
 struct StochasticRounding {
   uint64_t seed = 0;  ///< the job's
   uint64_t a = 0;     ///< which tensor: say, step and micro-batch
   uint32_t b = 0;     ///< which tensor: say, the layer
 };
 
-/// A tensor ready to travel: describe() goes into a frame's message and `data` is one of its payloads.
+/// A tensor ready to travel: describe() goes into a frame's message and `data` is one of its
+/// payloads.
 struct EncodedTensor {
   WireFormat format = WireFormat::kFloat32;
   bool is_signed = false;  ///< kInt8 only
@@ -40,8 +42,9 @@ struct EncodedTensor {
   Payload data;
 };
 
-/// Encodes a copy. `tensor` is float32 or bfloat16 for all formats but kUint8, and uint8 for that. Rounds to nearest
-/// (ties to even) unless told otherwise, which only kInt8 heeds. Throws InvalidInput for another element type.
+/// Encodes a copy. `tensor` is float32 or bfloat16 for all formats but kUint8, and uint8 for that.
+/// Rounds to nearest (ties to even) unless told otherwise, which only kInt8 heeds. Throws
+/// InvalidInput for another element type.
 EncodedTensor encode(const ConstTensorView& tensor, WireFormat format,
                      const std::optional<StochasticRounding>& rounding = std::nullopt);
 
@@ -52,18 +55,19 @@ EncodedTensor encode(Tensor tensor, WireFormat format,
 /// Writes all but the data.
 void describe(const EncodedTensor& tensor, ByteWriter& writer);
 
-/// Reads what describe wrote, from bytes that anybody may have sent. Throws InvalidInput unless it makes sense and
-/// `data` has exactly the size that it says.
+/// Reads what describe wrote, from bytes that anybody may have sent. Throws InvalidInput unless it
+/// makes sense and `data` has exactly the size that it says.
 EncodedTensor read_encoded(ByteReader& reader, Payload data);
 
-/// Decodes into `out`, which has the same number of elements and is float32 or bfloat16 (uint8 for kUint8).
-/// Throws InvalidInput otherwise.
+/// Decodes into `out`, which has the same number of elements and is float32 or bfloat16 (uint8 for
+/// kUint8). Throws InvalidInput otherwise.
 void decode(const EncodedTensor& tensor, const TensorView& out);
 
 /// Likewise into a new tensor of the same shape.
 Tensor decode(const EncodedTensor& tensor, ElementType type);
 
-/// The tensor in place, where the format stores elements as they are (all but kInt8). Lives as long as `tensor.data`.
+/// The tensor in place, where the format stores elements as they are (all but kInt8). Lives as long
+/// as `tensor.data`.
 std::optional<ConstTensorView> view_of(const EncodedTensor& tensor);
 
 }  // namespace outrigger::transport

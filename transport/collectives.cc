@@ -15,14 +15,16 @@ namespace {
 
 void check(const CollectiveOptions& options) {
   if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
-    throw InvalidInput("rank " + std::to_string(options.rank) + " of " + std::to_string(options.size) +
+    throw InvalidInput("rank " + std::to_string(options.rank) + " of " +
+                       std::to_string(options.size) +
                        " ranks; allowed is 0 to the number of ranks less one");
   }
 }
 
 class GlooCollective final : public Collective {
  public:
-  GlooCollective(GlooContext gloo, const CollectiveOptions& options) : gloo_(std::move(gloo)), options_(options) {}
+  GlooCollective(GlooContext gloo, const CollectiveOptions& options)
+      : gloo_(std::move(gloo)), options_(options) {}
   ~GlooCollective() override {
     const NoSigpipe no_sigpipe;
     hang_up();
@@ -72,7 +74,8 @@ class GlooCollective final : public Collective {
 
 void GlooCollective::Round::send(int peer, std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
-  auto buffer = owner_.gloo_.context->createUnboundBuffer(const_cast<std::byte*>(bytes.data()), bytes.size());
+  auto buffer =
+      owner_.gloo_.context->createUnboundBuffer(const_cast<std::byte*>(bytes.data()), bytes.size());
   buffer->send(peer, 0);
   operations_.push_back({peer, true, std::move(buffer)});
 }
@@ -108,7 +111,8 @@ void GlooCollective::run(const char* name, const Work& work) {
   try {
     work();
   } catch (const std::exception& failure) {
-    broken_ = std::string(name) + " among " + std::to_string(size()) + " ranks failed: " + failure.what();
+    broken_ =
+        std::string(name) + " among " + std::to_string(size()) + " ranks failed: " + failure.what();
     hang_up();  // so that the others hear of it at once
     throw IoError(*broken_);
   }
@@ -133,10 +137,12 @@ std::span<float> GlooCollective::slice(std::span<float> values, int owner) const
   return values.subspan(begin, end - begin);
 }
 
-void GlooCollective::add_in_rank_order(std::span<float> own, const std::vector<std::vector<float>>& others) const {
+void GlooCollective::add_in_rank_order(std::span<float> own,
+                                       const std::vector<std::vector<float>>& others) const {
   for (size_t i = 0; i < own.size(); ++i) {
     float sum = rank() == 0 ? own[i] : others[0][i];
-    for (int r = 1; r < size(); ++r) sum += r == rank() ? own[i] : others[static_cast<size_t>(r)][i];
+    for (int r = 1; r < size(); ++r)
+      sum += r == rank() ? own[i] : others[static_cast<size_t>(r)][i];
     own[i] = sum;
   }
 }

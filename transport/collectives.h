@@ -21,9 +21,9 @@ struct CollectiveOptions {
   Duration limit = std::chrono::seconds(60);
 };
 
-/// What the server's ranks do together, over Gloo, on CPUs. All ranks make the same calls in the same order, one at a
-/// time. A rank that dies, stands still or leaves makes the call fail with IoError on every other rank, within the
-/// limit; after that every call fails. Not thread-safe.
+/// What the server's ranks do together, over Gloo, on CPUs. All ranks make the same calls in the
+/// same order, one at a time. A rank that dies, stands still or leaves makes the call fail with
+/// IoError on every other rank, within the limit; after that every call fails. Not thread-safe.
 class Collective {
  public:
   /// Rank 0 meets the others on the server's one port, beside the workers.
@@ -36,8 +36,8 @@ class Collective {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// Replaces every element by its sum over the ranks, added in the order of the ranks: bitwise the same on all of
-  /// them, and in every run. All ranks give the same number of elements.
+  /// Replaces every element by its sum over the ranks, added in the order of the ranks: bitwise the
+  /// same on all of them, and in every run. All ranks give the same number of elements.
   virtual void all_reduce(std::span<float> values) = 0;
 
   /// Replaces `bytes` by those of `root`. All ranks give the same size.

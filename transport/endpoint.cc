@@ -19,18 +19,22 @@ constexpr size_t kGlooChunkFactor = 8;
 TimePoint in(Duration time) { return SystemClock().now() + time; }
 
 std::unique_ptr<Link> make_socket_link(FileDescriptor fd, const LinkOptions& options) {
-  return std::make_unique<StreamLink>(make_socket_channel(std::move(fd), options.silence_limit), options);
+  return std::make_unique<StreamLink>(make_socket_channel(std::move(fd), options.silence_limit),
+                                      options);
 }
 
-std::unique_ptr<Link> make_gloo_link(FileDescriptor fd, GlooSide side, LinkOptions options, TimePoint deadline) {
+std::unique_ptr<Link> make_gloo_link(FileDescriptor fd, GlooSide side, LinkOptions options,
+                                     TimePoint deadline) {
   // Each piece costs Gloo a round trip (ready to receive, then the bytes), so pieces are larger.
   options.chunk_bytes *= kGlooChunkFactor;
-  return std::make_unique<StreamLink>(make_gloo_channel(std::move(fd), side, options.silence_limit, deadline), options);
+  return std::make_unique<StreamLink>(
+      make_gloo_channel(std::move(fd), side, options.silence_limit, deadline), options);
 }
 
 }  // namespace
 
-FileDescriptor dial_and_prove(const Address& address, const std::string& token, Purpose purpose, TimePoint deadline) {
+FileDescriptor dial_and_prove(const Address& address, const std::string& token, Purpose purpose,
+                              TimePoint deadline) {
   const std::string what = "joining " + to_string(address) + ": ";
   try {
     FileDescriptor fd = connect_to(address, deadline);
@@ -50,17 +54,20 @@ FileDescriptor dial_and_prove(const Address& address, const std::string& token, 
   }
 }
 
-std::unique_ptr<Link> dial(const Address& address, const std::string& token, const DialOptions& options) {
+std::unique_ptr<Link> dial(const Address& address, const std::string& token,
+                           const DialOptions& options) {
   const TimePoint deadline = in(options.limit);
   if (options.kind == LinkKind::kSockets) {
-    return make_socket_link(dial_and_prove(address, token, Purpose::kSocketLink, deadline), options.link);
+    return make_socket_link(dial_and_prove(address, token, Purpose::kSocketLink, deadline),
+                            options.link);
   }
   FileDescriptor fd = dial_and_prove(address, token, Purpose::kGlooLink, deadline);
   return make_gloo_link(std::move(fd), GlooSide::kWorker, options.link, deadline);
 }
 
 Listener::Listener(const Address& address, std::string token, const ListenerOptions& options)
-    : options_(options), acceptor_(std::make_unique<Acceptor>(address, std::move(token), options)) {}
+    : options_(options),
+      acceptor_(std::make_unique<Acceptor>(address, std::move(token), options)) {}
 
 Listener::~Listener() = default;
 
@@ -69,7 +76,8 @@ uint16_t Listener::port() const { return acceptor_->port(); }
 std::unique_ptr<Link> Listener::accept(Duration timeout) {
   auto connection = acceptor_->accept(timeout);
   if (!connection) return nullptr;
-  if (connection->purpose == Purpose::kSocketLink) return make_socket_link(std::move(connection->fd), options_.link);
+  if (connection->purpose == Purpose::kSocketLink)
+    return make_socket_link(std::move(connection->fd), options_.link);
   try {
     const TimePoint deadline = in(options_.handshake_limit);
     return make_gloo_link(std::move(connection->fd), GlooSide::kServer, options_.link, deadline);

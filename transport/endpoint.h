@@ -7,9 +7,9 @@
 #include "transport/address.h"
 #include "transport/link.h"
 
-/// How the two ends of a link find each other: the server listens on its one port, workers dial it. A worker is never
-/// connected to, so it may sit behind NAT (kSockets; Gloo's links need trusted networks, see
-/// docs/decisions/0001-links-over-sockets.md).
+/// How the two ends of a link find each other: the server listens on its one port, workers dial it.
+/// A worker is never connected to, so it may sit behind NAT (kSockets; Gloo's links need trusted
+/// networks, see docs/decisions/0001-links-over-sockets.md).
 namespace outrigger::transport {
 
 /// What carries a link. The dialling side chooses.
@@ -18,13 +18,16 @@ enum class LinkKind : uint8_t { kSockets, kGloo };
 struct DialOptions {
   LinkKind kind = LinkKind::kSockets;
   LinkOptions link = {};
-  /// For connecting and the handshake together; resolving a name may take as long as the system's resolver lets it.
+  /// For connecting and the handshake together; resolving a name may take as long as the system's
+  /// resolver lets it.
   Duration limit = std::chrono::seconds(5);
 };
 
-/// Connects to a listener and proves the token. One try: the caller repeats, and each try resolves the name again.
-/// Throws IoError (LinkClosed) when nobody answers in time, HandshakeRefused for another token or version.
-std::unique_ptr<Link> dial(const Address& address, const std::string& token, const DialOptions& options = {});
+/// Connects to a listener and proves the token. One try: the caller repeats, and each try resolves
+/// the name again. Throws IoError (LinkClosed) when nobody answers in time, HandshakeRefused for
+/// another token or version.
+std::unique_ptr<Link> dial(const Address& address, const std::string& token,
+                           const DialOptions& options = {});
 
 struct ListenerOptions {
   LinkOptions link = {};
@@ -46,14 +49,16 @@ class Acceptor;
 /// The server's port. Survives whatever connects. Thread-safe.
 class Listener {
  public:
-  /// An empty host means every interface, IPv4 and IPv6; port 0 any free port. Throws IoError, e.g. port in use.
+  /// An empty host means every interface, IPv4 and IPv6; port 0 any free port. Throws IoError, e.g.
+  /// port in use.
   Listener(const Address& address, std::string token, const ListenerOptions& options = {});
   ~Listener();
 
   uint16_t port() const;
 
-  /// The next worker's link; null after `timeout`, or when a Gloo link came to nothing. Throws Cancelled once closed. To be called promptly: a worker whose
-  /// link is not taken within its silence limit gives up and dials again.
+  /// The next worker's link; null after `timeout`, or when a Gloo link came to nothing. Throws
+  /// Cancelled once closed. To be called promptly: a worker whose link is not taken within its
+  /// silence limit gives up and dials again.
   std::unique_ptr<Link> accept(Duration timeout);
 
   /// Takes no more connections; links that were handed out live on.

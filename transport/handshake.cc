@@ -35,7 +35,8 @@ struct HelloFields {
 
 /// Nothing if the bytes are no hello of ours.
 std::optional<HelloFields> read_hello(std::span<const std::byte> message) {
-  if (message.size() != kHelloBytes || std::memcmp(message.data(), kMagic.data(), kMagic.size()) != 0) {
+  if (message.size() != kHelloBytes ||
+      std::memcmp(message.data(), kMagic.data(), kMagic.size()) != 0) {
     return std::nullopt;
   }
   ByteReader reader(message.subspan(kMagic.size()));
@@ -45,8 +46,10 @@ std::optional<HelloFields> read_hello(std::span<const std::byte> message) {
   return fields;
 }
 
-/// Both hellos are in it, with versions, purpose and challenges, so a proof fits one connection and one role only.
-Sha256 proof(std::string_view token, std::string_view role, const Hello& client, const Hello& server) {
+/// Both hellos are in it, with versions, purpose and challenges, so a proof fits one connection and
+/// one role only.
+Sha256 proof(std::string_view token, std::string_view role, const Hello& client,
+             const Hello& server) {
   ByteWriter writer;
   writer.text(role);
   writer.raw(client.data(), client.size());
@@ -65,8 +68,9 @@ Bytes make_verdict(Refusal refusal, std::span<const std::byte> evidence) {
 }
 
 std::string versions(uint16_t theirs, const char* whose) {
-  return std::string(whose) + " speaks protocol version " + std::to_string(theirs) + ", this program version " +
-         std::to_string(kProtocolVersion) + ": use the same release on both sides";
+  return std::string(whose) + " speaks protocol version " + std::to_string(theirs) +
+         ", this program version " + std::to_string(kProtocolVersion) +
+         ": use the same release on both sides";
 }
 
 }  // namespace
@@ -96,7 +100,9 @@ ServerHandshake::Step ServerHandshake::on_hello(std::span<const std::byte> messa
   if (!fields) return {.reply = {}, .done = false, .fault = "it does not speak our protocol"};
   if (fields->version != kProtocolVersion) {
     const Hello refusal = make_hello(static_cast<uint16_t>(Refusal::kVersion));
-    return {.reply = to_bytes(refusal), .done = false, .fault = versions(fields->version, "the client")};
+    return {.reply = to_bytes(refusal),
+            .done = false,
+            .fault = versions(fields->version, "the client")};
   }
   if (fields->word < 1 || fields->word > static_cast<uint16_t>(Purpose::kCollective)) {
     return {.reply = {}, .done = false, .fault = "unknown purpose " + std::to_string(fields->word)};
@@ -111,7 +117,9 @@ ServerHandshake::Step ServerHandshake::on_hello(std::span<const std::byte> messa
 ServerHandshake::Step ServerHandshake::on_proof(std::span<const std::byte> message) {
   state_ = State::kOver;
   if (!equal_in_constant_time(message, proof(token_, "client", client_, server_))) {
-    return {.reply = make_verdict(Refusal::kToken, Sha256{}), .done = false, .fault = "its token is wrong"};
+    return {.reply = make_verdict(Refusal::kToken, Sha256{}),
+            .done = false,
+            .fault = "its token is wrong"};
   }
   return {.reply = make_verdict(Refusal::kNone, proof(token_, "server", client_, server_)),
           .done = true,
@@ -124,7 +132,8 @@ ClientHandshake::ClientHandshake(std::string token, Purpose purpose)
 Bytes ClientHandshake::on_hello(std::span<const std::byte, kHelloBytes> message) {
   const auto fields = read_hello(message);
   if (!fields) throw LinkClosed("what answers is no Outrigger server");
-  if (fields->version != kProtocolVersion || fields->word == static_cast<uint16_t>(Refusal::kVersion)) {
+  if (fields->version != kProtocolVersion ||
+      fields->word == static_cast<uint16_t>(Refusal::kVersion)) {
     throw HandshakeRefused(Refusal::kVersion, versions(fields->version, "the server"));
   }
   std::copy(message.begin(), message.end(), server_.begin());
@@ -139,8 +148,10 @@ void ClientHandshake::on_verdict(std::span<const std::byte, kVerdictBytes> messa
   if (refusal == Refusal::kToken) {
     throw HandshakeRefused(refusal, "the server refuses our token: it is not the one of its job");
   }
-  if (refusal != Refusal::kNone || !equal_in_constant_time(evidence, proof(token_, "server", client_, server_))) {
-    throw HandshakeRefused(Refusal::kToken, "the server does not know the token: it is not the one of our job");
+  if (refusal != Refusal::kNone ||
+      !equal_in_constant_time(evidence, proof(token_, "server", client_, server_))) {
+    throw HandshakeRefused(Refusal::kToken,
+                           "the server does not know the token: it is not the one of our job");
   }
 }
 

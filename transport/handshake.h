@@ -9,11 +9,14 @@
 #include "common/bytes.h"
 #include "common/error.h"
 
-/// The first bytes of every connection. Both sides prove that they know the job's token without sending it:
+/// The first bytes of every connection. Both sides prove that they know the job's token without
+/// sending it:
 ///   client: magic, version, purpose, challenge          server: magic, version, verdict, challenge
-///   client: HMAC-SHA256(token, "client" + both hellos)  server: verdict, HMAC-SHA256(token, "server" + both hellos)
-/// All messages have a fixed size, so what an unknown peer can make us read is 48 + 32 bytes. What follows is neither
-/// encrypted nor signed: the handshake keeps strangers out, not someone who can change packets on the way.
+///   client: HMAC-SHA256(token, "client" + both hellos)  server: verdict, HMAC-SHA256(token,
+///   "server" + both hellos)
+/// All messages have a fixed size, so what an unknown peer can make us read is 48 + 32 bytes. What
+/// follows is neither encrypted nor signed: the handshake keeps strangers out, not someone who can
+/// change packets on the way.
 namespace outrigger::transport {
 
 /// Raised with every change of the handshake, of packets or of the codecs.
@@ -50,8 +53,9 @@ class ServerHandshake {
 
   struct Step {
     Bytes reply;
-    bool done = false;                ///< the client is authenticated
-    std::optional<std::string> fault;  ///< send the reply (if any) and end the connection, for this reason
+    bool done = false;  ///< the client is authenticated
+    std::optional<std::string>
+        fault;  ///< send the reply (if any) and end the connection, for this reason
   };
   Step advance(std::span<const std::byte> message);
 
@@ -75,7 +79,8 @@ class ClientHandshake {
   ClientHandshake(std::string token, Purpose purpose);
 
   const Hello& hello() const { return client_; }
-  /// Returns the proof to send. Throws HandshakeRefused for another version, LinkClosed for what is no server of ours.
+  /// Returns the proof to send. Throws HandshakeRefused for another version, LinkClosed for what is
+  /// no server of ours.
   Bytes on_hello(std::span<const std::byte, kHelloBytes> message);
   /// Throws HandshakeRefused when the server refuses the token, or does not know it itself.
   void on_verdict(std::span<const std::byte, kVerdictBytes> message) const;

@@ -22,7 +22,8 @@ Payload Payload::of(Tensor tensor) {
 }
 
 void Link::send(Frame frame) {
-  if (!send_within(std::move(frame), kLinkLife)) throw IoError("no room to send to " + peer() + " for a year");
+  if (!send_within(std::move(frame), kLinkLife))
+    throw IoError("no room to send to " + peer() + " for a year");
 }
 
 }  // namespace outrigger::transport

@@ -21,8 +21,8 @@ class LinkClosed : public IoError {
   using IoError::IoError;
 };
 
-/// Read-only bytes and a share in whatever keeps them alive: cheap to copy, so the same weights can wait in the
-/// queues of many links. The bytes must not change while anyone holds the payload.
+/// Read-only bytes and a share in whatever keeps them alive: cheap to copy, so the same weights can
+/// wait in the queues of many links. The bytes must not change while anyone holds the payload.
 struct Payload {
   std::span<const std::byte> bytes;
   /// Null: borrowed from the caller, and Link::send returns only when the link is done with them.
@@ -33,12 +33,13 @@ struct Payload {
   static Payload borrowed(std::span<const std::byte> bytes) { return {bytes, nullptr}; }
 };
 
-/// Frames of one lane arrive in the order in which they were sent. Control overtakes data, also in the middle of a
-/// large frame; it is for small, urgent things (cancel, a new plan, leave). Each lane has credits of its own.
+/// Frames of one lane arrive in the order in which they were sent. Control overtakes data, also in
+/// the middle of a large frame; it is for small, urgent things (cancel, a new plan, leave). Each
+/// lane has credits of its own.
 enum class Lane : uint8_t { kData = 0, kControl = 1 };
 
-/// What travels: a type that the user of the link defines, a small message (ByteWriter's) and any number of payloads,
-/// whose boundaries are kept. Control frames hold at most 64 KiB in all.
+/// What travels: a type that the user of the link defines, a small message (ByteWriter's) and any
+/// number of payloads, whose boundaries are kept. Control frames hold at most 64 KiB in all.
 struct Frame {
   uint16_t type = 0;
   Bytes message = {};
@@ -46,8 +47,8 @@ struct Frame {
   Lane lane = Lane::kData;
 };
 
-/// Each payload starts at a multiple of 64 bytes (or is the sender's own memory, where a memory link passed it on) and
-/// can be kept beyond the frame and the link.
+/// Each payload starts at a multiple of 64 bytes (or is the sender's own memory, where a memory
+/// link passed it on) and can be kept beyond the frame and the link.
 struct ReceivedFrame {
   uint16_t type = 0;
   Lane lane = Lane::kData;
@@ -56,10 +57,11 @@ struct ReceivedFrame {
 };
 
 struct LinkOptions {
-  /// A frame larger than this is refused: by send with InvalidInput, by the receiver by closing the link.
+  /// A frame larger than this is refused: by send with InvalidInput, by the receiver by closing the
+  /// link.
   size_t max_frame_bytes = size_t{1} << 30;
-  /// Bytes of data the peer may have sent that receive has not yet handed out here. A single frame may be larger: then
-  /// it travels alone. Memory held for one link is at most this plus one frame.
+  /// Bytes of data the peer may have sent that receive has not yet handed out here. A single frame
+  /// may be larger: then it travels alone. Memory held for one link is at most this plus one frame.
   size_t window_bytes = size_t{64} << 20;
   /// Bytes that may wait here to be written, before send blocks. A single larger frame waits alone.
   size_t max_queued_bytes = size_t{64} << 20;
@@ -71,7 +73,8 @@ struct LinkOptions {
   Duration silence_limit = std::chrono::seconds(5);
   /// How long close may take to tell the peer why.
   Duration close_limit = std::chrono::seconds(1);
-  /// For experiments: limits what this side sends (bytes/s; 0: no limit), and holds back what it receives.
+  /// For experiments: limits what this side sends (bytes/s; 0: no limit), and holds back what it
+  /// receives.
   double bytes_per_second = 0;
   Duration delay{0};
 };
@@ -84,24 +87,26 @@ struct LinkStats {
   size_t bytes_queued = 0;      ///< accepted by send, not yet written
   size_t bytes_untaken = 0;     ///< received, not yet handed out by receive
   Duration send_blocked{0};     ///< time that send spent waiting for room, over all threads
-  Duration writing{0};          ///< time spent writing frames: bytes_sent / writing is the link's measured rate
-  Duration round_trip{0};       ///< of the last heartbeat that came back; 0: none yet
+  Duration writing{
+      0};  ///< time spent writing frames: bytes_sent / writing is the link's measured rate
+  Duration round_trip{0};  ///< of the last heartbeat that came back; 0: none yet
 };
 
 /// A link between two processes, a server and a worker, in both directions.
 ///
-/// Thread-safe: any number of threads may send and receive at once. Nothing hangs for ever: while the peer lives,
-/// heartbeats say so; when it is gone, every blocked call throws within the silence limit.
-/// After close() on this side every call throws Cancelled; after the peer is gone, receive first hands out the frames
-/// that arrived whole, and then, as send does at once, throws LinkClosed with the reason.
-/// Destroying a link closes it; no call may be in progress then.
+/// Thread-safe: any number of threads may send and receive at once. Nothing hangs for ever: while
+/// the peer lives, heartbeats say so; when it is gone, every blocked call throws within the silence
+/// limit. After close() on this side every call throws Cancelled; after the peer is gone, receive
+/// first hands out the frames that arrived whole, and then, as send does at once, throws LinkClosed
+/// with the reason. Destroying a link closes it; no call may be in progress then.
 class Link {
  public:
   virtual ~Link() = default;
 
-  /// Queues the frame. Blocks while the queue is full (max_queued_bytes; the receiver's window bounds what leaves
-  /// it), and, if a payload is borrowed, until it is written. False: no room within `timeout`, nothing was queued;
-  /// the timeout does not cut short the wait for borrowed bytes.
+  /// Queues the frame. Blocks while the queue is full (max_queued_bytes; the receiver's window
+  /// bounds what leaves it), and, if a payload is borrowed, until it is written. False: no room
+  /// within `timeout`, nothing was queued; the timeout does not cut short the wait for borrowed
+  /// bytes.
   [[nodiscard]] virtual bool send_within(Frame frame, Duration timeout) = 0;
 
   /// Likewise without a limit but the link's own life.
@@ -110,12 +115,12 @@ class Link {
   /// The next frame, control first; nothing if none came within `timeout` (0: polls).
   virtual std::optional<ReceivedFrame> receive(Duration timeout) = 0;
 
-  /// Waits until all that was queued is written; false after `timeout`. Frames flushed before close() reach a peer
-  /// that lives.
+  /// Waits until all that was queued is written; false after `timeout`. Frames flushed before
+  /// close() reach a peer that lives.
   [[nodiscard]] virtual bool flush(Duration timeout) = 0;
 
-  /// Ends the link; the peer is told `reason`. Drops what is queued. May be called at any time, from any thread, more
-  /// than once; returns at once.
+  /// Ends the link; the peer is told `reason`. Drops what is queued. May be called at any time,
+  /// from any thread, more than once; returns at once.
   virtual void close(std::string_view reason) = 0;
 
   /// Nothing while the link is open, else why it ended.

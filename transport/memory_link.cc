@@ -20,12 +20,14 @@ struct Shared {
   std::mutex mutex;
   std::array<LinkStats, 2> stats;
   std::array<TimePoint, 2> sent_until{};
-  std::array<std::optional<Ending>, 2> endings;  ///< as each side sees it; set before the inboxes end
+  std::array<std::optional<Ending>, 2>
+      endings;  ///< as each side sees it; set before the inboxes end
 };
 
 class MemoryLink final : public Link {
  public:
-  MemoryLink(std::shared_ptr<Shared> shared, size_t side) : shared_(std::move(shared)), side_(side) {}
+  MemoryLink(std::shared_ptr<Shared> shared, size_t side)
+      : shared_(std::move(shared)), side_(side) {}
   ~MemoryLink() override { close("the link was destroyed"); }
 
   bool send_within(Frame frame, Duration timeout) override;
@@ -65,10 +67,12 @@ bool MemoryLink::send_within(Frame frame, Duration timeout) {
     stats.bytes_sent += size;
   }
   for (Payload& payload : frame.payloads) {
-    if (payload.owner == nullptr) payload = Payload::of(Bytes(payload.bytes.begin(), payload.bytes.end()));
+    if (payload.owner == nullptr)
+      payload = Payload::of(Bytes(payload.bytes.begin(), payload.bytes.end()));
   }
   const TimePoint ready = arrival(size);
-  to.push({frame.type, frame.lane, std::move(frame.message), std::move(frame.payloads)}, size, ready);
+  to.push({frame.type, frame.lane, std::move(frame.message), std::move(frame.payloads)}, size,
+          ready);
   return true;
 }
 
@@ -78,7 +82,8 @@ TimePoint MemoryLink::arrival(size_t size) {
   const std::scoped_lock lock(shared_->mutex);
   const double seconds = static_cast<double>(size) / shared_->options.bytes_per_second;
   TimePoint& until = shared_->sent_until[side_];
-  until = std::max(until, time) + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  until = std::max(until, time) +
+          std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
   return until;
 }
 
@@ -129,7 +134,8 @@ LinkStats MemoryLink::stats() const {
 
 }  // namespace
 
-std::pair<std::unique_ptr<Link>, std::unique_ptr<Link>> make_memory_links(const LinkOptions& options) {
+std::pair<std::unique_ptr<Link>, std::unique_ptr<Link>> make_memory_links(
+    const LinkOptions& options) {
   const auto shared = std::make_shared<Shared>(options);
   return {std::make_unique<MemoryLink>(shared, 0), std::make_unique<MemoryLink>(shared, 1)};
 }

@@ -1,4 +1,5 @@
-// What links and codecs reach: `link_bench [--quick]`. Rates against raw sockets in the same run, interleaved, medians.
+// What links and codecs reach: `link_bench [--quick]`. Rates against raw sockets in the same run,
+// interleaved, medians.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -49,7 +50,9 @@ struct Ends {
 Ends connect(LinkKind kind) {
   Listener listener({"127.0.0.1", 0}, "token");
   Ends ends;
-  std::thread dialler([&] { ends.worker = dial({"127.0.0.1", listener.port()}, "token", {.kind = kind}); });
+  std::thread dialler([&] {
+    ends.worker = dial({"127.0.0.1", listener.port()}, "token", {.kind = kind});
+  });
   ends.server = listener.accept(std::chrono::seconds(10));
   dialler.join();
   return ends;
@@ -86,7 +89,8 @@ double raw_rate(const RawEnds& ends, const Bytes& frame, size_t frames) {
     });
     Bytes received(frame.size());
     for (size_t left = frames * frame.size(); left > 0;) {
-      const ssize_t n = ::recv(ends.here.get(), received.data(), std::min(left, frame.size()), MSG_WAITALL);
+      const ssize_t n =
+          ::recv(ends.here.get(), received.data(), std::min(left, frame.size()), MSG_WAITALL);
       check_moved(n);
       left -= static_cast<size_t>(n);
     }
@@ -119,7 +123,8 @@ struct Rates {
   }
   void print() const {
     const double ratio = median(ratios);
-    std::printf("   %6.2f   %4.2f %-6s", median(rates) / 1e9, ratio, ratio >= kTarget ? "met" : "missed");
+    std::printf("   %6.2f   %4.2f %-6s", median(rates) / 1e9, ratio,
+                ratio >= kTarget ? "met" : "missed");
   }
 };
 
@@ -128,7 +133,9 @@ void bench_rates(const Effort& effort) {
   for (const int fd : {raw.here.get(), raw.there.get()}) ::fcntl(fd, F_SETFL, 0);  // blocking
   const Ends sockets = connect(LinkKind::kSockets);
   const Ends gloo = connect(LinkKind::kGloo);
-  std::printf("one way, GB/s; medians of %2d       raw   sockets  ratio (0.9)     gloo  ratio (0.9)\n", effort.rounds);
+  std::printf(
+      "one way, GB/s; medians of %2d       raw   sockets  ratio (0.9)     gloo  ratio (0.9)\n",
+      effort.rounds);
   for (const size_t mebibytes : {1, 4, 16, 64}) {
     const Bytes bytes(mebibytes << 20);
     const Payload payload = Payload::of(Bytes(bytes));
@@ -191,11 +198,14 @@ void bench_latency(const Effort& effort) {
   std::printf("\nround trip of 64 bytes, us, median of %d\n", effort.pings);
   std::printf("raw sockets  %8.1f\n", raw_round_trip(connect_raw(), effort.pings) * 1e6);
   const Ends sockets = connect(LinkKind::kSockets);
-  std::printf("sockets      %8.1f\n", link_round_trip(*sockets.server, *sockets.worker, effort.pings) * 1e6);
+  std::printf("sockets      %8.1f\n",
+              link_round_trip(*sockets.server, *sockets.worker, effort.pings) * 1e6);
   const auto memory = make_memory_links();
-  std::printf("memory       %8.1f\n", link_round_trip(*memory.first, *memory.second, effort.pings) * 1e6);
+  std::printf("memory       %8.1f\n",
+              link_round_trip(*memory.first, *memory.second, effort.pings) * 1e6);
   const Ends gloo = connect(LinkKind::kGloo);
-  std::printf("gloo         %8.1f\n", link_round_trip(*gloo.server, *gloo.worker, effort.pings / 10 + 1) * 1e6);
+  std::printf("gloo         %8.1f\n",
+              link_round_trip(*gloo.server, *gloo.worker, effort.pings / 10 + 1) * 1e6);
 }
 
 void bench_codec(const Effort& effort) {
@@ -208,13 +218,16 @@ void bench_codec(const Effort& effort) {
   }
   Tensor out(ElementType::kFloat32, tensor.shape());
   const auto gigabytes = static_cast<double>(tensor.bytes()) / 1e9;
-  std::printf("\ncodec, GB/s of float32 on one core, {%zu, %ld}   encode   decode\n", effort.codec_rows, kChannels);
-  const auto row = [&](const char* name, WireFormat format, const std::optional<StochasticRounding>& rounding) {
+  std::printf("\ncodec, GB/s of float32 on one core, {%zu, %ld}   encode   decode\n",
+              effort.codec_rows, kChannels);
+  const auto row = [&](const char* name, WireFormat format,
+                       const std::optional<StochasticRounding>& rounding) {
     std::vector<double> encode_rates;
     std::vector<double> decode_rates;
     for (int round = 0; round < effort.rounds; ++round) {
       EncodedTensor encoded;
-      encode_rates.push_back(gigabytes / seconds_of([&] { encoded = encode(tensor.view(), format, rounding); }));
+      encode_rates.push_back(
+          gigabytes / seconds_of([&] { encoded = encode(tensor.view(), format, rounding); }));
       decode_rates.push_back(gigabytes / seconds_of([&] { decode(encoded, out.view()); }));
     }
     std::printf("%-48s %6.2f   %6.2f\n", name, median(encode_rates), median(decode_rates));
@@ -232,7 +245,8 @@ int main(int argc, char** argv) {
   using namespace outrigger::transport;
   const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
   const Effort effort =
-      quick ? Effort{.rounds = 1, .bytes = size_t{8} << 20, .pings = 20, .codec_rows = 1000} : Effort{};
+      quick ? Effort{.rounds = 1, .bytes = size_t{8} << 20, .pings = 20, .codec_rows = 1000}
+            : Effort{};
   bench_rates(effort);
   bench_latency(effort);
   bench_codec(effort);

@@ -76,7 +76,8 @@ bool Acceptor::is_full() const {
 
 Duration Acceptor::until_next_deadline(TimePoint time) const {
   TimePoint next = time + kIdle;
-  if (!pending_.empty()) next = std::min(next, pending_.front().deadline);  // all have the same limit: oldest first
+  if (!pending_.empty())
+    next = std::min(next, pending_.front().deadline);  // all have the same limit: oldest first
   if (accept_again_ > time) next = std::min(next, accept_again_);
   return std::max(next - time, Duration(0));
 }
@@ -92,8 +93,10 @@ void Acceptor::run() {
     TimePoint time = now();
     const bool accepting = time >= accept_again_ && !is_full();
     polled.assign({{wake_.get(), POLLIN, 0}, {accepting ? listening_.get() : -1, POLLIN, 0}});
-    for (const Pending& pending : pending_) polled.push_back({pending.connection.fd.get(), POLLIN, 0});
-    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(until_next_deadline(time)).count();
+    for (const Pending& pending : pending_)
+      polled.push_back({pending.connection.fd.get(), POLLIN, 0});
+    const auto wait =
+        std::chrono::ceil<std::chrono::milliseconds>(until_next_deadline(time)).count();
     if (::poll(polled.data(), polled.size(), static_cast<int>(wait)) < 0 && errno != EINTR) {
       log::error("the join port's poll failed with errno {}", errno);
     }
@@ -150,7 +153,8 @@ bool Acceptor::serve(Pending& pending) {
   const size_t have = pending.received.size();
   const size_t wanted = pending.handshake.wanted();
   pending.received.resize(wanted);
-  const ssize_t n = ::recv(pending.connection.fd.get(), pending.received.data() + have, wanted - have, 0);
+  const ssize_t n =
+      ::recv(pending.connection.fd.get(), pending.received.data() + have, wanted - have, 0);
   pending.received.resize(have + static_cast<size_t>(std::max<ssize_t>(n, 0)));
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return true;
   if (n <= 0) {
@@ -194,7 +198,8 @@ void Acceptor::refuse(const Pending& pending, const std::string& why) {
     return;
   }
   const std::string more =
-      not_logged_ == 0 ? "" : " (and " + std::to_string(not_logged_) + " more since the last such line)";
+      not_logged_ == 0 ? ""
+                       : " (and " + std::to_string(not_logged_) + " more since the last such line)";
   log::warning("refused a connection from {}: {}{}", pending.connection.peer, why, more);
   last_logged_ = time;
   not_logged_ = 0;

@@ -27,8 +27,9 @@ struct Connection {
   Purpose purpose = Purpose::kSocketLink;
 };
 
-/// Listens on one port and does the server's half of the handshake, for all who connect at once, on one thread that
-/// never waits for any of them: strangers, garbage and half-open connections cost a bounded number of descriptors.
+/// Listens on one port and does the server's half of the handshake, for all who connect at once, on
+/// one thread that never waits for any of them: strangers, garbage and half-open connections cost a
+/// bounded number of descriptors.
 class Acceptor {
  public:
   Acceptor(const Address& address, std::string token, const ListenerOptions& options);

@@ -29,7 +29,8 @@ std::shared_ptr<std::byte> BufferPool::acquire(size_t size) {
 
 BufferPool::Block BufferPool::find(size_t size) {
   const std::scoped_lock lock(mutex_);
-  // The newest first: its pages are most likely still in the cache. Up to twice the size, so that little is wasted.
+  // The newest first: its pages are most likely still in the cache. Up to twice the size, so that
+  // little is wasted.
   for (auto it = free_.rbegin(); it != free_.rend(); ++it) {
     if (it->capacity < size || it->capacity / 2 > size) continue;
     const Block block = *it;

@@ -7,8 +7,9 @@
 
 namespace outrigger::transport {
 
-/// Memory for received frames, aligned to 64 bytes and not initialised, that is used again: fresh memory of such sizes
-/// comes from the kernel page by page and would cost as much as the transfer. Thread-safe. Buffers keep the pool alive.
+/// Memory for received frames, aligned to 64 bytes and not initialised, that is used again: fresh
+/// memory of such sizes comes from the kernel page by page and would cost as much as the transfer.
+/// Thread-safe. Buffers keep the pool alive.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   /// Keeps at most `keep_bytes` of free memory.

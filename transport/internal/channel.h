@@ -7,19 +7,20 @@
 
 namespace outrigger::transport {
 
-/// A reliable, ordered way to move bytes between two processes, below the framing of StreamLink. What one side writes as
-/// pieces the other reads as pieces of the same sizes in the same order (a message transport may rely on that).
-/// One thread writes, one reads; shutdown and end_by come from any.
+/// A reliable, ordered way to move bytes between two processes, below the framing of StreamLink.
+/// What one side writes as pieces the other reads as pieces of the same sizes in the same order (a
+/// message transport may rely on that). One thread writes, one reads; shutdown and end_by come from
+/// any.
 class Channel {
  public:
   virtual ~Channel() = default;
 
-  /// Returns when the bytes are handed over. Throws LinkClosed when the peer takes nothing for the silence limit, is
-  /// gone, or the channel was shut down.
+  /// Returns when the bytes are handed over. Throws LinkClosed when the peer takes nothing for the
+  /// silence limit, is gone, or the channel was shut down.
   virtual void write(std::span<const std::span<const std::byte>> pieces) = 0;
 
-  /// Fills all pieces. Throws LinkClosed when nothing arrives for the silence limit, the peer is gone, or the channel
-  /// was shut down.
+  /// Fills all pieces. Throws LinkClosed when nothing arrives for the silence limit, the peer is
+  /// gone, or the channel was shut down.
   virtual void read(std::span<const std::span<std::byte>> pieces) = 0;
 
   /// From now on a write in progress ends by `limit`, finished or not.

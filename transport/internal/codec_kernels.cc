@@ -15,7 +15,8 @@ namespace outrigger::transport::kernels {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Each loop is written once for a vector type D and run twice: for whole vectors and, with one lane, for the rest.
+// Each loop is written once for a vector type D and run twice: for whole vectors and, with one
+// lane, for the rest.
 using Full = hn::ScalableTag<float>;
 using One = hn::CappedTag<float, 1>;
 
@@ -56,7 +57,8 @@ void Bfloat16ToFloats(const uint16_t* from, float* to, size_t count) {
 }
 
 template <class D>
-size_t magnitudes_part(D d, const float* row, size_t c, size_t channels, int32_t* magnitude, bool& negative) {
+size_t magnitudes_part(D d, const float* row, size_t c, size_t channels, int32_t* magnitude,
+                       bool& negative) {
   const hn::RebindToSigned<D> di;
   for (; c + hn::Lanes(d) <= channels; c += hn::Lanes(d)) {
     const auto value = hn::LoadU(d, row + c);
@@ -132,7 +134,8 @@ void PhiloxBlocks(const PhiloxRange& range, uint32_t* words) {
 #endif
 
 template <class D>
-size_t quantise_part(D d, const float* row, uint8_t* to, const uint16_t* random, size_t c, const Quantise& how) {
+size_t quantise_part(D d, const float* row, uint8_t* to, const uint16_t* random, size_t c,
+                     const Quantise& how) {
   const hn::RebindToSigned<D> di;
   const hn::Rebind<uint16_t, D> d16;
   const hn::Rebind<uint8_t, D> d8;
@@ -145,10 +148,12 @@ size_t quantise_part(D d, const float* row, uint8_t* to, const uint16_t* random,
       whole = hn::NearestInt(scaled);
     } else {
       const auto number = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(d16, random + c)));
-      whole = hn::ConvertTo(di, hn::Floor(hn::Add(scaled, hn::Mul(number, hn::Set(d, 0x1.0p-16f)))));
+      whole =
+          hn::ConvertTo(di, hn::Floor(hn::Add(scaled, hn::Mul(number, hn::Set(d, 0x1.0p-16f)))));
     }
     const auto kept = hn::Min(hn::Max(whole, low), high);
-    const auto byte = hn::And(hn::BitCast(hn::RebindToUnsigned<D>(), kept), hn::Set(hn::RebindToUnsigned<D>(), 255u));
+    const auto byte = hn::And(hn::BitCast(hn::RebindToUnsigned<D>(), kept),
+                              hn::Set(hn::RebindToUnsigned<D>(), 255u));
     hn::StoreU(hn::TruncateTo(d8, byte), d8, to + c);
   }
   return c;
@@ -170,7 +175,8 @@ size_t dequantise_part(D d, const uint8_t* from, float* row, size_t c, const Deq
   const hn::Rebind<int8_t, D> d8s;
   for (; c + hn::Lanes(d) <= how.channels; c += hn::Lanes(d)) {
     const auto byte = hn::LoadU(d8, from + c);
-    const auto whole = how.is_signed ? hn::PromoteTo(di, hn::BitCast(d8s, byte)) : hn::PromoteTo(di, byte);
+    const auto whole =
+        how.is_signed ? hn::PromoteTo(di, hn::BitCast(d8s, byte)) : hn::PromoteTo(di, byte);
     hn::StoreU(hn::Mul(hn::ConvertTo(d, whole), hn::LoadU(d, how.scale + c)), d, row + c);
   }
   return c;
@@ -210,7 +216,9 @@ bool channel_magnitudes(const float* rows, size_t row_count, size_t channels, in
   return HWY_DYNAMIC_DISPATCH(ChannelMagnitudes)(rows, row_count, channels, magnitude);
 }
 
-void philox_blocks(const PhiloxRange& range, uint32_t* words) { HWY_DYNAMIC_DISPATCH(PhiloxBlocks)(range, words); }
+void philox_blocks(const PhiloxRange& range, uint32_t* words) {
+  HWY_DYNAMIC_DISPATCH(PhiloxBlocks)(range, words);
+}
 
 void quantise(const float* rows, uint8_t* to, const Quantise& how) {
   HWY_DYNAMIC_DISPATCH(QuantiseRows)(rows, to, how);

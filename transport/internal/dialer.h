@@ -10,6 +10,7 @@
 namespace outrigger::transport {
 
 /// Connects and does the client's half of the handshake; see dial.
-FileDescriptor dial_and_prove(const Address& address, const std::string& token, Purpose purpose, TimePoint deadline);
+FileDescriptor dial_and_prove(const Address& address, const std::string& token, Purpose purpose,
+                              TimePoint deadline);
 
 }  // namespace outrigger::transport

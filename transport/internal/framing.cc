@@ -9,26 +9,31 @@
 namespace outrigger::transport {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the wire is little-endian, and written as it lies");
+static_assert(std::endian::native == std::endian::little,
+              "the wire is little-endian, and written as it lies");
 
 constexpr uint16_t kMagic = 0x524F;  // "OR"
 constexpr size_t kAlignment = 64;
 
-[[noreturn]] void broken(const std::string& what) { throw LinkClosed("the peer broke the protocol: " + what); }
+[[noreturn]] void broken(const std::string& what) {
+  throw LinkClosed("the peer broke the protocol: " + what);
+}
 
 size_t align(size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
 
 void check_start(const PacketHeader& h, size_t max_frame_bytes) {
   const size_t table = size_t{h.payload_count} * sizeof(uint64_t);
   if (h.total > max_frame_bytes) {
-    broken("a frame of " + std::to_string(h.total) + " bytes, at most " + std::to_string(max_frame_bytes) +
-           " are allowed here");
+    broken("a frame of " + std::to_string(h.total) + " bytes, at most " +
+           std::to_string(max_frame_bytes) + " are allowed here");
   }
   if (h.lane == Lane::kControl && h.total > kMaxControlBytes) {
     broken("a control frame of " + std::to_string(h.total) + " bytes");
   }
-  if (h.message_size > kMaxMessageBytes) broken("a message of " + std::to_string(h.message_size) + " bytes");
-  if (h.payload_count > kMaxPayloads) broken(std::to_string(h.payload_count) + " payloads in one frame");
+  if (h.message_size > kMaxMessageBytes)
+    broken("a message of " + std::to_string(h.message_size) + " bytes");
+  if (h.payload_count > kMaxPayloads)
+    broken(std::to_string(h.payload_count) + " payloads in one frame");
   if (table + h.message_size > h.total || h.length < table || h.length > h.total) {
     broken("the sizes in a frame's header contradict each other");
   }
@@ -60,7 +65,8 @@ PacketHeader decode_header(std::span<const std::byte, kHeaderBytes> bytes, size_
   if (reader.number<uint16_t>() != kMagic) broken("garbage where a packet's header should be");
   const auto kind = reader.number<uint8_t>();
   const auto lane = reader.number<uint8_t>();
-  if (kind < 1 || kind > static_cast<uint8_t>(PacketKind::kClose)) broken("packet kind " + std::to_string(kind));
+  if (kind < 1 || kind > static_cast<uint8_t>(PacketKind::kClose))
+    broken("packet kind " + std::to_string(kind));
   if (lane >= kLanes) broken("lane " + std::to_string(lane));
   PacketHeader h{.kind = static_cast<PacketKind>(kind), .lane = static_cast<Lane>(lane)};
   h.type = reader.number<uint16_t>();
@@ -70,7 +76,8 @@ PacketHeader decode_header(std::span<const std::byte, kHeaderBytes> bytes, size_
   h.payload_count = reader.number<uint32_t>();
   h.total = reader.number<uint64_t>();
   if (h.kind == PacketKind::kStart) check_start(h, max_frame_bytes);
-  if (h.kind == PacketKind::kClose && h.length > kMaxReasonBytes) broken("a reason too long to be one");
+  if (h.kind == PacketKind::kClose && h.length > kMaxReasonBytes)
+    broken("a reason too long to be one");
   return h;
 }
 
@@ -82,19 +89,21 @@ size_t frame_bytes(const Frame& frame) {
 
 void check_sendable(const Frame& frame, size_t max_frame_bytes) {
   const size_t total = frame_bytes(frame);
-  const size_t limit = frame.lane == Lane::kControl ? std::min(kMaxControlBytes, max_frame_bytes) : max_frame_bytes;
+  const size_t limit =
+      frame.lane == Lane::kControl ? std::min(kMaxControlBytes, max_frame_bytes) : max_frame_bytes;
   const std::string name = "frame of type " + std::to_string(frame.type);
   if (total > limit) {
-    throw InvalidInput(name + " has " + std::to_string(total) + " bytes, at most " + std::to_string(limit) +
-                       " are allowed");
+    throw InvalidInput(name + " has " + std::to_string(total) + " bytes, at most " +
+                       std::to_string(limit) + " are allowed");
   }
   if (frame.message.size() > kMaxMessageBytes) {
-    throw InvalidInput(name + " has a message of " + std::to_string(frame.message.size()) + " bytes, at most " +
-                       std::to_string(kMaxMessageBytes) + " are allowed; what is large belongs into a payload");
+    throw InvalidInput(name + " has a message of " + std::to_string(frame.message.size()) +
+                       " bytes, at most " + std::to_string(kMaxMessageBytes) +
+                       " are allowed; what is large belongs into a payload");
   }
   if (frame.payloads.size() > kMaxPayloads) {
-    throw InvalidInput(name + " has " + std::to_string(frame.payloads.size()) + " payloads, at most " +
-                       std::to_string(kMaxPayloads) + " are allowed");
+    throw InvalidInput(name + " has " + std::to_string(frame.payloads.size()) +
+                       " payloads, at most " + std::to_string(kMaxPayloads) + " are allowed");
   }
 }
 

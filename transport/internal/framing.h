@@ -9,8 +9,9 @@
 #include "transport/internal/buffer_pool.h"
 #include "transport/link.h"
 
-/// How frames become bytes. A frame is the byte string [payload sizes, 8 bytes each][message][payload]…; it is cut into
-/// packets, each a header and a piece of that string. Packets of the two lanes and the link's own signals alternate.
+/// How frames become bytes. A frame is the byte string [payload sizes, 8 bytes
+/// each][message][payload]…; it is cut into packets, each a header and a piece of that string.
+/// Packets of the two lanes and the link's own signals alternate.
 namespace outrigger::transport {
 
 enum class PacketKind : uint8_t {
@@ -20,7 +21,7 @@ enum class PacketKind : uint8_t {
   kCredit = 4,    ///< total: how many bytes of the lane have been taken
   kPing = 5,      ///< total: the sender's clock, to be sent back
   kPong = 6,
-  kClose = 7,     ///< followed by `length` bytes of text: why
+  kClose = 7,  ///< followed by `length` bytes of text: why
 };
 
 struct PacketHeader {
@@ -67,8 +68,8 @@ class FrameCutter {
   bool finished() const { return header_sent_ && sent_ == total_; }
   Lane lane() const { return frame_.lane; }
 
-  /// The next piece, at most `limit` bytes (more if the payload sizes need it): returns its header and appends
-  /// its parts to `parts`. They stay valid as long as the cutter.
+  /// The next piece, at most `limit` bytes (more if the payload sizes need it): returns its header
+  /// and appends its parts to `parts`. They stay valid as long as the cutter.
   PacketHeader cut(size_t limit, std::vector<std::span<const std::byte>>& parts);
 
  private:
@@ -90,10 +91,12 @@ class FrameAssembler {
   bool busy() const { return busy_; }
   size_t total() const { return total_; }
 
-  /// `header` is a kStart; `sizes` are its payload_count · 8 first bytes. Throws LinkClosed if they contradict.
+  /// `header` is a kStart; `sizes` are its payload_count · 8 first bytes. Throws LinkClosed if they
+  /// contradict.
   void begin(const PacketHeader& header, std::span<const std::byte> sizes);
 
-  /// Appends where the next `length` bytes of the frame go. Throws LinkClosed if the frame has not so many left.
+  /// Appends where the next `length` bytes of the frame go. Throws LinkClosed if the frame has not
+  /// so many left.
   void place(size_t length, std::vector<std::span<std::byte>>& parts);
 
   /// All bytes have a place; once they are there, take() hands the frame out.

@@ -25,7 +25,8 @@ GlooContext make_gloo_context(const std::string& host, int rank, int size, TimeP
     GlooContext result;
     result.device = gloo::transport::tcp::CreateDevice(attributes);
     result.context = result.device->createContext(rank, size);
-    // A pair waits five times its context's time-out for its first connection (gloo/transport/tcp/pair.h, waitUntil).
+    // A pair waits five times its context's time-out for its first connection
+    // (gloo/transport/tcp/pair.h, waitUntil).
     result.context->setTimeout(gloo_timeout((deadline - SystemClock().now()) / 5));
     return result;
   } catch (const std::exception& failure) {
@@ -36,10 +37,11 @@ GlooContext make_gloo_context(const std::string& host, int rank, int size, TimeP
 std::string local_host(int fd) {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) throw_errno("getsockname", errno);
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0)
+    throw_errno("getsockname", errno);
   std::array<char, NI_MAXHOST> host{};
-  const int failure = ::getnameinfo(reinterpret_cast<const sockaddr*>(&storage), size, host.data(), host.size(), nullptr,
-                                    0, NI_NUMERICHOST);
+  const int failure = ::getnameinfo(reinterpret_cast<const sockaddr*>(&storage), size, host.data(),
+                                    host.size(), nullptr, 0, NI_NUMERICHOST);
   if (failure != 0) throw IoError(std::string("no numeric address: ") + gai_strerror(failure));
   const std::string text = host.data();
   constexpr std::string_view kMapped = "::ffff:";

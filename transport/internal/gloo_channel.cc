@@ -17,9 +17,10 @@
 namespace outrigger::transport {
 namespace {
 
-// Gloo moves messages, each of which waits for a receive on the other side. Small pieces travel together in envelopes,
-// for which receives are posted ahead; large ones travel alone, straight to their place. Both sides know which is which
-// from a piece's size, and each kind keeps its order on a slot of its own.
+// Gloo moves messages, each of which waits for a receive on the other side. Small pieces travel
+// together in envelopes, for which receives are posted ahead; large ones travel alone, straight to
+// their place. Both sides know which is which from a piece's size, and each kind keeps its order on
+// a slot of its own.
 constexpr uint64_t kEnvelopeSlot = 0;
 constexpr uint64_t kLargeSlot = 1;
 constexpr size_t kEnvelopeBytes = size_t{64} << 10;
@@ -37,7 +38,8 @@ class GlooChannel final : public Channel {
   void write(std::span<const std::span<const std::byte>> pieces) override;
   void read(std::span<const std::span<std::byte>> pieces) override;
   void end_by(TimePoint limit) override;
-  void shutdown_writing() override {}  // Gloo has no half-closed pairs: the peer ends when it reads our kClose
+  void shutdown_writing() override {
+  }  // Gloo has no half-closed pairs: the peer ends when it reads our kClose
   void shutdown() override;
   std::string peer() const override { return peer_; }
 
@@ -47,7 +49,9 @@ class GlooChannel final : public Channel {
     std::array<std::byte, kEnvelopeBytes> content;
   };
 
-  Buffer buffer_for(void* data, size_t size) const { return context_.context->createUnboundBuffer(data, size); }
+  Buffer buffer_for(void* data, size_t size) const {
+    return context_.context->createUnboundBuffer(data, size);
+  }
   void write_envelope();
   void read_small(std::span<std::byte> piece);
   void post(size_t envelope);
@@ -57,8 +61,8 @@ class GlooChannel final : public Channel {
   void about_to_wait(gloo::transport::UnboundBuffer*& slot, gloo::transport::UnboundBuffer* buffer);
 
   const GlooContext context_;
-  Envelope outgoing_;                                 // the writer's
-  std::array<Envelope, kEnvelopes> incoming_;         // the reader's, as all below
+  Envelope outgoing_;                          // the writer's
+  std::array<Envelope, kEnvelopes> incoming_;  // the reader's, as all below
   std::array<Buffer, kEnvelopes> incoming_buffers_;
   size_t current_ = 0;
   size_t taken_ = 0;
@@ -74,8 +78,12 @@ class GlooChannel final : public Channel {
   std::thread watchdog_;  ///< lives from end_by until shutdown
 };
 
-GlooChannel::GlooChannel(GlooContext context, int peer_rank, std::string peer, Duration silence_limit)
-    : context_(std::move(context)), peer_rank_(peer_rank), peer_(std::move(peer)), silence_limit_(silence_limit) {
+GlooChannel::GlooChannel(GlooContext context, int peer_rank, std::string peer,
+                         Duration silence_limit)
+    : context_(std::move(context)),
+      peer_rank_(peer_rank),
+      peer_(std::move(peer)),
+      silence_limit_(silence_limit) {
   for (size_t i = 0; i < kEnvelopes; ++i) {
     incoming_buffers_[i] = buffer_for(&incoming_[i], sizeof(Envelope));
     post(i);
@@ -88,7 +96,8 @@ GlooChannel::~GlooChannel() {
   if (watchdog_.joinable()) watchdog_.join();
 }
 
-void GlooChannel::about_to_wait(gloo::transport::UnboundBuffer*& slot, gloo::transport::UnboundBuffer* buffer) {
+void GlooChannel::about_to_wait(gloo::transport::UnboundBuffer*& slot,
+                                gloo::transport::UnboundBuffer* buffer) {
   const std::scoped_lock lock(mutex_);
   slot = buffer;
   if (buffer != nullptr && shut_down_) {
@@ -153,14 +162,17 @@ void GlooChannel::write(std::span<const std::span<const std::byte>> pieces) {
   }
 }
 
-void GlooChannel::post(size_t envelope) { incoming_buffers_[envelope]->recv(peer_rank_, kEnvelopeSlot); }
+void GlooChannel::post(size_t envelope) {
+  incoming_buffers_[envelope]->recv(peer_rank_, kEnvelopeSlot);
+}
 
 void GlooChannel::read_small(std::span<std::byte> piece) {
   while (!piece.empty()) {
     Envelope& envelope = incoming_[current_];
     if (!arrived_) {
       wait_received(*incoming_buffers_[current_]);
-      if (envelope.used == 0 || envelope.used > kEnvelopeBytes) throw LinkClosed("an envelope of impossible size");
+      if (envelope.used == 0 || envelope.used > kEnvelopeBytes)
+        throw LinkClosed("an envelope of impossible size");
       arrived_ = true;
       taken_ = 0;
     }
@@ -196,7 +208,8 @@ void GlooChannel::read(std::span<const std::span<std::byte>> pieces) {
 }
 
 void GlooChannel::end_by(TimePoint limit) {
-  // A wait inside Gloo cannot be given an earlier end than it began with, only be aborted, and by another thread.
+  // A wait inside Gloo cannot be given an earlier end than it began with, only be aborted, and by
+  // another thread.
   watchdog_ = std::thread([this, limit] {
     block_signals();
     std::unique_lock lock(mutex_);
@@ -219,8 +232,8 @@ void GlooChannel::shutdown() {
 
 }  // namespace
 
-std::unique_ptr<Channel> make_gloo_channel(FileDescriptor connection, GlooSide side, Duration silence_limit,
-                                           TimePoint deadline) {
+std::unique_ptr<Channel> make_gloo_channel(FileDescriptor connection, GlooSide side,
+                                           Duration silence_limit, TimePoint deadline) {
   const int fd = connection.get();
   const int rank = static_cast<int>(side);
   const int peer = 1 - rank;
@@ -230,7 +243,8 @@ std::unique_ptr<Channel> make_gloo_channel(FileDescriptor connection, GlooSide s
     auto& pair = context.context->createPair(peer);
     write_blob(fd, pair->address().bytes(), deadline);
     pair->connect(read_blob(fd, kMaxAddressBytes, deadline));
-    return std::make_unique<GlooChannel>(std::move(context), peer, peer_name(fd) + " (Gloo)", silence_limit);
+    return std::make_unique<GlooChannel>(std::move(context), peer, peer_name(fd) + " (Gloo)",
+                                         silence_limit);
   } catch (const LinkClosed&) {
     throw;
   } catch (const std::exception& failure) {

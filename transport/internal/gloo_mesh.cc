@@ -34,7 +34,8 @@ struct Introduction {
 AddressList create_pairs(const GlooContext& gloo, const CollectiveOptions& options) {
   AddressList addresses(static_cast<size_t>(options.size));
   for (int peer = 0; peer < options.size; ++peer) {
-    if (peer != options.rank) addresses[static_cast<size_t>(peer)] = gloo.context->createPair(peer)->address().bytes();
+    if (peer != options.rank)
+      addresses[static_cast<size_t>(peer)] = gloo.context->createPair(peer)->address().bytes();
   }
   return addresses;
 }
@@ -60,15 +61,18 @@ struct Guest {
   AddressList addresses;
 };
 
-/// Takes one rank in; a rank that comes again replaces its former life. What makes no sense is logged and dropped.
-void welcome(Connection connection, const CollectiveOptions& options, std::map<int, Guest>& guests) {
+/// Takes one rank in; a rank that comes again replaces its former life. What makes no sense is
+/// logged and dropped.
+void welcome(Connection connection, const CollectiveOptions& options,
+             std::map<int, Guest>& guests) {
   const TimePoint deadline = in(kIntroduction);
   try {
     Introduction who;
     read_all(connection.fd.get(), std::as_writable_bytes(std::span(&who, 1)), deadline);
     const auto size = static_cast<uint32_t>(options.size);
     if (who.size != size || who.rank == 0 || who.rank >= size) {
-      log::error("{} says that it is rank {} of {}; there are {} ranks here", connection.peer, who.rank, who.size, size);
+      log::error("{} says that it is rank {} of {}; there are {} ranks here", connection.peer,
+                 who.rank, who.size, size);
       return;
     }
     AddressList addresses = read_list(connection.fd.get(), options.size, deadline);
@@ -78,7 +82,8 @@ void welcome(Connection connection, const CollectiveOptions& options, std::map<i
   }
 }
 
-std::map<int, Guest> gather(Listener& listener, const CollectiveOptions& options, TimePoint deadline) {
+std::map<int, Guest> gather(Listener& listener, const CollectiveOptions& options,
+                            TimePoint deadline) {
   std::map<int, Guest> guests;
   while (guests.size() + 1 < static_cast<size_t>(options.size)) {
     auto connection = listener.acceptor().accept(deadline - SystemClock().now(), Visitor::kRank);
@@ -98,7 +103,8 @@ std::map<int, Guest> gather(Listener& listener, const CollectiveOptions& options
 FileDescriptor dial_until(const Address& address, const std::string& token, TimePoint deadline) {
   for (;;) {
     try {
-      return dial_and_prove(address, token, Purpose::kCollective, std::min(deadline, in(kIntroduction)));
+      return dial_and_prove(address, token, Purpose::kCollective,
+                            std::min(deadline, in(kIntroduction)));
     } catch (const IoError&) {
       if (in(kDialAgain) >= deadline) throw;
       std::this_thread::sleep_for(kDialAgain);
@@ -143,12 +149,15 @@ GlooContext host_mesh(Listener& listener, const CollectiveOptions& options) {
   });
 }
 
-GlooContext join_mesh(const Address& address, const std::string& token, const CollectiveOptions& options) {
+GlooContext join_mesh(const Address& address, const std::string& token,
+                      const CollectiveOptions& options) {
   return translated([&] {
     const TimePoint deadline = in(options.join_limit);
     const FileDescriptor fd = dial_until(address, token, deadline);
-    GlooContext gloo = make_gloo_context(local_host(fd.get()), options.rank, options.size, deadline);
-    const Introduction who{static_cast<uint32_t>(options.rank), static_cast<uint32_t>(options.size)};
+    GlooContext gloo =
+        make_gloo_context(local_host(fd.get()), options.rank, options.size, deadline);
+    const Introduction who{static_cast<uint32_t>(options.rank),
+                           static_cast<uint32_t>(options.size)};
     write_all(fd.get(), std::as_bytes(std::span(&who, 1)), deadline);
     write_list(fd.get(), create_pairs(gloo, options), deadline);
     connect_pairs(gloo, read_list(fd.get(), options.size, deadline), options.rank);

@@ -7,9 +7,11 @@
 
 namespace outrigger::transport {
 
-/// A Gloo context in which every rank is connected with every other one. Rank 0 collects where each rank's pairs listen
-/// and tells the others. Both throw IoError, with the ranks that are missing, when not all have met by the limit.
+/// A Gloo context in which every rank is connected with every other one. Rank 0 collects where each
+/// rank's pairs listen and tells the others. Both throw IoError, with the ranks that are missing,
+/// when not all have met by the limit.
 GlooContext host_mesh(Listener& listener, const CollectiveOptions& options);
-GlooContext join_mesh(const Address& address, const std::string& token, const CollectiveOptions& options);
+GlooContext join_mesh(const Address& address, const std::string& token,
+                      const CollectiveOptions& options);
 
 }  // namespace outrigger::transport

@@ -13,7 +13,8 @@ TimePoint now() { return SystemClock().now(); }
 
 }  // namespace
 
-Inbox::Inbox(const LinkOptions& options) : windows_{options.window_bytes, kControlWindow}, delay_(options.delay) {}
+Inbox::Inbox(const LinkOptions& options)
+    : windows_{options.window_bytes, kControlWindow}, delay_(options.delay) {}
 
 bool Inbox::fits(Lane lane, size_t cost) const {
   const auto i = static_cast<size_t>(lane);

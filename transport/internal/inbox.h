@@ -13,21 +13,22 @@
 
 namespace outrigger::transport {
 
-/// Where received frames wait for receive. Room is reserved before a frame's first byte is read, so that a peer that
-/// does not keep to its credits is found out. Thread-safe.
+/// Where received frames wait for receive. Room is reserved before a frame's first byte is read, so
+/// that a peer that does not keep to its credits is found out. Thread-safe.
 class Inbox {
  public:
   explicit Inbox(const LinkOptions& options);
 
   size_t window(Lane lane) const { return windows_[static_cast<size_t>(lane)]; }
 
-  /// Room for one frame of `size` bytes: there is if it fits, or if it is alone, or if the inbox has ended (what comes
-  /// then is dropped).
+  /// Room for one frame of `size` bytes: there is if it fits, or if it is alone, or if the inbox
+  /// has ended (what comes then is dropped).
   [[nodiscard]] bool try_reserve(Lane lane, size_t size);
   /// Likewise, but waits up to `timeout` and throws once ended.
   [[nodiscard]] bool reserve(Lane lane, size_t size, Duration timeout);
 
-  /// A frame for which room was reserved. `not_before`: when it may be handed out (the delay comes on top).
+  /// A frame for which room was reserved. `not_before`: when it may be handed out (the delay comes
+  /// on top).
   void push(ReceivedFrame frame, size_t size, TimePoint not_before);
 
   struct Taken {
@@ -46,7 +47,8 @@ class Inbox {
     TimePoint ready;
   };
   bool fits(Lane lane, size_t cost) const;
-  /// The lane whose head may be handed out at `now`; else none, and `wake` is lowered to when one may.
+  /// The lane whose head may be handed out at `now`; else none, and `wake` is lowered to when one
+  /// may.
   std::optional<size_t> ready_lane(TimePoint now, TimePoint& wake) const;
 
   const std::array<size_t, kLanes> windows_;

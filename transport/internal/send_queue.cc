@@ -22,7 +22,10 @@ size_t chunk_for(const LinkOptions& options) {
 }  // namespace
 
 SendQueue::SendQueue(const LinkOptions& options)
-    : options_(options), chunk_(std::max<size_t>(chunk_for(options), 1)), next_ping_(now()), throttled_until_(now()) {}
+    : options_(options),
+      chunk_(std::max<size_t>(chunk_for(options), 1)),
+      next_ping_(now()),
+      throttled_until_(now()) {}
 
 bool SendQueue::has_room(const LaneState& lane, size_t cost) const {
   return lane.queued == 0 || lane.queued + cost <= options_.max_queued_bytes;
@@ -30,9 +33,9 @@ bool SendQueue::has_room(const LaneState& lane, size_t cost) const {
 
 bool SendQueue::push(Frame frame, Duration timeout) {
   check_sendable(frame, options_.max_frame_bytes);
-  const bool borrowed = std::any_of(frame.payloads.begin(), frame.payloads.end(), [](const Payload& payload) {
-    return payload.owner == nullptr && !payload.bytes.empty();
-  });
+  const bool borrowed = std::any_of(
+      frame.payloads.begin(), frame.payloads.end(),
+      [](const Payload& payload) { return payload.owner == nullptr && !payload.bytes.empty(); });
   const auto item = std::make_shared<Item>(std::move(frame));
   const size_t cost = item->cutter.total() + kFrameCost;
   std::unique_lock lock(mutex_);
@@ -56,13 +59,15 @@ bool SendQueue::push(Frame frame, Duration timeout) {
 bool SendQueue::flush(Duration timeout) {
   std::unique_lock lock(mutex_);
   const auto empty = [&] { return lanes_[0].queued == 0 && lanes_[1].queued == 0; };
-  const bool in_time = changed_.wait_until(lock, now() + timeout, [&] { return ending_ || empty(); });
+  const bool in_time =
+      changed_.wait_until(lock, now() + timeout, [&] { return ending_ || empty(); });
   if (ending_) ending_->raise();
   return in_time;
 }
 
 void SendQueue::end(const Ending& ending) {
-  std::array<std::deque<std::shared_ptr<Item>>, kLanes> dropped;  // frames may be large: freed without the lock
+  std::array<std::deque<std::shared_ptr<Item>>, kLanes>
+      dropped;  // frames may be large: freed without the lock
   {
     const std::scoped_lock lock(mutex_);
     if (!ending_ || ending.by_us) ending_ = ending;
@@ -81,7 +86,8 @@ void SendQueue::add_to(LinkStats& stats) const {
   stats.bytes_sent = stats_.bytes_sent;
   stats.send_blocked = stats_.send_blocked;
   stats.writing = stats_.writing;
-  for (const LaneState& lane : lanes_) stats.bytes_queued += lane.queued - lane.items.size() * kFrameCost;
+  for (const LaneState& lane : lanes_)
+    stats.bytes_queued += lane.queued - lane.items.size() * kFrameCost;
 }
 
 void SendQueue::set_window(Lane lane, size_t bytes) {
@@ -93,7 +99,8 @@ void SendQueue::set_window(Lane lane, size_t bytes) {
 void SendQueue::credit(Lane lane, size_t bytes) {
   const std::scoped_lock lock(mutex_);
   LaneState& state = lanes_[static_cast<size_t>(lane)];
-  if (bytes > state.outstanding) throw LinkClosed("the peer broke the protocol: it credits more than it was sent");
+  if (bytes > state.outstanding)
+    throw LinkClosed("the peer broke the protocol: it credits more than it was sent");
   state.outstanding -= bytes;
   to_write_.notify_one();
 }
@@ -133,9 +140,9 @@ std::optional<size_t> SendQueue::sendable_lane(TimePoint time) const {
 }
 
 bool SendQueue::has_signals(TimePoint time) const {
-  return pong_ || time >= next_ping_ || std::any_of(lanes_.begin(), lanes_.end(), [](const LaneState& lane) {
-           return lane.announce > 0 || lane.give_back > 0;
-         });
+  return pong_ || time >= next_ping_ ||
+         std::any_of(lanes_.begin(), lanes_.end(),
+                     [](const LaneState& lane) { return lane.announce > 0 || lane.give_back > 0; });
 }
 
 void SendQueue::add_signals(Packet& packet, TimePoint time) {
@@ -198,7 +205,8 @@ void SendQueue::written(const Packet& packet, Duration took) {
   stats_.bytes_sent += packet.frame_part;
   stats_.writing += took;
   if (options_.bytes_per_second > 0) {
-    const double seconds = static_cast<double>(packet.frame_part + kHeaderBytes) / options_.bytes_per_second;
+    const double seconds =
+        static_cast<double>(packet.frame_part + kHeaderBytes) / options_.bytes_per_second;
     const auto pause = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
     throttled_until_ = std::max(throttled_until_, now() - took) + pause;
   }

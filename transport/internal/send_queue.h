@@ -15,15 +15,18 @@
 
 namespace outrigger::transport {
 
-/// What goes out next, as the bytes to write in order: the link's own signals first, then at most one piece of a frame.
+/// What goes out next, as the bytes to write in order: the link's own signals first, then at most
+/// one piece of a frame.
 struct Packet {
   std::vector<HeaderBytes> headers;
-  std::vector<std::span<const std::byte>> pieces;  ///< point into `headers` and into the frame being sent
-  size_t frame_part = 0;                           ///< bytes of the frame in it
+  std::vector<std::span<const std::byte>>
+      pieces;             ///< point into `headers` and into the frame being sent
+  size_t frame_part = 0;  ///< bytes of the frame in it
 };
 
-/// What waits to be sent on one link, and the rules for what goes next: signals, then control, then data; a frame
-/// begins only when the peer's window has room for it. One thread writes (next, written); all others are free.
+/// What waits to be sent on one link, and the rules for what goes next: signals, then control, then
+/// data; a frame begins only when the peer's window has room for it. One thread writes (next,
+/// written); all others are free.
 class SendQueue {
  public:
   explicit SendQueue(const LinkOptions& options);
@@ -42,7 +45,8 @@ class SendQueue {
   void announce_window(Lane lane, size_t bytes);
   void give_back(Lane lane, size_t bytes);
 
-  /// Waits for something to send and fills `packet`; false once ended. Then the packet is to be written and reported.
+  /// Waits for something to send and fills `packet`; false once ended. Then the packet is to be
+  /// written and reported.
   bool next(Packet& packet);
   void written(const Packet& packet, Duration took);
   /// The writer is done for good: borrowed payloads are free.

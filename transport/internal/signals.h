@@ -4,15 +4,17 @@
 
 namespace outrigger::transport {
 
-/// Blocks every signal in this thread, for threads that a link owns: SIGTERM is for the program's own threads, and
-/// Gloo writes to sockets without MSG_NOSIGNAL, so a dead peer would end the process with SIGPIPE.
+/// Blocks every signal in this thread, for threads that a link owns: SIGTERM is for the program's
+/// own threads, and Gloo writes to sockets without MSG_NOSIGNAL, so a dead peer would end the
+/// process with SIGPIPE.
 inline void block_signals() {
   sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
 }
 
-/// Blocks SIGPIPE in this thread, and in the threads that it starts meanwhile; drops what came of it at the end.
+/// Blocks SIGPIPE in this thread, and in the threads that it starts meanwhile; drops what came of
+/// it at the end.
 class NoSigpipe {
  public:
   NoSigpipe() {

@@ -29,8 +29,8 @@ AddressList resolve(const Address& address, int flags) {
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const std::string port = std::to_string(address.port);
-  const int failure =
-      getaddrinfo(address.host.empty() ? nullptr : address.host.c_str(), port.c_str(), &hints, &found);
+  const int failure = getaddrinfo(address.host.empty() ? nullptr : address.host.c_str(),
+                                  port.c_str(), &hints, &found);
   if (failure != 0) {
     throw IoError("cannot resolve " + to_string(address) + ": " +
                   (failure == EAI_SYSTEM ? error_text(errno) : gai_strerror(failure)));
@@ -39,10 +39,13 @@ AddressList resolve(const Address& address, int flags) {
 }
 
 FileDescriptor open_socket(const addrinfo& info) {
-  return FileDescriptor(::socket(info.ai_family, info.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, info.ai_protocol));
+  return FileDescriptor(
+      ::socket(info.ai_family, info.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, info.ai_protocol));
 }
 
-void set_option(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
+void set_option(int fd, int level, int option, int value) {
+  ::setsockopt(fd, level, option, &value, sizeof value);
+}
 
 /// 0 or the errno of what failed.
 int try_listen(const addrinfo& info, FileDescriptor& result) {
@@ -51,7 +54,8 @@ int try_listen(const addrinfo& info, FileDescriptor& result) {
   set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (info.ai_family == AF_INET6) set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
   constexpr int kBacklog = 512;
-  if (::bind(fd.get(), info.ai_addr, info.ai_addrlen) != 0 || ::listen(fd.get(), kBacklog) != 0) return errno;
+  if (::bind(fd.get(), info.ai_addr, info.ai_addrlen) != 0 || ::listen(fd.get(), kBacklog) != 0)
+    return errno;
   result = std::move(fd);
   return 0;
 }
@@ -74,20 +78,23 @@ int try_connect(const addrinfo& info, TimePoint deadline, FileDescriptor& result
 std::string name_of(const sockaddr_storage& storage, socklen_t size) {
   std::array<char, NI_MAXHOST> host{};
   std::array<char, NI_MAXSERV> port{};
-  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&storage), size, host.data(), host.size(), port.data(),
-                    port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&storage), size, host.data(), host.size(),
+                    port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
     return "unknown";
   }
   std::string text = host.data();
-  if (constexpr std::string_view kMapped = "::ffff:"; text.starts_with(kMapped)) text.erase(0, kMapped.size());
-  return text.find(':') == std::string::npos ? text + ":" + port.data() : "[" + text + "]:" + port.data();
+  if (constexpr std::string_view kMapped = "::ffff:"; text.starts_with(kMapped))
+    text.erase(0, kMapped.size());
+  return text.find(':') == std::string::npos ? text + ":" + port.data()
+                                             : "[" + text + "]:" + port.data();
 }
 
 }  // namespace
 
 FileDescriptor listen_on(const Address& address) {
   const AddressList list = resolve(address, AI_PASSIVE);
-  // IPv6 first: unless a host is named, its socket takes IPv4 too. Where the kernel has none, IPv4 is what is left.
+  // IPv6 first: unless a host is named, its socket takes IPv4 too. Where the kernel has none, IPv4
+  // is what is left.
   int failure = 0;
   for (const int family : {AF_INET6, AF_INET}) {
     for (const addrinfo* info = list.get(); info != nullptr; info = info->ai_next) {
@@ -104,7 +111,8 @@ FileDescriptor listen_on(const Address& address) {
 uint16_t local_port(int fd) {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) throw_errno("getsockname", errno);
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0)
+    throw_errno("getsockname", errno);
   const bool six = storage.ss_family == AF_INET6;
   return ntohs(six ? reinterpret_cast<const sockaddr_in6&>(storage).sin6_port
                    : reinterpret_cast<const sockaddr_in&>(storage).sin_port);
@@ -129,7 +137,8 @@ FileDescriptor connect_to(const Address& address, TimePoint deadline) {
     }
     if (!failures.empty()) failures += "; ";
     sockaddr_storage storage{};
-    std::copy_n(reinterpret_cast<const char*>(info->ai_addr), info->ai_addrlen, reinterpret_cast<char*>(&storage));
+    std::copy_n(reinterpret_cast<const char*>(info->ai_addr), info->ai_addrlen,
+                reinterpret_cast<char*>(&storage));
     failures += name_of(storage, info->ai_addrlen) + ": " + error_text(failure);
   }
   throw IoError("cannot connect to " + to_string(address) + " (" + failures + ")");
@@ -142,7 +151,8 @@ void tune(int fd) {
 
 bool wait_for(int fd, short events, TimePoint deadline) {
   for (;;) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SystemClock().now()).count();
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - SystemClock().now()).count();
     pollfd poller{.fd = fd, .events = events, .revents = 0};
     const int ready = ::poll(&poller, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 3'600'000)));
     if (ready > 0) return true;

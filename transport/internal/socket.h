@@ -14,8 +14,8 @@
 /// TCP sockets with deadlines. All sockets are non-blocking and close on exec.
 namespace outrigger::transport {
 
-/// Listens on `address` (empty host: every interface, IPv4 and IPv6; port 0: any free port). Throws IoError with the
-/// address, also when the port is in use.
+/// Listens on `address` (empty host: every interface, IPv4 and IPv6; port 0: any free port). Throws
+/// IoError with the address, also when the port is in use.
 FileDescriptor listen_on(const Address& address);
 
 /// The port that a bound socket has.
@@ -24,14 +24,15 @@ uint16_t local_port(int fd);
 /// "10.0.0.7:41822" of the other side; "unknown" once it is gone.
 std::string peer_name(int fd);
 
-/// Resolves the name and tries each of its addresses. Throws IoError with all that failed. The system's resolver has
-/// time-outs of its own, which come on top of `deadline`.
+/// Resolves the name and tries each of its addresses. Throws IoError with all that failed. The
+/// system's resolver has time-outs of its own, which come on top of `deadline`.
 FileDescriptor connect_to(const Address& address, TimePoint deadline);
 
 /// No delay for small packets, and keepalive as a second net under the heartbeats.
 void tune(int fd);
 
-/// Waits until `fd` is ready for `events` (poll's); false at the deadline. Errors and hang-ups count as ready.
+/// Waits until `fd` is ready for `events` (poll's); false at the deadline. Errors and hang-ups
+/// count as ready.
 bool wait_for(int fd, short events, TimePoint deadline);
 
 /// Reads or writes all of it; throws LinkClosed at the deadline or when the peer ends.

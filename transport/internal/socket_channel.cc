@@ -31,13 +31,17 @@ TimePoint now() { return SystemClock().now(); }
 }
 
 std::string in_words(Duration time) {
-  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time).count()) + " ms";
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time).count()) +
+         " ms";
 }
 
 class SocketChannel final : public Channel {
  public:
   SocketChannel(FileDescriptor fd, Duration silence_limit)
-      : fd_(std::move(fd)), silence_limit_(silence_limit), peer_(peer_name(fd_.get())), ahead_(kReadAhead) {}
+      : fd_(std::move(fd)),
+        silence_limit_(silence_limit),
+        peer_(peer_name(fd_.get())),
+        ahead_(kReadAhead) {}
 
   void write(std::span<const std::span<const std::byte>> pieces) override;
   void read(std::span<const std::span<std::byte>> pieces) override;
@@ -98,10 +102,12 @@ void SocketChannel::write_some(std::vector<iovec>& todo, size_t& first) {
 
 void SocketChannel::wait_to_write(TimePoint last_progress) const {
   for (;;) {
-    // Looks at the socket before at the clock: if we were the ones who stood still, the peer is not to blame.
+    // Looks at the socket before at the clock: if we were the ones who stood still, the peer is not
+    // to blame.
     if (wait_for(fd_.get(), POLLOUT, now() + kSlice)) return;
     const TimePoint time = now();
-    if (time.time_since_epoch().count() >= end_by_.load()) throw LinkClosed("closed before all was written");
+    if (time.time_since_epoch().count() >= end_by_.load())
+      throw LinkClosed("closed before all was written");
     if (time >= last_progress + silence_limit_) {
       throw LinkClosed("the peer has taken nothing for " + in_words(silence_limit_));
     }

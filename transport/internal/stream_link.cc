@@ -20,7 +20,8 @@ StreamLink::StreamLink(std::unique_ptr<Channel> channel, const LinkOptions& opti
       inbox_(options),
       assemblers_{FrameAssembler(BufferPool::create(2 * options.window_bytes)),
                   FrameAssembler(BufferPool::create(kMaxControlBytes))} {
-  for (const Lane lane : {Lane::kData, Lane::kControl}) queue_.announce_window(lane, inbox_.window(lane));
+  for (const Lane lane : {Lane::kData, Lane::kControl})
+    queue_.announce_window(lane, inbox_.window(lane));
   writer_ = std::thread([this] { write_loop(); });
   try {
     reader_ = std::thread([this] { read_loop(); });
@@ -38,7 +39,9 @@ StreamLink::~StreamLink() {
   reader_.join();
 }
 
-bool StreamLink::send_within(Frame frame, Duration timeout) { return queue_.push(std::move(frame), timeout); }
+bool StreamLink::send_within(Frame frame, Duration timeout) {
+  return queue_.push(std::move(frame), timeout);
+}
 
 std::optional<ReceivedFrame> StreamLink::receive(Duration timeout) {
   auto taken = inbox_.take(timeout);
@@ -78,7 +81,8 @@ void StreamLink::end(Ending ending) {
         channel_->shutdown();
       }
     }
-    // What follows from the first ending (a broken pipe, say) may come to the next two lines before it does.
+    // What follows from the first ending (a broken pipe, say) may come to the next two lines before
+    // it does.
     if (ending_->by_us || !ending.by_us) ending = *ending_;
   }
   queue_.end(ending);
@@ -99,8 +103,8 @@ void StreamLink::write_loop() {
     end({.by_us = false, .reason = failure.what()});
   }
   queue_.stop_writing();
-  // After our own close the reader waits for the peer's end, but not for long: unread bytes would make the kernel
-  // reset the connection, and the peer would lose what was flushed.
+  // After our own close the reader waits for the peer's end, but not for long: unread bytes would
+  // make the kernel reset the connection, and the peer would lose what was flushed.
   std::unique_lock lock(mutex_);
   reader_done_.wait_for(lock, options_.close_limit, [this] { return !reading_; });
   channel_->shutdown();
@@ -115,7 +119,8 @@ void StreamLink::say_goodbye() {
   if (!ending.by_us) return;
   const HeaderBytes header =
       encode({.kind = PacketKind::kClose, .length = static_cast<uint32_t>(ending.reason.size())});
-  const std::array<std::span<const std::byte>, 2> pieces = {header, std::as_bytes(std::span(ending.reason))};
+  const std::array<std::span<const std::byte>, 2> pieces = {
+      header, std::as_bytes(std::span(ending.reason))};
   channel_->write(pieces);
   channel_->shutdown_writing();
 }
@@ -150,7 +155,8 @@ void StreamLink::handle(const PacketHeader& header) {
     case PacketKind::kPing:
       return queue_.answer_ping(header.total);
     case PacketKind::kPong:
-      round_trip_ = std::max<int64_t>(0, now().time_since_epoch().count() - static_cast<int64_t>(header.total));
+      round_trip_ = std::max<int64_t>(
+          0, now().time_since_epoch().count() - static_cast<int64_t>(header.total));
       return;
     case PacketKind::kClose: {
       std::string reason(header.length, '\0');

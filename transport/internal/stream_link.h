@@ -16,8 +16,8 @@
 
 namespace outrigger::transport {
 
-/// A Link over any Channel: framing, lanes, credits and heartbeats. Two threads, one writes and one reads; the reader
-/// never waits for the user of the link, since credits make sure there is room.
+/// A Link over any Channel: framing, lanes, credits and heartbeats. Two threads, one writes and one
+/// reads; the reader never waits for the user of the link, since credits make sure there is room.
 class StreamLink final : public Link {
  public:
   StreamLink(std::unique_ptr<Channel> channel, const LinkOptions& options);
@@ -44,8 +44,8 @@ class StreamLink final : public Link {
   const std::unique_ptr<Channel> channel_;
   SendQueue queue_;
   Inbox inbox_;
-  std::array<FrameAssembler, kLanes> assemblers_;   // the reader's
-  std::vector<std::span<std::byte>> parts_;         // the reader's
+  std::array<FrameAssembler, kLanes> assemblers_;  // the reader's
+  std::vector<std::span<std::byte>> parts_;        // the reader's
   std::atomic<int64_t> round_trip_{0};
   mutable std::mutex mutex_;
   std::condition_variable reader_done_;

@@ -1,5 +1,6 @@
-// Any bytes as what a peer may send: the handshake's messages, packets, and descriptions of tensors. The first byte
-// chooses. Either an exception of ours, or a result that keeps its promises.
+// Any bytes as what a peer may send: the handshake's messages, packets, and descriptions of
+// tensors. The first byte chooses. Either an exception of ours, or a result that keeps its
+// promises.
 
 #include <algorithm>
 #include <array>
@@ -45,7 +46,8 @@ void client_handshake(Input rest) {
 /// What StreamLink's reader does with one packet; false when the bytes end within it.
 bool read_packet(Input& rest, std::array<FrameAssembler, kLanes>& assemblers) {
   if (rest.size() < kHeaderBytes) return false;
-  const PacketHeader header = decode_header(take(rest, kHeaderBytes).first<kHeaderBytes>(), kMaxFrame);
+  const PacketHeader header =
+      decode_header(take(rest, kHeaderBytes).first<kHeaderBytes>(), kMaxFrame);
   if (header.kind != PacketKind::kStart && header.kind != PacketKind::kContinue) return true;
   FrameAssembler& assembler = assemblers[static_cast<size_t>(header.lane)];
   size_t length = header.length;
@@ -82,8 +84,10 @@ void tensor(Input rest) {
   ByteReader reader(rest);
   const uint32_t data = reader.number<uint32_t>();
   const auto bytes = reader.raw(std::min<size_t>(data, reader.left()));
-  const EncodedTensor encoded = read_encoded(reader, Payload::of(Bytes(bytes.begin(), bytes.end())));
-  decode(encoded, encoded.format == WireFormat::kUint8 ? ElementType::kUint8 : ElementType::kBFloat16);
+  const EncodedTensor encoded =
+      read_encoded(reader, Payload::of(Bytes(bytes.begin(), bytes.end())));
+  decode(encoded,
+         encoded.format == WireFormat::kUint8 ? ElementType::kUint8 : ElementType::kBFloat16);
 }
 
 }  // namespace

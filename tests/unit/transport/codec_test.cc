@@ -38,7 +38,8 @@ EncodedTensor travel(const EncodedTensor& tensor) {
 }
 
 /// The awkward sizes: less than a vector, a vector and a bit, nothing.
-const std::vector<Shape> kShapes = {{2, 5, 3, 64}, {1, 7, 7, 3}, {4, 10}, {3, 1, 1, 37}, {1}, {0, 4, 4, 8}, {5, 33}};
+const std::vector<Shape> kShapes = {{2, 5, 3, 64}, {1, 7, 7, 3}, {4, 10}, {3, 1, 1, 37},
+                                    {1},           {0, 4, 4, 8}, {5, 33}};
 
 TEST(CodecTest, Float32IsLosslessAndNotCopied) {
   for (const Shape& shape : kShapes) {
@@ -65,9 +66,21 @@ TEST(CodecTest, PixelsTravelAsTheyAre) {
 }
 
 TEST(CodecTest, BFloat16RoundsAsTheScalarDefinitionDoes) {
-  std::vector<float> values = {0.0F,  -0.0F, 1.0F,      -1.0F, kInfinity, -kInfinity, kNan, -kNan, 3.3895e38F,
-                               1e-40F, 1.00390625F, 1.01171875F, std::bit_cast<float>(0x7F800001),
-                               std::bit_cast<float>(0x7FFFFFFF), std::bit_cast<float>(0xFF7FFFFF)};
+  std::vector<float> values = {0.0F,
+                               -0.0F,
+                               1.0F,
+                               -1.0F,
+                               kInfinity,
+                               -kInfinity,
+                               kNan,
+                               -kNan,
+                               3.3895e38F,
+                               1e-40F,
+                               1.00390625F,
+                               1.01171875F,
+                               std::bit_cast<float>(0x7F800001),
+                               std::bit_cast<float>(0x7FFFFFFF),
+                               std::bit_cast<float>(0xFF7FFFFF)};
   RandomStream stream(5, RandomUse::kSyntheticData, 0);
   while (values.size() < 5003) values.push_back(std::bit_cast<float>(stream.next_u32()));
   const ConstTensorView view{ElementType::kFloat32,
@@ -89,7 +102,8 @@ TEST(CodecTest, BFloat16TensorsAreLosslessInBFloat16AndFloat32) {
     const EncodedTensor narrow = encode(wide.view(), WireFormat::kBFloat16);
     const auto view = view_of(narrow);
     const Tensor back = decode(travel(encode(*view, format)), ElementType::kBFloat16);
-    EXPECT_TRUE(std::equal(back.as<uint16_t>().begin(), back.as<uint16_t>().end(), view->as<uint16_t>().begin()));
+    EXPECT_TRUE(std::equal(back.as<uint16_t>().begin(), back.as<uint16_t>().end(),
+                           view->as<uint16_t>().begin()));
   }
 }
 
@@ -110,7 +124,8 @@ TEST(CodecTest, Int8IsWithinHalfAStepOfEachChannel) {
       for (size_t i = 0; i < values.size(); ++i) {
         const float step = largest[i % channels] / steps;
         // Half a step, and three roundings of float32 on the way there and back.
-        ASSERT_NEAR(decoded.as<float>()[i], values[i], step * 0.5F + 3 * 6e-8F * largest[i % channels]);
+        ASSERT_NEAR(decoded.as<float>()[i], values[i],
+                    step * 0.5F + 3 * 6e-8F * largest[i % channels]);
       }
     }
   }
@@ -129,13 +144,16 @@ TEST(CodecTest, StochasticRoundingHasTheRightMeanAndDependsOnItsKeyOnly) {
   Tensor tensor(ElementType::kFloat32, {kRows, 4});
   const std::vector<float> row = {127.0F, 10.25F, -3.75F, 0.5F};
   for (size_t i = 0; i < tensor.as<float>().size(); ++i) tensor.as<float>()[i] = row[i % 4];
-  tensor.as<float>()[1] = tensor.as<float>()[2] = tensor.as<float>()[3] = 127.0F;  // so that a step is 1
+  tensor.as<float>()[1] = tensor.as<float>()[2] = tensor.as<float>()[3] =
+      127.0F;  // so that a step is 1
   const StochasticRounding key{.seed = 1, .a = 2, .b = 3};
   const EncodedTensor once = encode(tensor.view(), WireFormat::kInt8, key);
   const EncodedTensor again = encode(tensor.view(), WireFormat::kInt8, key);
-  const EncodedTensor other = encode(tensor.view(), WireFormat::kInt8, StochasticRounding{.seed = 1, .a = 2, .b = 4});
+  const EncodedTensor other =
+      encode(tensor.view(), WireFormat::kInt8, StochasticRounding{.seed = 1, .a = 2, .b = 4});
   EXPECT_TRUE(std::equal(once.data.bytes.begin(), once.data.bytes.end(), again.data.bytes.begin()));
-  EXPECT_FALSE(std::equal(once.data.bytes.begin(), once.data.bytes.end(), other.data.bytes.begin()));
+  EXPECT_FALSE(
+      std::equal(once.data.bytes.begin(), once.data.bytes.end(), other.data.bytes.begin()));
   const Tensor decoded = decode(once, ElementType::kFloat32);
   for (size_t c = 1; c < 4; ++c) {
     double sum = 0;
@@ -166,7 +184,8 @@ TEST(CodecTest, StochasticRoundingOfBFloat16AndFloat32Agree) {
   const StochasticRounding key{.seed = 7, .a = 1, .b = 1};
   const EncodedTensor a = encode(*view_of(narrow), WireFormat::kInt8, key);
   const EncodedTensor b = encode(widened.view(), WireFormat::kInt8, key);
-  EXPECT_TRUE(std::equal(a.data.bytes.begin(), a.data.bytes.end(), b.data.bytes.begin(), b.data.bytes.end()));
+  EXPECT_TRUE(std::equal(a.data.bytes.begin(), a.data.bytes.end(), b.data.bytes.begin(),
+                         b.data.bytes.end()));
 }
 
 TEST(CodecTest, WhatIsNotFiniteStaysSoInItsChannel) {
@@ -175,8 +194,10 @@ TEST(CodecTest, WhatIsNotFiniteStaysSoInItsChannel) {
     tensor.as<float>()[25] = poison;
     for (const bool stochastic : {false, true}) {
       const auto rounding = stochastic ? std::optional(StochasticRounding{}) : std::nullopt;
-      const Tensor decoded = decode(encode(tensor.view(), WireFormat::kInt8, rounding), ElementType::kFloat32);
-      for (size_t i = 0; i < 80; ++i) EXPECT_EQ(std::isnan(decoded.as<float>()[i]), i % 20 == 5) << i;
+      const Tensor decoded =
+          decode(encode(tensor.view(), WireFormat::kInt8, rounding), ElementType::kFloat32);
+      for (size_t i = 0; i < 80; ++i)
+        EXPECT_EQ(std::isnan(decoded.as<float>()[i]), i % 20 == 5) << i;
     }
   }
 }
@@ -214,6 +235,11 @@ TEST(CodecTest, DescriptionsThatLieAreRefused) {
   expect_refused([](EncodedTensor& t) { t.shape = {-4, -4}; });
   expect_refused([](EncodedTensor& t) { t.shape = {int64_t{1} << 62, 8}; });
   expect_refused([](EncodedTensor& t) { t.shape = {0, int64_t{1} << 62}; });
+  expect_refused([](EncodedTensor& t) {
+    t.format = WireFormat::kFloat32;
+    t.shape = {512, 23167818098802688, 0};
+    t.data.bytes = {};
+  });
   expect_refused([](EncodedTensor& t) { t.shape.assign(9, 1); });
   expect_refused([](EncodedTensor& t) { t.format = WireFormat::kFloat32; });
   expect_refused([](EncodedTensor& t) { t.format = static_cast<WireFormat>(9); });

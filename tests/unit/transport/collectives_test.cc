@@ -24,7 +24,8 @@ CollectiveOptions options_for(int rank, int size, Duration limit = kQuick.limit)
 }
 
 /// Runs `work` on `size` ranks, each on a thread with a collective of its own.
-void on_ranks(int size, const std::function<void(std::unique_ptr<Collective>)>& work, Duration limit = kQuick.limit) {
+void on_ranks(int size, const std::function<void(std::unique_ptr<Collective>)>& work,
+              Duration limit = kQuick.limit) {
   Listener listener({"127.0.0.1", 0}, "token");
   const Address address{"127.0.0.1", listener.port()};
   std::vector<std::thread> ranks;
@@ -131,18 +132,21 @@ TEST(CollectivesTest, MissingRanksAreNamed) {
 
 TEST(CollectivesTest, ARankWithAnotherTokenIsRefused) {
   Listener listener({"127.0.0.1", 0}, "token");
-  EXPECT_THROW(Collective::join({"127.0.0.1", listener.port()}, "other", options_for(1, 2)), HandshakeRefused);
+  EXPECT_THROW(Collective::join({"127.0.0.1", listener.port()}, "other", options_for(1, 2)),
+               HandshakeRefused);
 }
 
 TEST(CollectivesTest, ARankThatNeverReachesTheHostGivesUp) {
-  EXPECT_THROW(
-      Collective::join({"127.0.0.1", 1}, "token", {.rank = 1, .size = 2, .join_limit = milliseconds(200)}), IoError);
+  EXPECT_THROW(Collective::join({"127.0.0.1", 1}, "token",
+                                {.rank = 1, .size = 2, .join_limit = milliseconds(200)}),
+               IoError);
 }
 
 TEST(CollectivesTest, ImpossibleRanksAreRefused) {
   Listener listener({"127.0.0.1", 0}, "token");
   EXPECT_THROW(Collective::host(listener, options_for(0, 0)), InvalidInput);
-  EXPECT_THROW(Collective::join({"127.0.0.1", listener.port()}, "token", options_for(2, 2)), InvalidInput);
+  EXPECT_THROW(Collective::join({"127.0.0.1", listener.port()}, "token", options_for(2, 2)),
+               InvalidInput);
 }
 
 TEST(CollectivesTest, WorkersAndRanksMeetOnTheSamePort) {

@@ -56,7 +56,8 @@ ReceivedFrame cut_and_assemble(Frame frame, size_t limit) {
 
 TEST(FramingTest, AFrameSurvivesEverySizeOfPiece) {
   for (const size_t limit : {1U, 7U, 64U, 100U, 1000U, 100'000U}) {
-    const ReceivedFrame frame = cut_and_assemble(frame_of(9, pattern(50, 1), {pattern(300, 2), {}, pattern(77, 3)}), limit);
+    const ReceivedFrame frame =
+        cut_and_assemble(frame_of(9, pattern(50, 1), {pattern(300, 2), {}, pattern(77, 3)}), limit);
     EXPECT_EQ(frame.type, 9);
     EXPECT_EQ(frame.message, pattern(50, 1));
     ASSERT_EQ(frame.payloads.size(), 3U);
@@ -80,7 +81,8 @@ TEST(FramingTest, HeadersThatContradictThemselvesAreRefused) {
   EXPECT_THROW(there_and_back(start(kLimit + 1, 0, 0, 0)), LinkClosed);
   EXPECT_THROW(there_and_back(start(100, 101, 0, 100)), LinkClosed);
   EXPECT_THROW(there_and_back(start(100, 90, 2, 100)), LinkClosed);
-  EXPECT_THROW(there_and_back(start(100, 0, 2, 15)), LinkClosed) << "the table must be in the first packet";
+  EXPECT_THROW(there_and_back(start(100, 0, 2, 15)), LinkClosed)
+      << "the table must be in the first packet";
   EXPECT_THROW(there_and_back(start(100, 0, 0, 101)), LinkClosed);
   EXPECT_THROW(there_and_back(start(kLimit, 0, 4097, 40000)), LinkClosed);
   PacketHeader control = start(70'000, 70'000, 0, 70'000);
@@ -100,7 +102,8 @@ TEST(FramingTest, PayloadSizesThatDoNotFitTheirFrameAreRefused) {
     EXPECT_THROW(assembler.begin(start(100, 0, 1, 100), table), LinkClosed) << size;
   }
   const std::array<uint64_t, 2> wrapping = {~uint64_t{0}, 85};
-  EXPECT_THROW(assembler.begin(start(100, 0, 2, 100), std::as_bytes(std::span(wrapping))), LinkClosed);
+  EXPECT_THROW(assembler.begin(start(100, 0, 2, 100), std::as_bytes(std::span(wrapping))),
+               LinkClosed);
 }
 
 TEST(FramingTest, PiecesOutOfPlaceAreRefused) {
@@ -140,8 +143,8 @@ TEST(AddressTest, HostsAndPortsAreTakenApartAndPutTogether) {
 }
 
 TEST(AddressTest, WhatIsNoAddressIsRefusedWithWhatIsAllowed) {
-  for (const char* text : {"", ":80", "host", "host:", "host:0", "host:65536", "host:-1", "host:80x", "::1:80", "[::1",
-                           "[::1]80", "host:99999999999"}) {
+  for (const char* text : {"", ":80", "host", "host:", "host:0", "host:65536", "host:-1",
+                           "host:80x", "::1:80", "[::1", "[::1]80", "host:99999999999"}) {
     try {
       parse_address(text);
       FAIL() << text;

@@ -39,7 +39,8 @@ TEST(HandshakeTest, TheTokenNeverTravels) {
   const auto hello = server.advance(client.hello());
   const Bytes proof = client.on_hello(fixed<kHelloBytes>(hello.reply));
   const auto verdict = server.advance(proof);
-  for (const Bytes* part : {&hello.reply, &proof, &verdict.reply}) all.insert(all.end(), part->begin(), part->end());
+  for (const Bytes* part : {&hello.reply, &proof, &verdict.reply})
+    all.insert(all.end(), part->begin(), part->end());
   const auto secret = std::as_bytes(std::span(token));
   EXPECT_EQ(std::search(all.begin(), all.end(), secret.begin(), secret.begin() + 8), all.end());
 }

@@ -9,7 +9,8 @@
 
 #include "transport/memory_link.h"
 
-// The packaged Gloo is not built for ThreadSanitizer, which cannot see the reference counts that keep its buffers.
+// The packaged Gloo is not built for ThreadSanitizer, which cannot see the reference counts that
+// keep its buffers.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() { return "race:gloo::transport\n"; }
 
@@ -51,9 +52,11 @@ LinkPair connect(Carrier carrier, const LinkOptions& server, const LinkOptions& 
     std::tie(pair.server, pair.worker) = make_memory_links(server);
     return pair;
   }
-  pair.listener = std::make_unique<Listener>(Address{"127.0.0.1", 0}, "token", ListenerOptions{.link = server});
+  pair.listener =
+      std::make_unique<Listener>(Address{"127.0.0.1", 0}, "token", ListenerOptions{.link = server});
   const Address address{"127.0.0.1", pair.listener->port()};
-  const DialOptions options{.kind = carrier == Carrier::kGloo ? LinkKind::kGloo : LinkKind::kSockets, .link = worker};
+  const DialOptions options{
+      .kind = carrier == Carrier::kGloo ? LinkKind::kGloo : LinkKind::kSockets, .link = worker};
   std::thread dialler([&] { pair.worker = dial(address, "token", options); });
   pair.server = pair.listener->accept(kPatience);
   dialler.join();
@@ -61,7 +64,9 @@ LinkPair connect(Carrier carrier, const LinkOptions& server, const LinkOptions& 
   return pair;
 }
 
-LinkPair connect(Carrier carrier, const LinkOptions& options) { return connect(carrier, options, options); }
+LinkPair connect(Carrier carrier, const LinkOptions& options) {
+  return connect(carrier, options, options);
+}
 
 Bytes pattern(size_t size, uint32_t seed) {
   Bytes bytes(size);
@@ -105,7 +110,9 @@ std::string wait_for_end(Link& link) {
 
 size_t count_in_proc(const std::string& folder) {
   size_t count = 0;
-  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/" + folder)) ++count;
+  for ([[maybe_unused]] const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/" + folder))
+    ++count;
   return count;
 }
 

@@ -36,7 +36,8 @@ Frame frame_of(uint16_t type, Bytes message = {}, std::vector<Bytes> payloads = 
 /// The next frame; fails the test and throws when none comes within ten seconds.
 ReceivedFrame receive_one(Link& link);
 
-/// Waits until the link has ended and says why; drops what still arrives. Fails the test after ten seconds.
+/// Waits until the link has ended and says why; drops what still arrives. Fails the test after ten
+/// seconds.
 std::string wait_for_end(Link& link);
 
 /// Entries of a folder of /proc/self, such as "fd" or "task".

@@ -1,4 +1,5 @@
-// The other process of link_process_test: `link_peer sockets|gloo host port token mode`. Dials, then behaves as told.
+// The other process of link_process_test: `link_peer sockets|gloo host port token mode`. Dials,
+// then behaves as told.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -25,7 +26,9 @@ LinkOptions options() {
 void echo(Link& link) {
   for (;;) {
     if (auto frame = link.receive(std::chrono::seconds(60))) {
-      link.send({.type = frame->type, .message = std::move(frame->message), .payloads = std::move(frame->payloads)});
+      link.send({.type = frame->type,
+                 .message = std::move(frame->message),
+                 .payloads = std::move(frame->payloads)});
     }
   }
 }
@@ -44,7 +47,8 @@ void forbid_listening() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   const sock_fprog program{.len = 4, .filter = filter};
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
     throw_errno("seccomp", errno);
   }
 }
@@ -56,10 +60,12 @@ void take_slowly(Link& link) {
   while (std::getline(std::cin, line)) link.receive(std::chrono::seconds(60));
 }
 
-int run(const std::string& kind, const Address& address, const std::string& token, const std::string& mode) {
+int run(const std::string& kind, const Address& address, const std::string& token,
+        const std::string& mode) {
   try {
     if (mode == "nat") forbid_listening();
-    const DialOptions dial_options{.kind = kind == "gloo" ? LinkKind::kGloo : LinkKind::kSockets, .link = options()};
+    const DialOptions dial_options{.kind = kind == "gloo" ? LinkKind::kGloo : LinkKind::kSockets,
+                                   .link = options()};
     const auto link = dial(address, token, dial_options);
     if (mode == "echo") echo(*link);
     if (mode == "flood") flood(*link);

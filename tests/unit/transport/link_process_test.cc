@@ -213,15 +213,18 @@ TEST_P(LinkProcessTest, TwentyPeersKilledOneAfterAnotherLeaveNothingBehind) {
   EXPECT_EQ(count_in_proc("fd"), descriptors);
 }
 
-/// A worker behind NAT can dial out and cannot be dialled: whoever needs a port of the worker's own fails there.
+/// A worker behind NAT can dial out and cannot be dialled: whoever needs a port of the worker's own
+/// fails there.
 TEST_P(LinkProcessTest, AWorkerThatMayNotListenGetsALink) {
-  Listener listener({"127.0.0.1", 0}, "token", {.link = quick_options(), .handshake_limit = seconds(1)});
+  Listener listener({"127.0.0.1", 0}, "token",
+                    {.link = quick_options(), .handshake_limit = seconds(1)});
   const Peer peer(GetParam(), listener.port(), "nat");
   const auto link = listener.accept(seconds(20));
   expect_kept(GetParam(), link != nullptr, "no link came up");
 }
 
-/// What a worker tells about the port of its pair: Gloo's address is a sockaddr_storage and a number.
+/// What a worker tells about the port of its pair: Gloo's address is a sockaddr_storage and a
+/// number.
 Address port_of_pair(const std::vector<char>& address) {
   sockaddr_in in{};
   std::memcpy(&in, address.data(), sizeof in);
@@ -230,8 +233,9 @@ Address port_of_pair(const std::vector<char>& address) {
 
 class StrangerTest : public LinkProcessTest {
  protected:
-  /// Lets a stranger connect to the port that the worker's half of a link listens on, in the moment in which it does.
-  /// Null: there is no such port. Afterwards the worker's half is told to connect to a server that is not there.
+  /// Lets a stranger connect to the port that the worker's half of a link listens on, in the moment
+  /// in which it does. Null: there is no such port. Afterwards the worker's half is told to connect
+  /// to a server that is not there.
   FileDescriptor intrude(Acceptor& server, Connection& worker) {
     worker = server.accept(seconds(20)).value();
     if (worker.purpose == Purpose::kSocketLink) return {};
@@ -263,13 +267,15 @@ TEST_P(StrangerTest, AStrangerOnALinksOwnPortDoesNotEndTheProcess) {
   if (stranger) {
     // Gloo's preamble: a message for a slot on which nobody waits.
     const std::array<uint64_t, 6> preamble = {48, 1, 77, 0, 8, 0};
-    write_all(stranger.get(), std::as_bytes(std::span(preamble)), SystemClock().now() + seconds(10));
+    write_all(stranger.get(), std::as_bytes(std::span(preamble)),
+              SystemClock().now() + seconds(10));
     std::array<std::byte, 1> byte;
     EXPECT_THROW(read_all(stranger.get(), byte, SystemClock().now() + seconds(10)), LinkClosed);
   }
   worker.fd.reset();
   const int status = peer.wait();
-  expect_kept(GetParam(), !WIFSIGNALED(status), "the worker ended by signal " + std::to_string(WTERMSIG(status)));
+  expect_kept(GetParam(), !WIFSIGNALED(status),
+              "the worker ended by signal " + std::to_string(WTERMSIG(status)));
 }
 
 TEST_P(StrangerTest, AStrangerOnALinksOwnPortDoesNotKeepThePeerOut) {

@@ -33,7 +33,8 @@ class ListenerTest : public testing::Test {
   FileDescriptor stranger() const { return connect_to(address(), in(seconds(10))); }
   void wait_for_refusals(uint64_t count) const {
     const TimePoint limit = in(seconds(10));
-    while (listener_->stats().refused < count && SystemClock().now() < limit) std::this_thread::yield();
+    while (listener_->stats().refused < count && SystemClock().now() < limit)
+      std::this_thread::yield();
     ASSERT_EQ(listener_->stats().refused, count);
   }
   void expect_service() const {
@@ -60,7 +61,8 @@ TEST_F(ListenerTest, AStrayConnectionThatLeavesIsForgotten) {
 
 TEST_F(ListenerTest, SomeoneWhoSpeaksHttpIsTurnedAway) {
   const FileDescriptor fd = stranger();
-  const std::string request = "GET /metrics HTTP/1.1\r\nHost: outrigger\r\nUser-Agent: prometheus\r\n\r\n";
+  const std::string request =
+      "GET /metrics HTTP/1.1\r\nHost: outrigger\r\nUser-Agent: prometheus\r\n\r\n";
   write_all(fd.get(), std::as_bytes(std::span(request)), in(seconds(10)));
   wait_for_refusals(1);
   expect_end(fd.get());
@@ -113,15 +115,18 @@ TEST_F(ListenerTest, AWrongTokenIsRefusedWithAReasonOnBothSides) {
     FAIL() << "a wrong token was taken";
   } catch (const HandshakeRefused& refused) {
     EXPECT_EQ(refused.refusal(), Refusal::kToken);
-    EXPECT_NE(std::string(refused.what()).find("refuses our token"), std::string::npos) << refused.what();
-    EXPECT_NE(std::string(refused.what()).find(to_string(address())), std::string::npos) << refused.what();
+    EXPECT_NE(std::string(refused.what()).find("refuses our token"), std::string::npos)
+        << refused.what();
+    EXPECT_NE(std::string(refused.what()).find(to_string(address())), std::string::npos)
+        << refused.what();
   }
   wait_for_refusals(1);
   expect_service();
 }
 
 TEST_F(ListenerTest, GarbageAfterTheHandshakeEndsOnlyThatLink) {
-  const FileDescriptor fd = dial_and_prove(address(), "token", Purpose::kSocketLink, in(seconds(10)));
+  const FileDescriptor fd =
+      dial_and_prove(address(), "token", Purpose::kSocketLink, in(seconds(10)));
   const auto link = listener_->accept(seconds(10));
   ASSERT_TRUE(link);
   write_all(fd.get(), pattern(5000, 1), in(seconds(10)));
@@ -130,12 +135,13 @@ TEST_F(ListenerTest, GarbageAfterTheHandshakeEndsOnlyThatLink) {
 }
 
 TEST_F(ListenerTest, APeerThatIgnoresItsCreditsIsCutOff) {
-  const FileDescriptor fd = dial_and_prove(address(), "token", Purpose::kSocketLink, in(seconds(10)));
+  const FileDescriptor fd =
+      dial_and_prove(address(), "token", Purpose::kSocketLink, in(seconds(10)));
   const auto link = listener_->accept(seconds(10));
   ASSERT_TRUE(link);
   const Bytes piece(100'000);
-  const HeaderBytes header =
-      encode({.kind = PacketKind::kStart, .length = 100'000, .message_size = 100'000, .total = 100'000});
+  const HeaderBytes header = encode(
+      {.kind = PacketKind::kStart, .length = 100'000, .message_size = 100'000, .total = 100'000});
   for (int i = 0; i < 10; ++i) {  // ten fit
     write_all(fd.get(), header, in(seconds(10)));
     write_all(fd.get(), piece, in(seconds(10)));
@@ -143,7 +149,8 @@ TEST_F(ListenerTest, APeerThatIgnoresItsCreditsIsCutOff) {
   write_all(fd.get(), header, in(seconds(10)));
   const TimePoint limit = in(seconds(10));
   while (!link->closed_reason() && SystemClock().now() < limit) std::this_thread::yield();
-  EXPECT_NE(link->closed_reason().value_or("nothing").find("beyond its credits"), std::string::npos);
+  EXPECT_NE(link->closed_reason().value_or("nothing").find("beyond its credits"),
+            std::string::npos);
   EXPECT_LE(link->stats().bytes_received, quick_options().window_bytes);
 }
 
@@ -151,11 +158,14 @@ TEST_F(ListenerTest, APeerThatStopsInTheMiddleOfAFrameIsNoticed) {
   LinkOptions options = quick_options();
   options.silence_limit = milliseconds(300);
   listen({.link = options});
-  const FileDescriptor fd = dial_and_prove(address(), "token", Purpose::kSocketLink, in(seconds(10)));
+  const FileDescriptor fd =
+      dial_and_prove(address(), "token", Purpose::kSocketLink, in(seconds(10)));
   const auto link = listener_->accept(seconds(10));
   ASSERT_TRUE(link);
-  write_all(fd.get(), encode({.kind = PacketKind::kStart, .length = 1000, .message_size = 1000, .total = 1000}),
-            in(seconds(10)));
+  write_all(
+      fd.get(),
+      encode({.kind = PacketKind::kStart, .length = 1000, .message_size = 1000, .total = 1000}),
+      in(seconds(10)));
   EXPECT_NE(wait_for_end(*link).find("nothing was heard"), std::string::npos);
 }
 
@@ -196,7 +206,8 @@ TEST_F(ListenerTest, APortInUseIsNamed) {
     const Listener second(address(), "token");
     FAIL() << "two listeners on one port";
   } catch (const IoError& failure) {
-    EXPECT_NE(std::string(failure.what()).find(to_string(address())), std::string::npos) << failure.what();
+    EXPECT_NE(std::string(failure.what()).find(to_string(address())), std::string::npos)
+        << failure.what();
   }
 }
 
@@ -207,14 +218,16 @@ TEST_F(ListenerTest, DiallingNobodyFailsWithTheAddress) {
     dial(there, "token");
     FAIL() << "nobody listens, yet there is a link";
   } catch (const IoError& failure) {
-    EXPECT_NE(std::string(failure.what()).find(to_string(there)), std::string::npos) << failure.what();
+    EXPECT_NE(std::string(failure.what()).find(to_string(there)), std::string::npos)
+        << failure.what();
   }
 }
 
 TEST_F(ListenerTest, DiallingSomeoneWhoNeverAnswersEndsInTime) {
   const FileDescriptor deaf = listen_on({"127.0.0.1", 0});
   const TimePoint start = SystemClock().now();
-  EXPECT_THROW(dial({"127.0.0.1", local_port(deaf.get())}, "token", {.limit = milliseconds(200)}), LinkClosed);
+  EXPECT_THROW(dial({"127.0.0.1", local_port(deaf.get())}, "token", {.limit = milliseconds(200)}),
+               LinkClosed);
   EXPECT_LT(SystemClock().now() - start, seconds(3));
 }
 
