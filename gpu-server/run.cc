@@ -157,6 +157,7 @@ JoinTerms Run::join_terms() {
 // ---- doors
 
 void Run::open_doors() {
+  feed_.serve_local(local_.take_server_end());
   const int port = launch_.port.value_or(job_.spec.network.port);
   listener_ = std::make_unique<transport::Listener>(transport::Address{launch_.listen, static_cast<uint16_t>(port)},
                                                     join_token(launch_, directory_));

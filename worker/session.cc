@@ -8,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "worker/fault.h"
+
 namespace outrigger::worker {
 namespace {
 
@@ -57,10 +59,25 @@ void count(const feed::WorkerMessage& message, SessionCounters& counters) {
   if (std::holds_alternative<feed::ReadFailed>(message)) counters.failed_reads.add();
 }
 
-void send_outbox(transport::Link& link, Agent& agent, const WireContext& context, SessionCounters& counters) {
+/// What a fault point is called at which this message is received or was sent.
+const char* point_of(const feed::ServerMessage& message) {
+  if (std::holds_alternative<feed::Lease>(message)) return "got-lease";
+  if (std::holds_alternative<feed::StemWeights>(message)) return "got-weights";
+  if (std::holds_alternative<feed::CutGradient>(message)) return "got-gradient";
+  return "got-other";
+}
+const char* point_of(const feed::WorkerMessage& message) {
+  if (std::holds_alternative<feed::MicroBatch>(message)) return "sent-micro-batch";
+  if (std::holds_alternative<feed::StemGradient>(message)) return "sent-stem-gradient";
+  return "sent-other";
+}
+
+void send_outbox(transport::Link& link, Agent& agent, const WireContext& context, SessionCounters& counters,
+                 FaultPoint& faults) {
   for (auto& message : agent.take_outbox()) {
     count(message, counters);
     link.send(to_frame(message, context));
+    faults.reached(point_of(message));
   }
 }
 
@@ -74,10 +91,14 @@ SessionResult leave(transport::Link& link, Agent& agent, const WireContext& cont
 
 SessionResult work(transport::Link& link, Agent& agent, const WireContext& context, SessionCounters& counters,
                    Inbox& inbox, const std::stop_token& stop) {
+  FaultPoint faults;
   bool idle = false;
   while (!stop.stop_requested()) {
-    send_outbox(link, agent, context, counters);
-    for (auto& message : inbox.take(idle, stop)) agent.receive(std::move(message));
+    send_outbox(link, agent, context, counters, faults);
+    for (auto& message : inbox.take(idle, stop)) {
+      faults.reached(point_of(message));
+      agent.receive(std::move(message));
+    }
     if (const auto reason = agent.farewell()) {
       return {agent.may_rejoin() ? SessionEnd::kAgain : SessionEnd::kFinished, *reason};
     }
