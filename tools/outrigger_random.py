@@ -1,5 +1,6 @@
-"""Outrigger's counter-based random numbers (common/random.h) in numpy, so that PyTorch can start from the same weights."""
+"""Outrigger's counter-based random numbers (common/random.h) in numpy: PyTorch starts from the same weights."""
 
+import functools
 import hashlib
 
 import numpy
@@ -50,8 +51,12 @@ def _stream_of(name):
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
 
 
+@functools.lru_cache(maxsize=None)
 def initial(name, shape, seed, kind, groups=1, fan_in=None):
-    """What nn::initialize draws for a parameter. kind: convolution, arcface, linear (also biases), one, zero, slope."""
+    """What nn::initialize draws for a parameter, read-only.
+
+    kind: convolution, arcface, linear (also for biases), one, zero or slope.
+    """
     count = int(numpy.prod(shape))
     if kind in ("convolution", "arcface"):
         values = normal(seed, INITIAL_WEIGHTS, _stream_of(name), count).astype(numpy.float64)
@@ -61,4 +66,6 @@ def initial(name, shape, seed, kind, groups=1, fan_in=None):
         values = fan_in**-0.5 * (2 * uniform(seed, INITIAL_WEIGHTS, _stream_of(name), count) - 1)
     else:
         values = numpy.full(count, {"one": 1, "zero": 0, "slope": 0.25}[kind], dtype=numpy.float64)
-    return values.astype(numpy.float32).reshape(shape)
+    values = values.astype(numpy.float32).reshape(shape)
+    values.flags.writeable = False
+    return values

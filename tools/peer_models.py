@@ -1,4 +1,4 @@
-"""Outrigger's models as PyTorch modules, under the names that torchvision and insightface's arcface_torch give their tensors.
+"""Outrigger's models as PyTorch modules, with the names that torchvision and insightface's arcface_torch give tensors.
 
 resnet18 and resnet50 are torchvision's own. The others are written here after the papers (LeNet-5: LeCun et al. 1998;
 IResNet: Deng et al., "ArcFace", CVPR 2019; MobileFaceNet: Chen et al. 2018), so that tests and benches have a peer
