@@ -19,7 +19,7 @@ struct Options {
   std::string data;
   std::string gallery;
   training::PairOptions pairs;
-  std::string output = "text";
+  std::string format = "text";
 };
 
 struct LoadedSet {
@@ -67,7 +67,7 @@ void print(const TrainedModel& model, const Evaluation& e) {
   };
   const auto absent = [](const std::string& why) { return "- (" + why + ")"; };
   const nn::ModelOptions& net = model.card.model;
-  line("model", fmt::format("{} at {}x{}x{}, {}", net.name, net.height, net.width, net.channels,
+  line("model", fmt::format("{} at {}x{}x{}, {}", model.graph.name(), net.height, net.width, net.channels,
                             model.file.string()));
   line("images", fmt::format("{} of {} people, {} left out", e.images, e.people, e.broken));
   line("top-1",
@@ -96,8 +96,8 @@ void evaluate(const Options& options) {
   if (!options.gallery.empty()) gallery = run_folder(options, model, options.gallery);
   const auto gallery_view = gallery ? std::optional<EvaluatedSet>(gallery->view()) : std::nullopt;
   const Evaluation result = evaluate_outputs(model, probes.view(), gallery_view, options.pairs);
-  if (options.output == "text") return print(model, result);
-  ordered_json json = {{"model", model.card.model.name}, {"weights", model.file.string()}};
+  if (options.format == "text") return print(model, result);
+  ordered_json json = {{"model", model.graph.name()}, {"weights", model.file.string()}};
   json.update(to_json(result));
   std::cout << json.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
 }
@@ -118,7 +118,7 @@ void add_evaluate(CLI::App& program) {
   command->add_option("--pairs", options->pairs.pairs, "Pairs to draw for verification, at most")
       ->capture_default_str();
   command->add_option("--seed", options->pairs.seed, "Seed of the pairs")->capture_default_str();
-  command->add_option("-o,--output", options->output, "How to print the result")
+  command->add_option("-o,--format", options->format, "How to print the result")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   command->footer(

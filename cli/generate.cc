@@ -12,13 +12,13 @@ namespace {
 
 struct Options {
   std::string folder;
-  std::string output = "text";
+  std::string format = "text";
   data::FacesOptions faces;
 };
 
 void generate(const Options& options) {
   const data::FacesSummary made = data::generate_faces(options.faces, options.folder);
-  if (options.output == "json") {
+  if (options.format == "json") {
     std::cout << nlohmann::json{{"folder", options.folder},
                                 {"images", made.images},
                                 {"bytes", made.bytes}}
@@ -62,7 +62,7 @@ void add_generate(CLI::App& program) {
       ->capture_default_str();
   command->add_option("--threads", options->faces.threads, "Threads that draw")
       ->capture_default_str();
-  command->add_option("-o,--output", options->output, "How to print the result")
+  command->add_option("-o,--format", options->format, "How to print the result")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   command->footer("Example: outrigger generate faces demo/faces");

@@ -2,9 +2,11 @@
 
 #include <charconv>
 
+#include "api/parse.h"
 #include "common/error.h"
 #include "nn/safetensors.h"
 #include "nn/weights_file.h"
+#include "worker/job.h"
 
 namespace outrigger::cli {
 namespace {
@@ -51,6 +53,17 @@ training::ModelCard card_from(const ModelHints& hints, const fs::path& file) {
   return card;
 }
 
+/// Of a network in layers the card holds the job that spells them out.
+nn::Graph build_graph(const training::ModelCard& card, const fs::path& file) {
+  if (card.job.empty()) return nn::build_model(card.model);
+  const api::ParseResult parsed = api::parse_training_job(card.job);
+  if (!parsed.errors.empty()) {
+    throw InvalidInput(file.string() + ": the job that it carries cannot be read: " +
+                       api::to_string(parsed.errors.front()));
+  }
+  return worker::build_graph(parsed.job, card.model.classes);
+}
+
 }  // namespace
 
 fs::path find_weights(const fs::path& path) {
@@ -70,15 +83,15 @@ fs::path find_weights(const fs::path& path) {
 TrainedModel load_trained_model(const fs::path& path, const ModelHints& hints) {
   const fs::path file = find_weights(path);
   const auto metadata = nn::SafetensorsReader(file).metadata();
-  const bool says = metadata.contains("model");
+  const bool says = metadata.contains("model") || metadata.contains("job");
   TrainedModel model;
   model.file = file;
   model.card = says ? training::card_of(metadata, file.string()) : card_from(hints, file);
-  if (hints.name && *hints.name != model.card.model.name) {
-    throw InvalidInput(file.string() + " is of model " + model.card.model.name + ", not of " +
+  model.graph = build_graph(model.card, file);
+  if (hints.name && *hints.name != model.graph.name()) {
+    throw InvalidInput(file.string() + " is of model " + model.graph.name() + ", not of " +
                        *hints.name);
   }
-  model.graph = nn::build_model(model.card.model);
   model.parameters.resize(static_cast<size_t>(model.graph.parameter_count()));
   model.buffers.resize(static_cast<size_t>(model.graph.buffer_count()));
   const nn::LoadWeightsOptions options{.replace_head = !model.has_head()};

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <variant>
 
+#include "api/write.h"
 #include "common/error.h"
 #include "data/image_folder.h"
 #include "data/web_dataset.h"
@@ -111,6 +113,22 @@ feed::OrderOptions order_options(const api::TrainingJob& job, const data::Datase
     options.block_starts.assign(train.block_starts().begin(), train.block_starts().end());
   }
   return options;
+}
+
+training::ModelCard model_card(const api::TrainingJob& job, std::vector<std::string> classes) {
+  training::ModelCard card;
+  const auto count = static_cast<int64_t>(classes.size());
+  card.classes = std::move(classes);
+  if (job.spec.model.name) {
+    card.model = worker::model_options(job, count);
+    return card;
+  }
+  card.job = api::to_json_text(job);
+  card.model.height = job.spec.data.image.height;
+  card.model.width = job.spec.data.image.width;
+  card.model.channels = job.spec.data.image.channels;
+  card.model.classes = count;
+  return card;
 }
 
 training::TrainerOptions trainer_options(const api::TrainingJob& job, const RunSize& size) {

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "api/training_job.h"
 #include "common/thread_pool.h"
@@ -10,6 +12,7 @@
 #include "feed/order.h"
 #include "feed/plan.h"
 #include "nn/graph.h"
+#include "training/model_card.h"
 #include "training/trainer.h"
 
 /// What a TrainingJob means to the server: numbers of steps, the plan, the options of its parts.
@@ -31,6 +34,8 @@ feed::Plan first_plan(const api::TrainingJob& job, const nn::Graph& graph, const
 /// The deepest cut that a plan of this job may use, in layers.
 int32_t deepest_cut(const api::TrainingJob& job, const nn::Graph& graph);
 feed::OrderOptions order_options(const api::TrainingJob& job, const data::Dataset& train);
+/// What the job's weights files say of themselves.
+training::ModelCard model_card(const api::TrainingJob& job, std::vector<std::string> classes);
 training::TrainerOptions trainer_options(const api::TrainingJob& job, const RunSize& size);
 
 /// Lists a data set of the job at `root`; labels of a validation set follow training's classes.

@@ -81,6 +81,10 @@ std::map<std::string, std::string> to_metadata(const ModelCard& card, const nn::
                                                  {"channels", std::to_string(model.channels)},
                                                  {"classes", std::to_string(model.classes)},
                                                  {"head", kHeads[static_cast<size_t>(model.head)]}};
+  if (!card.job.empty()) {
+    metadata.erase("model");
+    metadata["job"] = card.job;
+  }
   if (model.embedding) metadata["embedding"] = std::to_string(*model.embedding);
   if (model.head == nn::HeadKind::kArcFace) {
     metadata["arcfaceMargin"] = json(model.arcface_margin).dump();
@@ -101,7 +105,11 @@ std::map<std::string, std::string> to_metadata(const ModelCard& card, const nn::
 ModelCard card_of(const std::map<std::string, std::string>& metadata, const std::string& source) {
   const Reader reader(metadata, source);
   ModelCard card;
-  card.model.name = reader.text("model");
+  if (reader.has("job")) {
+    card.job = reader.text("job");
+  } else {
+    card.model.name = reader.text("model");
+  }
   card.model.height = reader.positive("height");
   card.model.width = reader.positive("width");
   card.model.channels = reader.positive("channels");

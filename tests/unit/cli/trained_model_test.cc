@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/parse.h"
+#include "api/write.h"
 #include "common/error.h"
 #include "tests/unit/cli/model_fixture.h"
+#include "worker/job.h"
 
 namespace outrigger::cli {
 namespace {
@@ -66,6 +69,49 @@ TEST_F(TrainedModelTest, OfOthersIsNamedByTheUserAndEndsWithTheEmbedding) {
   const TrainedModel model = load_trained_model(path("torch.safetensors"), hints);
   EXPECT_FALSE(model.has_head());
   EXPECT_EQ(model.graph.embedding_layer() + 1, model.graph.size());
+}
+
+TEST_F(TrainedModelTest, OfLayersIsBuiltFromTheJobInTheFile) {
+  const char* yaml = R"(
+apiVersion: outrigger.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: own}
+spec:
+  model:
+    layers:
+      - {name: conv1, convolution: {channels: 4, kernel: 3}}
+      - {name: relu1, relu: {}}
+      - {name: pool, globalAveragePool: {}}
+      - {name: flat, flatten: {}}
+      - {name: out, linear: {features: 3}}
+  data:
+    train: {path: /data, format: ImageFolder}
+    image: {height: 16, width: 16, channels: 1}
+  training:
+    epochs: 1
+    batchSize: 4
+    loss: {softmaxCrossEntropy: {}}
+    optimizer: {sgd: {}}
+    schedule: {constant: {base: 0.1}}
+  split: {cut: Input, sharePercent: 100}
+  output: {path: runs}
+)";
+  const api::ParseResult job = api::resolve_training_job(yaml);
+  ASSERT_EQ(api::to_string(job.errors), "");
+  const nn::Graph graph = worker::build_graph(job.job, 3);
+  const std::vector<float> parameters(static_cast<size_t>(graph.parameter_count()), 0.5f);
+  training::ModelCard card;
+  card.job = api::to_json_text(job.job);
+  card.model.height = 16;
+  card.model.width = 16;
+  card.model.channels = 1;
+  card.model.classes = 3;
+  nn::save_weights(path("own.safetensors"), graph, graph.whole(),
+                   {.parameters = parameters, .buffers = {}}, training::to_metadata(card, graph));
+  const TrainedModel model = load_trained_model(path("own.safetensors"), {});
+  EXPECT_EQ(model.graph.size(), graph.size());
+  EXPECT_EQ(model.parameters, parameters);
+  EXPECT_TRUE(model.has_head());
 }
 
 TEST_F(TrainedModelTest, RefusesAModelThatTheFileContradicts) {

@@ -56,6 +56,19 @@ TEST(ModelCard, TellsOthersHowPixelsAreNormalised) {
   EXPECT_EQ(metadata.at("deviation"), "[0.5]");
 }
 
+TEST(ModelCard, OfANetworkInLayersCarriesItsJob) {
+  ModelCard card = faces();
+  const nn::Graph graph = nn::build_model(card.model);
+  card.model.name.clear();
+  card.job = R"({"spec": {}})";
+  const auto metadata = to_metadata(card, graph);
+  EXPECT_FALSE(metadata.contains("model"));
+  const ModelCard back = card_of(metadata, "file");
+  EXPECT_EQ(back.job, card.job);
+  EXPECT_EQ(back.model.name, "");
+  EXPECT_EQ(back.model.width, card.model.width);
+}
+
 TEST(ModelCard, WithoutAHeadNeedsNoClasses) {
   ModelCard card = faces();
   card.model.head = nn::HeadKind::kNone;
