@@ -37,7 +37,7 @@ size_t to_bfloat16_part(D d, const float* from, uint16_t* to, size_t i, size_t c
   return i;
 }
 
-void FloatsToBfloat16(const float* from, uint16_t* to, size_t count) {
+void narrow_floats(const float* from, uint16_t* to, size_t count) {
   to_bfloat16_part(One(), from, to, to_bfloat16_part(Full(), from, to, 0, count), count);
 }
 
@@ -52,7 +52,7 @@ size_t from_bfloat16_part(D d, const uint16_t* from, float* to, size_t i, size_t
   return i;
 }
 
-void Bfloat16ToFloats(const uint16_t* from, float* to, size_t count) {
+void widen_bfloat16(const uint16_t* from, float* to, size_t count) {
   from_bfloat16_part(One(), from, to, from_bfloat16_part(Full(), from, to, 0, count), count);
 }
 
@@ -69,7 +69,7 @@ size_t magnitudes_part(D d, const float* row, size_t c, size_t channels, int32_t
   return c;
 }
 
-bool ChannelMagnitudes(const float* rows, size_t row_count, size_t channels, int32_t* magnitude) {
+bool find_magnitudes(const float* rows, size_t row_count, size_t channels, int32_t* magnitude) {
   bool negative = false;
   for (size_t r = 0; r < row_count; ++r) {
     const float* row = rows + r * channels;
@@ -81,7 +81,7 @@ bool ChannelMagnitudes(const float* rows, size_t row_count, size_t channels, int
 
 #if HWY_TARGET == HWY_SCALAR  // has no 64-bit products
 
-void PhiloxBlocks(const PhiloxRange& range, uint32_t* words) {
+void philox_vectors(const PhiloxRange& range, uint32_t* words) {
   auto counter = range.first;
   for (size_t i = 0; i < range.blocks; ++i, ++counter[0]) {
     const auto block = philox(range.key, counter);
@@ -104,7 +104,7 @@ HWY_INLINE void multiply(Vector a, Vector b, Vector& high, Vector& low) {
   low = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
 }
 
-void PhiloxBlocks(const PhiloxRange& range, uint32_t* words) {
+void philox_vectors(const PhiloxRange& range, uint32_t* words) {
   const Words d;
   const size_t lanes = hn::Lanes(d);
   for (size_t i = 0; i < range.blocks; i += lanes) {
@@ -159,7 +159,7 @@ size_t quantise_part(D d, const float* row, uint8_t* to, const uint16_t* random,
   return c;
 }
 
-void QuantiseRows(const float* rows, uint8_t* to, const Quantise& how) {
+void quantise_rows(const float* rows, uint8_t* to, const Quantise& how) {
   for (size_t r = 0; r < how.row_count; ++r) {
     const size_t at = r * how.channels;
     const uint16_t* random = how.random == nullptr ? nullptr : how.random + at;
@@ -182,7 +182,7 @@ size_t dequantise_part(D d, const uint8_t* from, float* row, size_t c, const Deq
   return c;
 }
 
-void DequantiseRows(const uint8_t* from, float* rows, const Dequantise& how) {
+void dequantise_rows(const uint8_t* from, float* rows, const Dequantise& how) {
   for (size_t r = 0; r < how.row_count; ++r) {
     const size_t at = r * how.channels;
     const size_t rest = dequantise_part(Full(), from + at, rows + at, 0, how);
@@ -197,35 +197,35 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace outrigger::transport::kernels {
 
-HWY_EXPORT(FloatsToBfloat16);
-HWY_EXPORT(Bfloat16ToFloats);
-HWY_EXPORT(ChannelMagnitudes);
-HWY_EXPORT(PhiloxBlocks);
-HWY_EXPORT(QuantiseRows);
-HWY_EXPORT(DequantiseRows);
+HWY_EXPORT(narrow_floats);
+HWY_EXPORT(widen_bfloat16);
+HWY_EXPORT(find_magnitudes);
+HWY_EXPORT(philox_vectors);
+HWY_EXPORT(quantise_rows);
+HWY_EXPORT(dequantise_rows);
 
 void floats_to_bfloat16(const float* from, uint16_t* to, size_t count) {
-  HWY_DYNAMIC_DISPATCH(FloatsToBfloat16)(from, to, count);
+  HWY_DYNAMIC_DISPATCH(narrow_floats)(from, to, count);
 }
 
 void bfloat16_to_floats(const uint16_t* from, float* to, size_t count) {
-  HWY_DYNAMIC_DISPATCH(Bfloat16ToFloats)(from, to, count);
+  HWY_DYNAMIC_DISPATCH(widen_bfloat16)(from, to, count);
 }
 
 bool channel_magnitudes(const float* rows, size_t row_count, size_t channels, int32_t* magnitude) {
-  return HWY_DYNAMIC_DISPATCH(ChannelMagnitudes)(rows, row_count, channels, magnitude);
+  return HWY_DYNAMIC_DISPATCH(find_magnitudes)(rows, row_count, channels, magnitude);
 }
 
 void philox_blocks(const PhiloxRange& range, uint32_t* words) {
-  HWY_DYNAMIC_DISPATCH(PhiloxBlocks)(range, words);
+  HWY_DYNAMIC_DISPATCH(philox_vectors)(range, words);
 }
 
 void quantise(const float* rows, uint8_t* to, const Quantise& how) {
-  HWY_DYNAMIC_DISPATCH(QuantiseRows)(rows, to, how);
+  HWY_DYNAMIC_DISPATCH(quantise_rows)(rows, to, how);
 }
 
 void dequantise(const uint8_t* from, float* rows, const Dequantise& how) {
-  HWY_DYNAMIC_DISPATCH(DequantiseRows)(from, rows, how);
+  HWY_DYNAMIC_DISPATCH(dequantise_rows)(from, rows, how);
 }
 
 }  // namespace outrigger::transport::kernels

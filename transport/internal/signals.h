@@ -1,6 +1,7 @@
 #pragma once
 
-#include <signal.h>
+#include <csignal>
+#include <ctime>
 
 namespace outrigger::transport {
 
