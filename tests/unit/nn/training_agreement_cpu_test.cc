@@ -12,7 +12,8 @@ TEST_P(CpuTrainingAgreement, TrainsAsPyTorchDoes) {
   expect_training_as_pytorchs(*cpu::make_cpu_backend(), GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, CpuTrainingAgreement, ::testing::Values("lenet5", "resnet18"),
+INSTANTIATE_TEST_SUITE_P(Models, CpuTrainingAgreement,
+                         ::testing::Values("lenet5", "resnet18", "iresnet18"),
                          [](const auto& row) { return row.param; });
 
 }  // namespace
