@@ -34,7 +34,8 @@ namespace {
 
 }  // namespace
 
-ChildProcess::ChildProcess(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+ChildProcess::ChildProcess(const std::filesystem::path& program,
+                           const std::vector<std::string>& arguments,
                            const std::optional<std::filesystem::path>& log) {
   std::vector<std::string> words{program.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -91,7 +92,8 @@ void ChildProcess::end() {
 
 std::filesystem::path sibling_program(const std::string& name) {
   const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
-  if (!std::filesystem::exists(path)) throw IoError(path.string() + " is not there; it belongs beside `outrigger`");
+  if (!std::filesystem::exists(path))
+    throw IoError(path.string() + " is not there; it belongs beside `outrigger`");
   return path;
 }
 

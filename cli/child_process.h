@@ -9,8 +9,9 @@
 
 namespace outrigger::cli {
 
-/// A program started by this one. It ends with its parent: the kernel sends it SIGTERM when the parent dies. Movable;
-/// destroying a child that still runs terminates it (SIGTERM, then SIGKILL after five seconds).
+/// A program started by this one. It ends with its parent: the kernel sends it SIGTERM when the
+/// parent dies. Movable; destroying a child that still runs terminates it (SIGTERM, then SIGKILL
+/// after five seconds).
 class ChildProcess {
  public:
   /// `log`: where its output goes; absent: where the parent's goes. Throws IoError.

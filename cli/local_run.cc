@@ -68,7 +68,8 @@ class LocalRun {
 
  private:
   std::filesystem::path endpoint_file(int rank) const {
-    return result_.directory / (rank == 0 ? "server.json" : "server-" + std::to_string(rank) + ".json");
+    return result_.directory /
+           (rank == 0 ? "server.json" : "server-" + std::to_string(rank) + ".json");
   }
 
   void start_servers() {
@@ -78,10 +79,13 @@ class LocalRun {
       launch.role = api::Role::kServer;
       launch.rank = rank;
       launch.threads = options_.threads;
-      const auto log = rank == 0 ? std::nullopt
-                                 : std::optional(result_.directory / ("server-" + std::to_string(rank) + ".log"));
+      const auto log =
+          rank == 0
+              ? std::nullopt
+              : std::optional(result_.directory / ("server-" + std::to_string(rank) + ".log"));
       if (rank > 0) launch.rendezvous = rendezvous();
-      servers_.emplace_back(sibling_program("outrigger-gpu-server"), api::launch_arguments(launch), log);
+      servers_.emplace_back(sibling_program("outrigger-gpu-server"), api::launch_arguments(launch),
+                            log);
     }
   }
 
@@ -125,13 +129,15 @@ class LocalRun {
       if (worker.process) {
         const auto status = worker.process->poll();
         if (!status || *status == 0) continue;
-        log::warning("worker {} ended with status {}; its log is {}", worker.launch.index, *status, worker.log.string());
+        log::warning("worker {} ended with status {}; its log is {}", worker.launch.index, *status,
+                     worker.log.string());
         worker.process.reset();
         worker.not_before = now + worker.wait;
         worker.wait = std::min(worker.wait * 2, milliseconds(10'000));
         ++result_.worker_restarts;
       } else if (now >= worker.not_before) {
-        worker.process.emplace(sibling_program("outrigger-worker"), api::launch_arguments(worker.launch), worker.log);
+        worker.process.emplace(sibling_program("outrigger-worker"),
+                               api::launch_arguments(worker.launch), worker.log);
       }
     }
   }
@@ -171,7 +177,8 @@ class LocalRun {
 
 }  // namespace
 
-LocalRunResult run_locally(const LocalRunOptions& options, const api::TrainingJob& job, const std::stop_token& stop) {
+LocalRunResult run_locally(const LocalRunOptions& options, const api::TrainingJob& job,
+                           const std::stop_token& stop) {
   return LocalRun(options, job, stop).run();
 }
 

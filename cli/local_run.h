@@ -16,22 +16,24 @@ struct LocalRunOptions {
   int workers = 0;
   std::map<std::string, std::filesystem::path> mounts;  // claim to folder
   bool resume = false;
-  std::optional<int> threads;                           // of the server; absent: all cores
-  std::optional<int> worker_threads;                    // of each worker; absent: the cores shared evenly
+  std::optional<int> threads;         // of the server; absent: all cores
+  std::optional<int> worker_threads;  // of each worker; absent: the cores shared evenly
   std::optional<std::filesystem::path> output;
   std::string log_level = "info";
 };
 
 /// How a local run ended.
 struct LocalRunResult {
-  int exit_status = 0;                 // the server's
-  std::filesystem::path directory;     // of the run
+  int exit_status = 0;              // the server's
+  std::filesystem::path directory;  // of the run
   int worker_restarts = 0;
 };
 
-/// Runs a job on this machine: a server process per replica on free ports and `workers` worker processes, whose logs go
-/// to the run's directory; workers that die are started again, with back-off. A stop request stops the servers, which
-/// write a checkpoint. Returns when the servers have ended. Throws InvalidInput, IoError before anything runs.
-LocalRunResult run_locally(const LocalRunOptions& options, const api::TrainingJob& job, const std::stop_token& stop);
+/// Runs a job on this machine: a server process per replica on free ports and `workers` worker
+/// processes, whose logs go to the run's directory; workers that die are started again, with
+/// back-off. A stop request stops the servers, which write a checkpoint. Returns when the servers
+/// have ended. Throws InvalidInput, IoError before anything runs.
+LocalRunResult run_locally(const LocalRunOptions& options, const api::TrainingJob& job,
+                           const std::stop_token& stop);
 
 }  // namespace outrigger::cli

@@ -28,7 +28,8 @@ void add_mounts(Options& options) {
     if (equals == std::string::npos || equals == 0 || equals + 1 == mount.size()) {
       throw InvalidInput("--mount " + mount + ": wanted is CLAIM=FOLDER, e.g. faces=/srv/faces");
     }
-    options.run.mounts[mount.substr(0, equals)] = std::filesystem::absolute(mount.substr(equals + 1));
+    options.run.mounts[mount.substr(0, equals)] =
+        std::filesystem::absolute(mount.substr(equals + 1));
   }
 }
 
@@ -36,17 +37,20 @@ void tell(const Options& options, const LocalRunResult& result) {
   const auto weights = result.directory / "weights.safetensors";
   const bool done = result.exit_status == 0;
   if (options.output == "json") {
-    nlohmann::json told{{"exitStatus", result.exit_status}, {"directory", result.directory.string()},
+    nlohmann::json told{{"exitStatus", result.exit_status},
+                        {"directory", result.directory.string()},
                         {"workerRestarts", result.worker_restarts}};
     if (done) told["weights"] = weights.string();
     std::cout << told << "\n";
     return;
   }
   if (!done) return;
-  std::cout << "\nDone. The weights: " << weights.string() << "\n"
-            << "  outrigger evaluate " << weights.string() << " --data FOLDER      how good it is on other photos\n"
-            << "  outrigger embed " << weights.string() << " PHOTO…               embeddings of photos\n"
-            << "  PyTorch: safetensors.torch.load_file(…) into the same architecture, strict=True\n";
+  std::cout
+      << "\nDone. The weights: " << weights.string() << "\n"
+      << "  outrigger evaluate " << weights.string()
+      << " --data FOLDER      how good it is on other photos\n"
+      << "  outrigger embed " << weights.string() << " PHOTO…               embeddings of photos\n"
+      << "  PyTorch: safetensors.torch.load_file(…) into the same architecture, strict=True\n";
 }
 
 void run(Options& options) {
@@ -65,25 +69,36 @@ void run(Options& options) {
 }  // namespace
 
 void add_run(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("run", "Train a job on this machine: a server and worker processes");
+  CLI::App* command =
+      program.add_subcommand("run", "Train a job on this machine: a server and worker processes");
   const auto options = std::make_shared<Options>();
   command->add_option("job", options->run.job_file, "The TrainingJob, YAML or JSON")->required();
-  command->add_option("-w,--workers", options->run.workers, "Worker processes; 0: the server does it all")
+  command
+      ->add_option("-w,--workers", options->run.workers,
+                   "Worker processes; 0: the server does it all")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
-  command->add_option("-m,--mount", options->mounts, "CLAIM=FOLDER: where a claim of the job lies here; may be repeated");
-  command->add_flag("--resume", options->run.resume, "Go on from the newest checkpoint, if there is one");
+  command->add_option("-m,--mount", options->mounts,
+                      "CLAIM=FOLDER: where a claim of the job lies here; may be repeated");
+  command->add_flag("--resume", options->run.resume,
+                    "Go on from the newest checkpoint, if there is one");
   command->add_option("--output", options->run.output, "Instead of spec.output.path");
-  command->add_option("--threads", options->run.threads, "Cores that the server uses (default: all)");
-  command->add_option("--worker-threads", options->run.worker_threads, "Cores of each worker (default: all, shared evenly)");
-  command->add_option("--log-level", options->run.log_level, "debug, info, warning or error")->capture_default_str();
+  command->add_option("--threads", options->run.threads,
+                      "Cores that the server uses (default: all)");
+  command->add_option("--worker-threads", options->run.worker_threads,
+                      "Cores of each worker (default: all, shared evenly)");
+  command->add_option("--log-level", options->run.log_level, "debug, info, warning or error")
+      ->capture_default_str();
   command->add_option("-o,--format", options->output, "What the end prints: text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   command->footer(
-      "Ctrl-C or SIGTERM stops the run after a checkpoint (exit status 20); --resume goes on from there, with as many\n"
-      "workers as you like. Workers on other machines can join too, see `outrigger-worker --help`.\n\n"
-      "Example:\n  outrigger run manifests/examples/faces-local.yaml --workers 2 --mount faces=demo/faces");
+      "Ctrl-C or SIGTERM stops the run after a checkpoint (exit status 20); --resume goes on from "
+      "there, with as many\n"
+      "workers as you like. Workers on other machines can join too, see `outrigger-worker "
+      "--help`.\n\n"
+      "Example:\n  outrigger run manifests/examples/faces-local.yaml --workers 2 --mount "
+      "faces=demo/faces");
   command->callback([options] { run(*options); });
 }
 

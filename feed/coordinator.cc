@@ -14,7 +14,8 @@ constexpr uint32_t kEvaluationWindow = 16;
 
 }  // namespace
 
-Coordinator::Coordinator(CoordinatorOptions options, SampleOrder order, const data::Dataset& dataset, Plan first_plan)
+Coordinator::Coordinator(CoordinatorOptions options, SampleOrder order,
+                         const data::Dataset& dataset, Plan first_plan)
     : options_([&] {
         if (options.all_micro_batches == 0) options.all_micro_batches = options.micro_batches;
         return options;
@@ -34,7 +35,8 @@ void Coordinator::throw_if_failed() const {
 // ---- drawing
 
 uint64_t Coordinator::first_slot(uint64_t step, uint32_t index) const {
-  return (step * options_.all_micro_batches + options_.first_micro_batch + index) * options_.micro_batch;
+  return (step * options_.all_micro_batches + options_.first_micro_batch + index) *
+         options_.micro_batch;
 }
 
 uint64_t Coordinator::stem_version(uint64_t step, const Plan& plan) const {
@@ -82,13 +84,15 @@ void Coordinator::set_plan(const Plan& plan) {
 }
 
 const Plan& Coordinator::plan_of(uint64_t step, TimePoint now) {
-  ensure(step >= step_ && step <= step_ + options_.steps_ahead, "a plan is asked for a step near the present one");
+  ensure(step >= step_ && step <= step_ + options_.steps_ahead,
+         "a plan is asked for a step near the present one");
   while (next_draw_ <= step) draw_step();
   dispatch(now);
   return step_plans_.at(step);
 }
 
-void Coordinator::publish_stem(uint64_t version, std::shared_ptr<const std::vector<float>> parameters,
+void Coordinator::publish_stem(uint64_t version,
+                               std::shared_ptr<const std::vector<float>> parameters,
                                std::shared_ptr<const std::vector<float>> buffers, TimePoint now) {
   stems_[version] = {std::move(parameters), std::move(buffers)};
   for (const auto& step : ledger_.steps()) {
@@ -126,7 +130,8 @@ std::optional<ReadyMicroBatch> Coordinator::try_take(uint64_t step, uint32_t ind
   throw_if_failed();
   plan_of(step, now);
   WorkItem* item = ledger_.find(step, index);
-  ensure(item != nullptr && (item->missing() == WorkItem::Missing::kForward || item->result.has_value()),
+  ensure(item != nullptr &&
+             (item->missing() == WorkItem::Missing::kForward || item->result.has_value()),
          "a micro-batch is taken once");
   if (!item->result) {
     note_needed(*item, now);
@@ -136,22 +141,28 @@ std::optional<ReadyMicroBatch> Coordinator::try_take(uint64_t step, uint32_t ind
   return ready(*item);
 }
 
-void Coordinator::head_done(uint64_t step, uint32_t index, std::shared_ptr<const Tensor> cut_gradient, TimePoint now) {
+void Coordinator::head_done(uint64_t step, uint32_t index,
+                            std::shared_ptr<const Tensor> cut_gradient, TimePoint now) {
   WorkItem* item = ledger_.find(step, index);
   ensure(item != nullptr && item->stem_trains, "a gradient at the cut belongs to a trained stem");
   const auto gradient = cut_gradient;
   if (ledger_.head_done(*item, std::move(cut_gradient))) {
     const Holder& source = item->holders.front();
-    post(source.worker, CutGradient{{options_.incarnation, step, index, source.attempt}, item->gradients, gradient});
+    post(source.worker,
+         CutGradient{
+             {options_.incarnation, step, index, source.attempt}, item->gradients, gradient});
   } else {
     dispatch(now);
   }
 }
 
-std::shared_ptr<const std::vector<float>> Coordinator::try_take_gradient(uint64_t step, uint32_t index, TimePoint now) {
+std::shared_ptr<const std::vector<float>> Coordinator::try_take_gradient(uint64_t step,
+                                                                         uint32_t index,
+                                                                         TimePoint now) {
   throw_if_failed();
   WorkItem* item = ledger_.find(step, index);
-  ensure(item != nullptr && item->state == WorkState::kHeadDone, "a stem gradient is asked for after the head");
+  ensure(item != nullptr && item->state == WorkState::kHeadDone,
+         "a stem gradient is asked for after the head");
   if (item->stem_gradient == nullptr) {
     note_needed(*item, now);
     return nullptr;
@@ -189,10 +200,12 @@ std::vector<AuditItem> Coordinator::commit(uint64_t step, TimePoint now) {
 }
 
 void Coordinator::check_bad_fraction() {
-  const auto allowed = static_cast<size_t>(options_.max_bad_fraction * static_cast<double>(dataset_.size()));
+  const auto allowed =
+      static_cast<size_t>(options_.max_bad_fraction * static_cast<double>(dataset_.size()));
   if (order_.broken().size() <= allowed || bad_data_) return;
-  std::string text = std::to_string(order_.broken().size()) + " of " + std::to_string(dataset_.size()) +
-                     " samples are broken, data.maxBadFraction allows " + std::to_string(allowed) + ":";
+  std::string text =
+      std::to_string(order_.broken().size()) + " of " + std::to_string(dataset_.size()) +
+      " samples are broken, data.maxBadFraction allows " + std::to_string(allowed) + ":";
   for (const auto& broken : broken_reasons_) {
     text += "\n  " + dataset_.at(broken.first).path + ": " + broken.second;
   }

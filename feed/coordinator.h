@@ -23,23 +23,27 @@ struct CoordinatorOptions {
   uint32_t incarnation = 1;
   uint64_t first_step = 0;
   uint64_t total_steps = 0;
-  uint32_t micro_batches = 1;          // M, of this server's steps
-  uint32_t micro_batch = 1;            // m, samples
-  /// Where the step's first micro-batch lies in the global step: slot = (step * all + first + index) * m + position.
+  uint32_t micro_batches = 1;  // M, of this server's steps
+  uint32_t micro_batch = 1;    // m, samples
+  /// Where the step's first micro-batch lies in the global step: slot = (step * all + first +
+  /// index) * m + position.
   uint32_t first_micro_batch = 0;
-  uint32_t all_micro_batches = 0;      // of all replicas; 0: micro_batches
-  uint64_t staleness = 0;              // s
-  uint32_t steps_ahead = 1;            // how many steps beyond the present one may be drawn
+  uint32_t all_micro_batches = 0;  // of all replicas; 0: micro_batches
+  uint64_t staleness = 0;          // s
+  uint32_t steps_ahead = 1;        // how many steps beyond the present one may be drawn
   double max_bad_fraction = 0.01;
-  Duration least_deadline = std::chrono::milliseconds(200);  // before a second lease, whatever the latencies say
-  Duration set_aside = std::chrono::seconds(5);              // how long a worker whose read failed gets no lease
-  uint32_t max_read_failures = 8;      // of one micro-batch, before the job fails
+  Duration least_deadline =
+      std::chrono::milliseconds(200);  // before a second lease, whatever the latencies say
+  Duration set_aside =
+      std::chrono::seconds(5);     // how long a worker whose read failed gets no lease
+  uint32_t max_read_failures = 8;  // of one micro-batch, before the job fails
 };
 
 struct WorkerTraits {
   std::string name;
-  bool local = false;          // in the server's own process
-  bool runs_stems = true;      // false: computes differently from the server, so it gets work at cut 0 only
+  bool local = false;  // in the server's own process
+  bool runs_stems =
+      true;  // false: computes differently from the server, so it gets work at cut 0 only
 };
 
 /// A message and whom it is for.
@@ -70,24 +74,27 @@ struct ReadyMicroBatch {
   uint32_t index = 0;
   int32_t cut = 0;
   std::shared_ptr<const Tensor> tensor;
-  std::vector<float> statistics;         // of the stem's norms; empty at cut 0
+  std::vector<float> statistics;  // of the stem's norms; empty at cut 0
   std::vector<uint64_t> slots;
   std::vector<int32_t> labels;
 };
 
-/// The server's half of the feed: draws steps, leases micro-batches to workers, keeps the ledger, and answers the
-/// trainer. Event-driven and without threads, sockets or clocks of its own: calls come in (with the time), messages
-/// for workers collect in an outbox. Not thread-safe: the owner holds one lock around it.
+/// The server's half of the feed: draws steps, leases micro-batches to workers, keeps the ledger,
+/// and answers the trainer. Event-driven and without threads, sockets or clocks of its own: calls
+/// come in (with the time), messages for workers collect in an outbox. Not thread-safe: the owner
+/// holds one lock around it.
 class Coordinator {
  public:
   /// `dataset` must outlive this.
-  Coordinator(CoordinatorOptions options, SampleOrder order, const data::Dataset& dataset, Plan first_plan);
+  Coordinator(CoordinatorOptions options, SampleOrder order, const data::Dataset& dataset,
+              Plan first_plan);
 
   // ---- workers
   WorkerId add_worker(WorkerTraits traits, TimePoint now);
   /// The worker died, left, or its link closed; may be called more than once.
   void lose_worker(WorkerId worker, TimePoint now);
-  /// A result nobody waits for any more is dropped. Throws InvalidInput when a worker breaks the protocol.
+  /// A result nobody waits for any more is dropped. Throws InvalidInput when a worker breaks the
+  /// protocol.
   void receive(WorkerId worker, WorkerMessage message, TimePoint now);
   /// Second leases for what is late, and set-aside workers come back. Call a few times a second.
   void tick(TimePoint now);
@@ -97,16 +104,21 @@ class Coordinator {
   /// The plan for steps that are not drawn yet; must have a larger number.
   void set_plan(const Plan& plan);
   const Plan& newest_plan() const { return plan_; }
-  /// The plan of a step, which is drawn by this call if it was not. At most steps_ahead beyond the present step.
+  /// The plan of a step, which is drawn by this call if it was not. At most steps_ahead beyond the
+  /// present step.
   const Plan& plan_of(uint64_t step, TimePoint now);
-  /// The stem that workers run from now on: version `version` of parameters and running averages (whole arenas).
+  /// The stem that workers run from now on: version `version` of parameters and running averages
+  /// (whole arenas).
   void publish_stem(uint64_t version, std::shared_ptr<const std::vector<float>> parameters,
                     std::shared_ptr<const std::vector<float>> buffers, TimePoint now);
-  /// The micro-batch if it is there; otherwise notes that the trainer waits for it. Throws what failed the job.
+  /// The micro-batch if it is there; otherwise notes that the trainer waits for it. Throws what
+  /// failed the job.
   std::optional<ReadyMicroBatch> try_take(uint64_t step, uint32_t index, TimePoint now);
   /// For micro-batches with a trained stem away: hands over the gradient at the cut.
-  void head_done(uint64_t step, uint32_t index, std::shared_ptr<const Tensor> cut_gradient, TimePoint now);
-  std::shared_ptr<const std::vector<float>> try_take_gradient(uint64_t step, uint32_t index, TimePoint now);
+  void head_done(uint64_t step, uint32_t index, std::shared_ptr<const Tensor> cut_gradient,
+                 TimePoint now);
+  std::shared_ptr<const std::vector<float>> try_take_gradient(uint64_t step, uint32_t index,
+                                                              TimePoint now);
   /// The step is done; returns what filled it.
   std::vector<AuditItem> commit(uint64_t step, TimePoint now);
 
@@ -131,9 +143,9 @@ class Coordinator {
  private:
   struct Worker {
     WorkerTraits traits;
-    int64_t appetite = 0;                      // leases it has room for; below 0 where urgent work was put on top
+    int64_t appetite = 0;  // leases it has room for; below 0 where urgent work was put on top
     std::optional<TimePoint> set_aside_until;
-    std::map<uint64_t, int32_t> stems_sent;    // version to deepest cut sent
+    std::map<uint64_t, int32_t> stems_sent;  // version to deepest cut sent
   };
   struct Stem {
     std::shared_ptr<const std::vector<float>> parameters;
@@ -177,24 +189,24 @@ class Coordinator {
   Plan plan_;
   std::map<uint64_t, Plan> step_plans_;
   Ledger ledger_;
-  uint64_t step_;                               // the first that is not committed
+  uint64_t step_;  // the first that is not committed
   uint64_t next_draw_;
   std::map<uint64_t, Stem> stems_;
   WorkerId next_worker_ = 1;
   std::map<WorkerId, Worker> workers_;
-  std::deque<WorkerId> turn_;                   // workers in the order in which they get the next lease
+  std::deque<WorkerId> turn_;  // workers in the order in which they get the next lease
   LatencyWindow forward_latency_;
   LatencyWindow backward_latency_;
   std::vector<Replacement> replacements_;
   std::vector<Outgoing> outbox_;
-  std::optional<std::string> bad_data_;         // why the data failed the job
-  std::optional<std::string> unreadable_;       // why reading failed the job
+  std::optional<std::string> bad_data_;    // why the data failed the job
+  std::optional<std::string> unreadable_;  // why reading failed the job
   std::map<uint32_t, std::string> broken_reasons_;
-  std::optional<uint64_t> evaluation_;          // the pseudo-step of the evaluation under way
+  std::optional<uint64_t> evaluation_;  // the pseudo-step of the evaluation under way
   const data::Dataset* evaluation_data_ = nullptr;
   uint64_t evaluations_ = 0;
   uint32_t evaluation_taken_ = 0;
-  bool waiting_ = false;                        // the trainer waits for something
+  bool waiting_ = false;  // the trainer waits for something
   uint64_t second_leases_ = 0;
   uint64_t dropped_ = 0;
 };

@@ -45,10 +45,12 @@ void Coordinator::take_in(WorkerId from, MicroBatch& result, TimePoint now) {
   }
   if (result.tensor == nullptr || result.tensor->shape().empty() ||
       result.tensor->shape()[0] != static_cast<int64_t>(item->samples.size())) {
-    throw InvalidInput("micro-batch " + to_string(result.key) + ": " + std::to_string(item->samples.size()) +
+    throw InvalidInput("micro-batch " + to_string(result.key) + ": " +
+                       std::to_string(item->samples.size()) +
                        " samples were leased, the result has another number");
   }
-  if (!item->evaluation) forward_latency_.add(item->needed_since ? now - *item->needed_since : Duration{0});
+  if (!item->evaluation)
+    forward_latency_.add(item->needed_since ? now - *item->needed_since : Duration{0});
   const WorkKey key = result.key;
   cancel(*item, ledger_.received(*item, key, std::move(result)));
   dispatch(now);
@@ -60,7 +62,8 @@ void Coordinator::take_in(WorkerId from, const StemGradient& result, TimePoint n
     ++dropped_;
     return;
   }
-  if (result.gradients == nullptr || result.gradients->size() != step_plans_.at(item->step).stem_parameters) {
+  if (result.gradients == nullptr ||
+      result.gradients->size() != step_plans_.at(item->step).stem_parameters) {
     throw InvalidInput("stem gradient " + to_string(result.key) + " has a wrong number of values");
   }
   backward_latency_.add(item->needed_since ? now - *item->needed_since : Duration{0});
@@ -75,17 +78,21 @@ void Coordinator::take_in(WorkerId from, const Broken& broken, TimePoint now) {
   }
   ledger_.give_back(*item, broken.key.attempt);
   cancel(*item, item->holders);
-  for (const Holder& other : std::vector<Holder>(item->holders)) ledger_.give_back(*item, other.attempt);
+  for (const Holder& other : std::vector<Holder>(item->holders))
+    ledger_.give_back(*item, other.attempt);
   std::vector<uint32_t> ids;
   for (const auto& one : broken.items) {
-    if (one.position >= item->samples.size()) throw InvalidInput("a broken sample's position is outside its lease");
+    if (one.position >= item->samples.size())
+      throw InvalidInput("a broken sample's position is outside its lease");
     ids.push_back(item->samples[one.position].id);
     if (item->evaluation) continue;
     if (order_.mark_broken(ids.back())) broken_reasons_[ids.back()] = one.reason;
   }
   if (item->evaluation) {
-    std::erase_if(item->samples, [&](const LeaseSample& s) { return std::ranges::find(ids, s.id) != ids.end(); });
-    if (item->samples.empty()) item->result = MicroBatch{.key = broken.key, .tensor = std::make_shared<Tensor>()};
+    std::erase_if(item->samples,
+                  [&](const LeaseSample& s) { return std::ranges::find(ids, s.id) != ids.end(); });
+    if (item->samples.empty())
+      item->result = MicroBatch{.key = broken.key, .tensor = std::make_shared<Tensor>()};
     if (item->samples.empty()) item->state = WorkState::kReceived;
   } else {
     check_bad_fraction();
@@ -102,10 +109,11 @@ void Coordinator::take_in(WorkerId from, const ReadFailed& failed, TimePoint now
   }
   ledger_.give_back(*item, failed.key.attempt);
   Worker& worker = workers_.at(from);
-  worker.set_aside_until = now + (worker.traits.local ? options_.set_aside / 10 : options_.set_aside);
+  worker.set_aside_until =
+      now + (worker.traits.local ? options_.set_aside / 10 : options_.set_aside);
   if (++item->read_failures > options_.max_read_failures) {
-    unreadable_ = "reading failed " + std::to_string(item->read_failures) + " times, last on " + worker.traits.name +
-                  ": " + failed.reason;
+    unreadable_ = "reading failed " + std::to_string(item->read_failures) + " times, last on " +
+                  worker.traits.name + ": " + failed.reason;
   }
   dispatch(now);
 }
@@ -136,9 +144,11 @@ void Coordinator::tick(TimePoint now) {
 
 bool Coordinator::is_late(const WorkItem& item, TimePoint now) const {
   constexpr size_t kMostHolders = 3;
-  if (!item.needed_since || item.holders.empty() || item.holders.size() >= kMostHolders) return false;
+  if (!item.needed_since || item.holders.empty() || item.holders.size() >= kMostHolders)
+    return false;
   if (item.missing() == WorkItem::Missing::kNothing) return false;
-  const auto& latency = item.missing() == WorkItem::Missing::kForward ? forward_latency_ : backward_latency_;
+  const auto& latency =
+      item.missing() == WorkItem::Missing::kForward ? forward_latency_ : backward_latency_;
   return now - *item.needed_since > std::max(options_.least_deadline, 2 * latency.percentile95());
 }
 
@@ -150,7 +160,8 @@ void Coordinator::dispatch(TimePoint now) {
   dispatch_missing(WorkItem::Missing::kForward, now);
   // Draw ahead while somebody has room for more.
   const uint64_t last = std::min(options_.total_steps, step_ + options_.steps_ahead + 1);
-  while (next_draw_ < last && std::ranges::any_of(workers_, [](const auto& w) { return w.second.appetite > 0; })) {
+  while (next_draw_ < last &&
+         std::ranges::any_of(workers_, [](const auto& w) { return w.second.appetite > 0; })) {
     draw_step();
     dispatch_missing(WorkItem::Missing::kForward, now);
   }
@@ -172,7 +183,8 @@ bool Coordinator::is_urgent(const WorkItem& item) const {
 bool Coordinator::eligible(WorkerId id, const Worker& worker, const WorkItem& item) const {
   if (worker.set_aside_until) return false;
   if (item.cut > 0 && !worker.traits.runs_stems) return false;
-  return std::ranges::none_of(item.holders, [&](const Holder& holder) { return holder.worker == id; });
+  return std::ranges::none_of(item.holders,
+                              [&](const Holder& holder) { return holder.worker == id; });
 }
 
 bool Coordinator::remote_can_take(const WorkItem& item) const {
@@ -182,16 +194,18 @@ bool Coordinator::remote_can_take(const WorkItem& item) const {
   });
 }
 
-/// The next in turn with room. Urgent work may go on top of what a worker asked for: its earlier leases may wait for
-/// weights that only come when this is done. The local worker shares its cores with the device, so where there are
-/// others it takes only what the trainer waits for.
+/// The next in turn with room. Urgent work may go on top of what a worker asked for: its earlier
+/// leases may wait for weights that only come when this is done. The local worker shares its cores
+/// with the device, so where there are others it takes only what the trainer waits for.
 std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item) const {
   const bool urgent = is_urgent(item);
   std::optional<WorkerId> fallback;
   for (const WorkerId id : turn_) {
     const Worker& worker = workers_.at(id);
     if (!eligible(id, worker, item)) continue;
-    if (worker.traits.local && !urgent && !(waiting_ && item.step == step_) && remote_can_take(item)) continue;
+    if (worker.traits.local && !urgent && !(waiting_ && item.step == step_) &&
+        remote_can_take(item))
+      continue;
     if (worker.appetite > 0) return id;
     if (!fallback || worker.appetite > workers_.at(*fallback).appetite) fallback = id;
   }
@@ -201,8 +215,14 @@ std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item) const {
 void Coordinator::lease_to(WorkerId id, WorkItem& item, TimePoint now) {
   WorkKind kind = item.evaluation ? WorkKind::kEvaluate : WorkKind::kForward;
   if (item.missing() == WorkItem::Missing::kGradient) kind = WorkKind::kBackward;
-  Lease lease{ledger_.lease(item, id, kind, now), kind, item.cut, item.stem_trains, item.stem_version,
-              item.activations, item.gradients, item.samples,
+  Lease lease{ledger_.lease(item, id, kind, now),
+              kind,
+              item.cut,
+              item.stem_trains,
+              item.stem_version,
+              item.activations,
+              item.gradients,
+              item.samples,
               kind == WorkKind::kBackward ? item.cut_gradient : nullptr};
   --workers_.at(id).appetite;
   std::erase(turn_, id);

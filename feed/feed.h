@@ -10,8 +10,9 @@
 
 namespace outrigger::feed {
 
-/// What a trainer wants of a feed. Calls block until there is an answer; they throw InvalidInput or IoError when
-/// the data fails the job, and Cancelled when the run is to stop. One trainer, one thread.
+/// What a trainer wants of a feed. Calls block until there is an answer; they throw InvalidInput or
+/// IoError when the data fails the job, and Cancelled when the run is to stop. One trainer, one
+/// thread.
 class Feed {
  public:
   virtual ~Feed() = default;
@@ -23,8 +24,10 @@ class Feed {
   virtual void publish_stem(uint64_t version, std::shared_ptr<const std::vector<float>> parameters,
                             std::shared_ptr<const std::vector<float>> buffers) = 0;
   virtual ReadyMicroBatch take(uint64_t step, uint32_t index) = 0;
-  virtual void head_done(uint64_t step, uint32_t index, std::shared_ptr<const Tensor> cut_gradient) = 0;
-  virtual std::shared_ptr<const std::vector<float>> take_gradient(uint64_t step, uint32_t index) = 0;
+  virtual void head_done(uint64_t step, uint32_t index,
+                         std::shared_ptr<const Tensor> cut_gradient) = 0;
+  virtual std::shared_ptr<const std::vector<float>> take_gradient(uint64_t step,
+                                                                  uint32_t index) = 0;
   virtual std::vector<AuditItem> commit(uint64_t step) = 0;
   /// Ids of the samples found broken so far, ascending.
   virtual std::vector<uint32_t> broken_samples() = 0;

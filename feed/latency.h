@@ -7,7 +7,8 @@
 
 namespace outrigger::feed {
 
-/// The newest 128 durations of one kind of work, for the 95th percentile that decides on second leases.
+/// The newest 128 durations of one kind of work, for the 95th percentile that decides on second
+/// leases.
 class LatencyWindow {
  public:
   void add(Duration duration);

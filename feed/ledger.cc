@@ -98,7 +98,8 @@ std::vector<Holder> Ledger::received(WorkItem& item, const WorkKey& key, MicroBa
 }
 
 bool Ledger::head_done(WorkItem& item, std::shared_ptr<const Tensor> cut_gradient) {
-  ensure(item.state == WorkState::kReceived && !item.result, "the head runs once, on a result that was taken");
+  ensure(item.state == WorkState::kReceived && !item.result,
+         "the head runs once, on a result that was taken");
   item.state = WorkState::kHeadDone;
   item.cut_gradient = std::move(cut_gradient);
   if (!item.source) return false;

@@ -14,7 +14,8 @@ namespace outrigger::feed {
 
 using WorkerId = uint32_t;
 
-/// The life of one micro-batch. Lost before HeadDone: drawn again. Lost after: only the stem's backward is done again.
+/// The life of one micro-batch. Lost before HeadDone: drawn again. Lost after: only the stem's
+/// backward is done again.
 enum class WorkState : uint8_t { kDrawn, kLeased, kReceived, kHeadDone, kCommitted };
 const char* to_string(WorkState state);
 
@@ -32,20 +33,20 @@ struct WorkItem {
   uint32_t index = 0;
   WorkState state = WorkState::kDrawn;
   int32_t cut = 0;
-  bool evaluation = false;                     // pixels with the centre crop, from the evaluation's data set
+  bool evaluation = false;  // pixels with the centre crop, from the evaluation's data set
   bool stem_trains = false;
   uint64_t stem_version = 0;
   WireFormat activations = WireFormat::kFloat32;
   WireFormat gradients = WireFormat::kFloat32;
   std::vector<LeaseSample> samples;
 
-  uint32_t attempts = 0;                       // numbers given out so far
-  std::vector<Holder> holders;                 // of the missing result
-  std::optional<Holder> source;                // whose forward result was taken; it still holds the activations
+  uint32_t attempts = 0;         // numbers given out so far
+  std::vector<Holder> holders;   // of the missing result
+  std::optional<Holder> source;  // whose forward result was taken; it still holds the activations
   std::optional<MicroBatch> result;            // until the trainer takes it
   std::shared_ptr<const Tensor> cut_gradient;  // from HeadDone on
   std::shared_ptr<const std::vector<float>> stem_gradient;
-  std::optional<TimePoint> needed_since;       // when the trainer began to wait for the missing result
+  std::optional<TimePoint> needed_since;  // when the trainer began to wait for the missing result
   uint32_t read_failures = 0;
   uint64_t pixel_hash = 0;
 
@@ -56,8 +57,8 @@ struct WorkItem {
   Missing missing() const;
 };
 
-/// The table of all micro-batches that are drawn and not committed. Pure bookkeeping: no time, message or policy.
-/// Not thread-safe.
+/// The table of all micro-batches that are drawn and not committed. Pure bookkeeping: no time,
+/// message or policy. Not thread-safe.
 class Ledger {
  public:
   explicit Ledger(uint32_t incarnation) : incarnation_(incarnation) {}
@@ -66,14 +67,17 @@ class Ledger {
   void draw(uint64_t step, std::vector<WorkItem> items);
   /// Null where the step is not drawn or already committed.
   WorkItem* find(uint64_t step, uint32_t index);
-  /// The item a result belongs to, if this attempt is one whose result is still wanted; else null: drop it.
+  /// The item a result belongs to, if this attempt is one whose result is still wanted; else null:
+  /// drop it.
   WorkItem* wanted(const WorkKey& key, WorkerId from);
   /// Begins an attempt by `worker` and returns its number.
   WorkKey lease(WorkItem& item, WorkerId worker, WorkKind kind, TimePoint now);
 
-  /// The forward result was accepted from the attempt; other attempts are over and are returned (to cancel them).
+  /// The forward result was accepted from the attempt; other attempts are over and are returned (to
+  /// cancel them).
   std::vector<Holder> received(WorkItem& item, const WorkKey& key, MicroBatch result);
-  /// The head has run; the gradient at the cut is kept. True if the source still holds the activations.
+  /// The head has run; the gradient at the cut is kept. True if the source still holds the
+  /// activations.
   bool head_done(WorkItem& item, std::shared_ptr<const Tensor> cut_gradient);
   /// The stem's gradient was accepted; other attempts are over.
   std::vector<Holder> gradient_received(WorkItem& item, const WorkKey& key,

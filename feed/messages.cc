@@ -16,8 +16,8 @@ const char* to_string(WireFormat format) {
 }
 
 std::string to_string(const WorkKey& key) {
-  return "(incarnation " + std::to_string(key.incarnation) + ", step " + std::to_string(key.step) + ", index " +
-         std::to_string(key.index) + ", attempt " + std::to_string(key.attempt) + ")";
+  return "(incarnation " + std::to_string(key.incarnation) + ", step " + std::to_string(key.step) +
+         ", index " + std::to_string(key.index) + ", attempt " + std::to_string(key.attempt) + ")";
 }
 
 }  // namespace outrigger::feed

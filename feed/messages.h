@@ -11,7 +11,8 @@
 #include "common/tensor.h"
 #include "data/sample.h"
 
-/// What the server and a worker say to each other in a step. Plain values; how they become frames is worker/protocol.h.
+/// What the server and a worker say to each other in a step. Plain values; how they become frames
+/// is worker/protocol.h.
 namespace outrigger::feed {
 
 /// How a tensor travels at the cut.
@@ -32,21 +33,22 @@ enum class WorkKind : uint8_t { kForward, kBackward, kEvaluate };
 
 struct LeaseSample {
   uint64_t slot = 0;
-  uint32_t id = 0;          // the sample's index in the data set
+  uint32_t id = 0;  // the sample's index in the data set
   data::Sample sample;
 };
 
 // ---- server to worker
 
-/// One piece of work for this worker. Forward: decode and augment, run the stem (cut > 0), send a MicroBatch, keep the
-/// activations. Backward: decode and run the stem at `stem_version` again, apply `cut_gradient`, send a StemGradient.
-/// Evaluate: decode with the centre crop, send the pixels.
+/// One piece of work for this worker. Forward: decode and augment, run the stem (cut > 0), send a
+/// MicroBatch, keep the activations. Backward: decode and run the stem at `stem_version` again,
+/// apply `cut_gradient`, send a StemGradient. Evaluate: decode with the centre crop, send the
+/// pixels.
 struct Lease {
   WorkKey key;
   WorkKind kind = WorkKind::kForward;
-  int32_t cut = 0;                  // layers before the cut; 0: pixels
-  bool stem_trains = false;         // whether a CutGradient will follow
-  uint64_t stem_version = 0;        // meant for cut > 0
+  int32_t cut = 0;            // layers before the cut; 0: pixels
+  bool stem_trains = false;   // whether a CutGradient will follow
+  uint64_t stem_version = 0;  // meant for cut > 0
   WireFormat activations = WireFormat::kFloat32;
   WireFormat gradients = WireFormat::kFloat32;
   std::vector<LeaseSample> samples;
@@ -105,7 +107,8 @@ struct MicroBatch {
   uint64_t pixel_hash = 0;               // of the decoded pixels, whatever the cut: for the audit
 };
 
-/// The result of a backward, or of a forward lease after its CutGradient: the stem's parameter gradients.
+/// The result of a backward, or of a forward lease after its CutGradient: the stem's parameter
+/// gradients.
 struct StemGradient {
   WorkKey key;
   std::shared_ptr<const std::vector<float>> gradients;

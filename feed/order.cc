@@ -29,8 +29,10 @@ SampleOrder::SampleOrder(OrderOptions options) : options_(std::move(options)) {
 uint32_t SampleOrder::at(uint64_t slot) {
   uint32_t sample = drawn(slot);
   for (uint32_t attempt = 1; broken_.contains(sample); ++attempt) {
-    if (broken_.size() >= options_.samples) throw InvalidInput("every sample of the data set is broken");
-    sample = RandomStream(options_.seed, RandomUse::kReplacement, slot, attempt).below(options_.samples);
+    if (broken_.size() >= options_.samples)
+      throw InvalidInput("every sample of the data set is broken");
+    sample =
+        RandomStream(options_.seed, RandomUse::kReplacement, slot, attempt).below(options_.samples);
   }
   return sample;
 }
@@ -49,9 +51,12 @@ uint32_t SampleOrder::balanced(uint64_t slot) const {
 const std::vector<uint32_t>& SampleOrder::epoch(uint64_t number) {
   const auto found = epochs_.find(number);
   if (found != epochs_.end()) return found->second;
-  // A batch straddles at most two neighbouring epochs, and steps drawn ahead lie behind the present one.
-  if (epochs_.size() >= 2) epochs_.erase(number < epochs_.begin()->first ? std::prev(epochs_.end()) : epochs_.begin());
-  return epochs_[number] = options_.window ? windowed_permutation(number) : full_permutation(number);
+  // A batch straddles at most two neighbouring epochs, and steps drawn ahead lie behind the present
+  // one.
+  if (epochs_.size() >= 2)
+    epochs_.erase(number < epochs_.begin()->first ? std::prev(epochs_.end()) : epochs_.begin());
+  return epochs_[number] =
+             options_.window ? windowed_permutation(number) : full_permutation(number);
 }
 
 std::vector<uint32_t> SampleOrder::full_permutation(uint64_t number) const {

@@ -13,18 +13,20 @@ enum class Sampling : uint8_t { kUniform, kClassBalanced };
 
 struct OrderOptions {
   uint64_t seed = 0;
-  uint32_t samples = 0;                       // N, how many the data set has; > 0
+  uint32_t samples = 0;  // N, how many the data set has; > 0
   Sampling sampling = Sampling::kUniform;
-  std::vector<int32_t> labels;                // one per sample; only ClassBalanced reads them
-  /// Windowed order: blocks (shards) in a drawn order, then a shuffle buffer of so many samples. Absent: one full
-  /// permutation per epoch.
+  std::vector<int32_t> labels;  // one per sample; only ClassBalanced reads them
+  /// Windowed order: blocks (shards) in a drawn order, then a shuffle buffer of so many samples.
+  /// Absent: one full permutation per epoch.
   std::optional<uint32_t> window;
-  std::vector<uint32_t> block_starts;         // first sample of each block, ascending, from 0; empty: one block
+  std::vector<uint32_t>
+      block_starts;  // first sample of each block, ascending, from 0; empty: one block
 };
 
-/// The endless order of samples: a pure function from slot to sample, given (seed, data, which samples are broken).
-/// Slot s is position s mod N of epoch s / N. A broken sample's slot is filled by the first of a drawn series of
-/// replacements that is not broken, so it does not matter when a sample was found broken. Not thread-safe.
+/// The endless order of samples: a pure function from slot to sample, given (seed, data, which
+/// samples are broken). Slot s is position s mod N of epoch s / N. A broken sample's slot is filled
+/// by the first of a drawn series of replacements that is not broken, so it does not matter when a
+/// sample was found broken. Not thread-safe.
 class SampleOrder {
  public:
   explicit SampleOrder(OrderOptions options);
@@ -48,7 +50,7 @@ class SampleOrder {
   uint32_t balanced(uint64_t slot) const;
 
   OrderOptions options_;
-  std::vector<std::vector<uint32_t>> by_class_;  // classes that have samples
+  std::vector<std::vector<uint32_t>> by_class_;       // classes that have samples
   std::map<uint64_t, std::vector<uint32_t>> epochs_;  // the two newest
   std::set<uint32_t> broken_;
 };

@@ -45,7 +45,8 @@ feed::WireFormat wire_of(api::WireFormat format, nn::Precision precision) {
       break;
   }
   // Auto never goes below the job's precision.
-  return precision == nn::Precision::kBFloat16 ? feed::WireFormat::kBFloat16 : feed::WireFormat::kFloat32;
+  return precision == nn::Precision::kBFloat16 ? feed::WireFormat::kBFloat16
+                                               : feed::WireFormat::kFloat32;
 }
 
 }  // namespace
@@ -55,10 +56,12 @@ RunSize run_size(const api::TrainingJob& job, const data::Dataset& train) {
   RunSize size;
   size.samples = train.size();
   size.batch = static_cast<uint32_t>(training.batch_size);
-  size.micro_batches = size.batch / static_cast<uint32_t>(worker::micro_batch(job) * api::rank_count(job.spec));
-  size.total_steps = training.steps
-                         ? static_cast<uint64_t>(*training.steps)
-                         : (static_cast<uint64_t>(*training.epochs) * size.samples + size.batch - 1) / size.batch;
+  size.micro_batches =
+      size.batch / static_cast<uint32_t>(worker::micro_batch(job) * api::rank_count(job.spec));
+  size.total_steps =
+      training.steps
+          ? static_cast<uint64_t>(*training.steps)
+          : (static_cast<uint64_t>(*training.epochs) * size.samples + size.batch - 1) / size.batch;
   return size;
 }
 
@@ -78,7 +81,8 @@ feed::Plan first_plan(const api::TrainingJob& job, const nn::Graph& graph, const
   plan.activations = wire_of(split.wire.activations, worker::precision(job));
   plan.gradients = wire_of(split.wire.gradients, worker::precision(job));
   const auto all = static_cast<double>(graph.multiply_adds(graph.whole()));
-  const auto away = static_cast<double>(graph.multiply_adds({0, cut.layers})) * plan.stems_away / size.micro_batches;
+  const auto away = static_cast<double>(graph.multiply_adds({0, cut.layers})) * plan.stems_away /
+                    size.micro_batches;
   if (100.0 * (1.0 - away / all) < split.min_server_percent) {
     throw InvalidInput("spec.split: the cut behind '" + cut.name + "' leaves " +
                        std::to_string(static_cast<int>(100.0 * (1.0 - away / all))) +
@@ -94,7 +98,8 @@ int32_t deepest_cut(const api::TrainingJob& job, const nn::Graph& graph) {
 
 data::Dataset list_data(const api::DataSource& source, const std::filesystem::path& root,
                         const std::vector<std::string>& classes) {
-  if (source.format == api::DataFormat::kWebDataset) return data::list_web_dataset(root, "", classes);
+  if (source.format == api::DataFormat::kWebDataset)
+    return data::list_web_dataset(root, "", classes);
   data::ListOptions options;
   options.classes = classes;
   return data::list_image_folder(root, options);
@@ -134,7 +139,8 @@ training::ModelCard model_card(const api::TrainingJob& job, std::vector<std::str
 training::TrainerOptions trainer_options(const api::TrainingJob& job, const RunSize& size) {
   const auto& training = job.spec.training;
   training::TrainerOptions options;
-  options.device = {.micro_batch = worker::micro_batch(job), .precision = worker::precision(job),
+  options.device = {.micro_batch = worker::micro_batch(job),
+                    .precision = worker::precision(job),
                     .seed = worker::seed(job)};
   if (const auto* loss = std::get_if<api::SoftmaxCrossEntropy>(&training.loss)) {
     options.device.label_smoothing = static_cast<float>(loss->label_smoothing);
@@ -142,14 +148,17 @@ training::TrainerOptions trainer_options(const api::TrainingJob& job, const RunS
   options.micro_batches = size.micro_batches;
   options.staleness = static_cast<uint64_t>(training.staleness);
   const auto& sgd = std::get<api::Sgd>(training.optimizer);
-  options.optimizer = {.momentum = static_cast<float>(sgd.momentum), .nesterov = sgd.nesterov,
+  options.optimizer = {.momentum = static_cast<float>(sgd.momentum),
+                       .nesterov = sgd.nesterov,
                        .weight_decay = static_cast<float>(sgd.weight_decay),
                        .decay_norm_and_bias = sgd.decay_norm_and_bias};
-  options.learning_rate = [schedule = schedule_of(training.schedule), total = size.total_steps](uint64_t step) {
+  options.learning_rate = [schedule = schedule_of(training.schedule),
+                           total = size.total_steps](uint64_t step) {
     return nn::learning_rate(schedule, static_cast<int64_t>(step), static_cast<int64_t>(total));
   };
   options.clip_gradient_norm = training.clip_gradient_norm;
-  if (training.average_weights) options.average_decay = static_cast<float>(*training.average_weights);
+  if (training.average_weights)
+    options.average_decay = static_cast<float>(*training.average_weights);
   return options;
 }
 

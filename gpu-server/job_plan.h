@@ -21,9 +21,9 @@ namespace outrigger::gpu_server {
 /// Sizes that follow from the job and the data.
 struct RunSize {
   uint64_t samples = 0;
-  uint64_t total_steps = 0;        // ceil(epochs * samples / batch), or training.steps
-  uint32_t batch = 0;              // B, over all ranks
-  uint32_t micro_batches = 0;      // M of one rank
+  uint64_t total_steps = 0;    // ceil(epochs * samples / batch), or training.steps
+  uint32_t batch = 0;          // B, over all ranks
+  uint32_t micro_batches = 0;  // M of one rank
   double epochs_of(uint64_t step) const {
     return static_cast<double>(step) * batch / static_cast<double>(samples);
   }

@@ -6,10 +6,13 @@
 
 namespace outrigger::gpu_server {
 
-LocalWorker::LocalWorker(const worker::AgentOptions& options, const nn::Graph& graph, const nn::Backend& backend,
-                         int threads, worker::PixelSource& pixels, const worker::WireContext& context,
-                         telemetry::Metrics& metrics)
-    : threads_(threads), agent_(options, graph, backend, threads_, pixels), counters_(metrics), context_(context) {
+LocalWorker::LocalWorker(const worker::AgentOptions& options, const nn::Graph& graph,
+                         const nn::Backend& backend, int threads, worker::PixelSource& pixels,
+                         const worker::WireContext& context, telemetry::Metrics& metrics)
+    : threads_(threads),
+      agent_(options, graph, backend, threads_, pixels),
+      counters_(metrics),
+      context_(context) {
   auto ends = transport::make_memory_links();
   server_end_ = std::move(ends.first);
   worker_end_ = std::move(ends.second);

@@ -15,12 +15,14 @@
 
 namespace outrigger::gpu_server {
 
-/// The worker inside the server's process: the same agent on a thread and cores of its own, behind a link in memory.
+/// The worker inside the server's process: the same agent on a thread and cores of its own, behind
+/// a link in memory.
 class LocalWorker {
  public:
   /// References must outlive this. `threads`: how many cores it may use.
-  LocalWorker(const worker::AgentOptions& options, const nn::Graph& graph, const nn::Backend& backend, int threads,
-              worker::PixelSource& pixels, const worker::WireContext& context, telemetry::Metrics& metrics);
+  LocalWorker(const worker::AgentOptions& options, const nn::Graph& graph,
+              const nn::Backend& backend, int threads, worker::PixelSource& pixels,
+              const worker::WireContext& context, telemetry::Metrics& metrics);
   ~LocalWorker();
 
   /// The server's end of the link; once.

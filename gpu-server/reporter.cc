@@ -18,23 +18,33 @@ std::string describe(const feed::Plan& plan, uint32_t micro_batches) {
   return fmt::format("cut {}, share {}%", plan.cut_name, 100 * plan.stems_away / micro_batches);
 }
 
+std::string file_name(const char* what, int rank) {
+  return rank == 0 ? std::string(what) + ".jsonl"
+                   : std::string(what) + "-" + std::to_string(rank) + ".jsonl";
+}
+
 }  // namespace
 
 struct Reporter::Instruments {
   explicit Instruments(telemetry::Metrics& metrics)
       : steps(metrics.counter({"outrigger_server_steps_total", "Optimizer steps done.", {}})),
         samples(metrics.counter({"outrigger_server_samples_total", "Samples trained on.", {}})),
-        stall_input(metrics.counter(
-            {"outrigger_server_stall_seconds_total", "Time in which the device waited, by cause.", {"cause"}},
-            {{"cause", "input"}})),
-        stall_gradients(metrics.counter(
-            {"outrigger_server_stall_seconds_total", "Time in which the device waited, by cause.", {"cause"}},
-            {{"cause", "stem_gradients"}})),
+        stall_input(metrics.counter({"outrigger_server_stall_seconds_total",
+                                     "Time in which the device waited, by cause.",
+                                     {"cause"}},
+                                    {{"cause", "input"}})),
+        stall_gradients(metrics.counter({"outrigger_server_stall_seconds_total",
+                                         "Time in which the device waited, by cause.",
+                                         {"cause"}},
+                                        {{"cause", "stem_gradients"}})),
         busy(metrics.counter({"outrigger_server_step_seconds_total", "Time spent in steps.", {}})),
         loss(metrics.gauge({"outrigger_server_loss", "Mean loss of the newest step.", {}})),
-        accuracy(metrics.gauge({"outrigger_server_accuracy_ratio", "Training accuracy of the newest step.", {}})),
+        accuracy(metrics.gauge(
+            {"outrigger_server_accuracy_ratio", "Training accuracy of the newest step.", {}})),
         workers(metrics.gauge({"outrigger_server_workers", "Remote workers joined.", {}})),
-        rate(metrics.gauge({"outrigger_server_samples_per_second", "Smoothed training rate.", {}})) {}
+        rate(
+            metrics.gauge({"outrigger_server_samples_per_second", "Smoothed training rate.", {}})) {
+  }
   telemetry::Counter& steps;
   telemetry::Counter& samples;
   telemetry::Counter& stall_input;
@@ -46,14 +56,15 @@ struct Reporter::Instruments {
   telemetry::Gauge& rate;
 };
 
-Reporter::Reporter(std::string job, std::filesystem::path directory, RunSize size, uint64_t first_step,
-                   uint64_t incarnation, telemetry::Metrics& metrics, const Clock& clock)
+Reporter::Reporter(std::string job, const std::filesystem::path& directory, int rank, RunSize size,
+                   uint64_t first_step, uint64_t incarnation, telemetry::Metrics& metrics,
+                   const Clock& clock)
     : job_(std::move(job)),
       size_(size),
       incarnation_(incarnation),
       clock_(clock),
-      metrics_file_(directory / "metrics.jsonl"),
-      audit_file_(directory / "audit.jsonl"),
+      metrics_file_(directory / file_name("metrics", rank)),
+      audit_file_(directory / file_name("audit", rank)),
       instruments_(std::make_unique<Instruments>(metrics)),
       line_(clock) {
   progress_.step = first_step;
@@ -65,11 +76,13 @@ Reporter::~Reporter() = default;
 
 void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed) {
   // The first steps compile and warm up; the averages forget them.
-  const double keep = std::min(0.9, static_cast<double>(steps_here_) / static_cast<double>(steps_here_ + 2));
+  const double keep =
+      std::min(0.9, static_cast<double>(steps_here_) / static_cast<double>(steps_here_ + 2));
   ++steps_here_;
   const auto smooth = [&](double& value, double now) { value = keep * value + (1 - keep) * now; };
   const double took = seconds(report.took);
-  const double stall = seconds(report.waited_for_input + report.waited_for_gradients) / std::max(took, 1e-9);
+  const double stall =
+      seconds(report.waited_for_input + report.waited_for_gradients) / std::max(took, 1e-9);
   smooth(smooth_step_seconds_, took);
   smooth(smooth_loss_, report.loss);
   smooth(smooth_accuracy_, report.accuracy);
@@ -80,11 +93,12 @@ void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed
   progress_.loss = smooth_loss_;
   progress_.accuracy = smooth_accuracy_;
   progress_.stall_percent = 100 * smooth_stall_;
-  progress_.stall_cause = report.waited_for_input >= report.waited_for_gradients ? "Input" : "Gradients";
+  progress_.stall_cause =
+      report.waited_for_input >= report.waited_for_gradients ? "Input" : "Gradients";
   if (smooth_stall_ < 0.005) progress_.stall_cause.clear();
   progress_.plan = describe(report.plan, size_.micro_batches);
-  progress_.time_left = std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(smooth_step_seconds_ * static_cast<double>(size_.total_steps - report.step - 1)));
+  progress_.time_left = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(
+      smooth_step_seconds_ * static_cast<double>(size_.total_steps - report.step - 1)));
   line_.show(progress_);
 
   instruments_->steps.add();
@@ -105,19 +119,20 @@ void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed
 }
 
 void Reporter::write_metrics(const training::StepReport& report, double rate, double stall) {
-  metrics_file_.append(json{{"type", "step"},
-                            {"step", report.step},
-                            {"loss", report.loss},
-                            {"accuracy", report.accuracy},
-                            {"learningRate", report.learning_rate},
-                            {"gradientNorm", report.gradient_norm},
-                            {"samplesPerSecond", rate},
-                            {"stallPercent", 100 * stall},
-                            {"waitedForInput", seconds(report.waited_for_input)},
-                            {"waitedForGradients", seconds(report.waited_for_gradients)},
-                            {"seconds", seconds(report.took)},
-                            {"plan", report.plan.number}}
-                           .dump());
+  metrics_file_.append(json{
+      {"type", "step"},
+      {"step", report.step},
+      {"loss", report.loss},
+      {"accuracy", report.accuracy},
+      {"learningRate", report.learning_rate},
+      {"gradientNorm", report.gradient_norm},
+      {"samplesPerSecond", rate},
+      {"stallPercent", 100 * stall},
+      {"waitedForInput", seconds(report.waited_for_input)},
+      {"waitedForGradients", seconds(report.waited_for_gradients)},
+      {"seconds", seconds(report.took)},
+      {"plan",
+       report.plan.number}}.dump());
 }
 
 void Reporter::write_audit(const training::StepReport& report) {
@@ -127,53 +142,61 @@ void Reporter::write_audit(const training::StepReport& report) {
     pixels.push_back(fmt::format("{:016x}", item.pixel_hash));
     samples.push_back(item.samples);
   }
-  audit_file_.append(json{{"incarnation", incarnation_},
-                          {"step", report.step},
-                          {"firstSlot", report.audit.empty() ? 0 : report.audit.front().first_slot},
-                          {"samples", samples},
-                          {"pixels", pixels}}
-                         .dump());
+  audit_file_.append(json{
+      {"incarnation", incarnation_},
+      {"step", report.step},
+      {"firstSlot", report.audit.empty() ? 0 : report.audit.front().first_slot},
+      {"samples", samples},
+      {"pixels", pixels}}.dump());
 }
 
 void Reporter::evaluation(uint64_t step, const training::EvaluationResult& result, Duration took) {
-  json line{{"type", "evaluation"}, {"step", step},           {"accuracy", result.accuracy}, {"loss", result.loss},
-            {"samples", result.samples}, {"broken", result.broken}, {"seconds", seconds(took)}};
+  json line{{"type", "evaluation"},        {"step", step},
+            {"accuracy", result.accuracy}, {"loss", result.loss},
+            {"samples", result.samples},   {"broken", result.broken},
+            {"seconds", seconds(took)}};
   if (result.verification) line["verification"] = *result.verification;
   if (result.identification) line["identification"] = *result.identification;
   metrics_file_.append(line.dump());
   line_.clear();
-  log::info("step {}: held-out accuracy {:.2f} %, loss {:.4f}{}{} ({} images)", step, 100 * result.accuracy, result.loss,
-            result.verification ? fmt::format(", verification {:.2f} %", 100 * *result.verification) : "",
-            result.identification ? fmt::format(", identification {:.2f} %", 100 * *result.identification) : "",
-            result.samples);
+  log::info(
+      "step {}: held-out accuracy {:.2f} %, loss {:.4f}{}{} ({} images)", step,
+      100 * result.accuracy, result.loss,
+      result.verification ? fmt::format(", verification {:.2f} %", 100 * *result.verification) : "",
+      result.identification ? fmt::format(", identification {:.2f} %", 100 * *result.identification)
+                            : "",
+      result.samples);
   const std::scoped_lock lock(mutex_);
   evaluated_ = result;
 }
 
 void Reporter::checkpoint(uint64_t step, const std::filesystem::path& path, Duration took) {
-  metrics_file_.append(
-      json{{"type", "checkpoint"}, {"step", step}, {"path", path.string()}, {"seconds", seconds(took)}}.dump());
+  metrics_file_.append(json{
+      {"type", "checkpoint"}, {"step", step}, {"path", path.string()}, {"seconds", seconds(took)}}
+                           .dump());
   const std::scoped_lock lock(mutex_);
   checkpointed_ = step;
 }
 
 void Reporter::replacement(const feed::Replacement& one) {
-  audit_file_.append(json{{"incarnation", incarnation_},
-                          {"replacedSlot", one.slot},
-                          {"broken", one.broken},
-                          {"by", one.by},
-                          {"path", one.path},
-                          {"reason", one.reason}}
-                         .dump());
+  audit_file_.append(json{
+      {"incarnation", incarnation_},
+      {"replacedSlot", one.slot},
+      {"broken", one.broken},
+      {"by", one.by},
+      {"path", one.path},
+      {"reason",
+       one.reason}}.dump());
 }
 
 void Reporter::plan(const feed::Plan& plan, uint64_t step) {
-  metrics_file_.append(json{{"type", "plan"},
-                            {"step", step},
-                            {"plan", plan.number},
-                            {"cut", plan.cut_name},
-                            {"stemsAway", plan.stems_away}}
-                           .dump());
+  metrics_file_.append(json{
+      {"type", "plan"},
+      {"step", step},
+      {"plan", plan.number},
+      {"cut", plan.cut_name},
+      {"stemsAway",
+       plan.stems_away}}.dump());
   const std::scoped_lock lock(mutex_);
   plan_name_ = plan.cut_name;
 }
@@ -190,7 +213,8 @@ std::string Reporter::status_json() const {
   json progress{{"epoch", shown_.epoch},
                 {"step", shown_.step},
                 {"totalSteps", size_.total_steps},
-                {"percent", 100.0 * static_cast<double>(shown_.step) / static_cast<double>(std::max<uint64_t>(1, size_.total_steps))}};
+                {"percent", 100.0 * static_cast<double>(shown_.step) /
+                                static_cast<double>(std::max<uint64_t>(1, size_.total_steps))}};
   if (shown_.images_per_second) progress["samplesPerSecond"] = *shown_.images_per_second;
   if (shown_.time_left) progress["remainingSeconds"] = seconds(*shown_.time_left);
   if (shown_.loss) progress["loss"] = *shown_.loss;
@@ -200,11 +224,19 @@ std::string Reporter::status_json() const {
               {"state", state_},
               {"incarnation", incarnation_},
               {"progress", progress},
-              {"split", {{"cut", plan_name_}, {"stallPercent", shown_.stall_percent.value_or(0)}, {"stallCause", shown_.stall_cause}}},
+              {"split",
+               {{"cut", plan_name_},
+                {"stallPercent", shown_.stall_percent.value_or(0)},
+                {"stallCause", shown_.stall_cause}}},
               {"workers", {{"joined", feed_.workers}, {"names", feed_.worker_names}}},
-              {"feed", {{"secondLeases", feed_.second_leases}, {"droppedResults", feed_.dropped_results},
-                        {"replacedSamples", feed_.replaced_samples}, {"bytesIn", feed_.bytes_in}, {"bytesOut", feed_.bytes_out}}}};
-  if (evaluated_) status["evaluation"] = {{"accuracy", evaluated_->accuracy}, {"loss", evaluated_->loss}};
+              {"feed",
+               {{"secondLeases", feed_.second_leases},
+                {"droppedResults", feed_.dropped_results},
+                {"replacedSamples", feed_.replaced_samples},
+                {"bytesIn", feed_.bytes_in},
+                {"bytesOut", feed_.bytes_out}}}};
+  if (evaluated_)
+    status["evaluation"] = {{"accuracy", evaluated_->accuracy}, {"loss", evaluated_->loss}};
   if (checkpointed_) status["checkpoint"] = {{"step", *checkpointed_}};
   return status.dump();
 }

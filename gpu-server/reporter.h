@@ -19,13 +19,15 @@
 
 namespace outrigger::gpu_server {
 
-/// Tells what happens: the progress line, metrics.jsonl, audit.jsonl, Prometheus metrics and /status. The trainer's
-/// thread reports; any thread may ask for the status.
+/// Tells what happens: the progress line, metrics.jsonl, audit.jsonl, Prometheus metrics and
+/// /status. The trainer's thread reports; any thread may ask for the status.
 class Reporter {
  public:
-  /// Writes into `directory`, which exists. `metrics`, `clock` must outlive this.
-  Reporter(std::string job, std::filesystem::path directory, RunSize size, uint64_t first_step, uint64_t incarnation,
-           telemetry::Metrics& metrics, const Clock& clock);
+  /// Writes into `directory`, which exists; ranks behind the first to files with their number.
+  /// `metrics`, `clock` must outlive this.
+  Reporter(std::string job, const std::filesystem::path& directory, int rank, RunSize size,
+           uint64_t first_step, uint64_t incarnation, telemetry::Metrics& metrics,
+           const Clock& clock);
   ~Reporter();
 
   void step(const training::StepReport& report, const FeedSnapshot& feed);
@@ -59,7 +61,7 @@ class Reporter {
   double smooth_accuracy_ = 0;
   double smooth_stall_ = 0;
   uint64_t steps_here_ = 0;
-  mutable std::mutex mutex_;               // guards what status_json reads
+  mutable std::mutex mutex_;  // guards what status_json reads
   training::Progress shown_;
   FeedSnapshot feed_;
   std::string state_ = "Starting";

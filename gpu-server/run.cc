@@ -10,6 +10,7 @@
 #include "common/file.h"
 #include "common/hash.h"
 #include "common/log.h"
+#include "gpu-server/doors.h"
 #include "gpu-server/tokens.h"
 #include "nn/cpu/backend.h"
 #include "nn/cpu/fingerprint.h"
@@ -49,11 +50,14 @@ feed::SampleOrder order_of(const api::TrainingJob& job, const data::Dataset& tra
   return order;
 }
 
-worker::WireContext context_of(const api::TrainingJob& job) { return {worker::activation_type(job), worker::seed(job)}; }
+worker::WireContext context_of(const api::TrainingJob& job) {
+  return {worker::activation_type(job), worker::seed(job)};
+}
 
 }  // namespace
 
-Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token& stop, training::Reducer* reducer)
+Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token& stop,
+         std::unique_ptr<transport::Listener> listener, training::Reducer* reducer)
     : launch_(launch),
       job_(std::move(job)),
       stop_(stop),
@@ -68,16 +72,21 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       backend_(nn::cpu::make_cpu_backend()),
       threads_(launch_.threads.value_or(available_cores())),
       state_(first_state()),
-      reporter_(job_.metadata.name, directory_, size_, state_.step, state_.incarnation, metrics_, clock_),
+      reporter_(job_.metadata.name, directory_, launch_.rank, size_, state_.step,
+                state_.incarnation, metrics_, clock_),
       pixels_(worker::pipeline_options(job_), train_root_, validation_root_),
       feed_(feed::Coordinator(coordinator_options(), order_of(job_, train_, state_), train_,
                               first_plan(job_, graph_, size_)),
             join_terms(), context_of(job_), clock_),
-      local_({.leases = std::max(2u, size_.micro_batches), .micro_batch = worker::micro_batch(job_),
-              .precision = worker::precision(job_), .seed = worker::seed(job_)},
+      local_({.leases = std::max(2u, size_.micro_batches),
+              .micro_batch = worker::micro_batch(job_),
+              .precision = worker::precision(job_),
+              .seed = worker::seed(job_)},
              graph_, *backend_, threads_.size(), pixels_, context_of(job_), metrics_),
-      trainer_(trainer_options(job_, size_), graph_, *backend_, threads_, feed_, clock_, state_, reducer),
-      evaluator_(graph_, *backend_, threads_, worker::precision(job_), worker::micro_batch(job_)) {}
+      trainer_(trainer_options(job_, size_), graph_, *backend_, threads_, feed_, clock_, state_,
+               reducer),
+      evaluator_(graph_, *backend_, threads_, worker::precision(job_), worker::micro_batch(job_)),
+      listener_(std::move(listener)) {}
 
 Run::~Run() {
   on_stop_.reset();
@@ -89,15 +98,19 @@ Run::~Run() {
 
 training::TrainingState Run::first_state() {
   const auto checkpoints = api::checkpoint_directory(job_, launch_);
-  if (first_rank()) store_.emplace(checkpoints, training::CheckpointOptions{job_.spec.checkpoint.keep, launch_.attempt});
+  if (first_rank())
+    store_.emplace(checkpoints,
+                   training::CheckpointOptions{job_.spec.checkpoint.keep, launch_.attempt});
   auto found = training::load_newest_checkpoint(checkpoints, graph_);
   if (found && launch_.resume) {
     const auto recorded = found->metadata.find(kInstructionSetKey);
     if (recorded != found->metadata.end() && nn::cpu::has_instruction_set(recorded->second)) {
       nn::cpu::set_instruction_set(recorded->second);
     } else if (recorded != found->metadata.end()) {
-      log::warning("the run was computed with {}, which this machine lacks; results will differ in the last bits",
-                   recorded->second);
+      log::warning(
+          "the run was computed with {}, which this machine lacks; results will differ in the last "
+          "bits",
+          recorded->second);
     }
     ++found->state.incarnation;
     saved_step_ = found->state.step;
@@ -105,8 +118,10 @@ training::TrainingState Run::first_state() {
     return std::move(found->state);
   }
   if (found && first_rank()) {
-    throw InvalidInput(found->path.string() + " is a checkpoint of a former run: give --resume to go on from it, or remove " +
-                       checkpoints.string());
+    throw InvalidInput(
+        found->path.string() +
+        " is a checkpoint of a former run: give --resume to go on from it, or remove " +
+        checkpoints.string());
   }
   training::TrainingState state;
   state.incarnation = 1;
@@ -131,7 +146,8 @@ feed::CoordinatorOptions Run::coordinator_options() const {
   options.micro_batches = size_.micro_batches;
   options.micro_batch = static_cast<uint32_t>(worker::micro_batch(job_));
   options.first_micro_batch = static_cast<uint32_t>(launch_.rank) * size_.micro_batches;
-  options.all_micro_batches = size_.micro_batches * static_cast<uint32_t>(api::rank_count(job_.spec));
+  options.all_micro_batches =
+      size_.micro_batches * static_cast<uint32_t>(api::rank_count(job_.spec));
   options.staleness = static_cast<uint64_t>(job_.spec.training.staleness);
   options.max_bad_fraction = job_.spec.data.max_bad_fraction;
   return options;
@@ -149,8 +165,9 @@ JoinTerms Run::join_terms() {
   terms.setup.instruction_set = nn::cpu::instruction_set();
   terms.setup.probe = data::choose_probe(train_, worker::seed(job_));
   terms.probe = data::probe(train_root_, terms.setup.probe);
-  terms.numerics = nn::cpu::numerics_fingerprint(graph_, terms.setup.deepest_cut, worker::micro_batch(job_),
-                                                 worker::precision(job_), threads_);
+  terms.numerics =
+      nn::cpu::numerics_fingerprint(graph_, terms.setup.deepest_cut, worker::micro_batch(job_),
+                                    worker::precision(job_), threads_);
   return terms;
 }
 
@@ -158,9 +175,6 @@ JoinTerms Run::join_terms() {
 
 void Run::open_doors() {
   feed_.serve_local(local_.take_server_end());
-  const int port = launch_.port.value_or(job_.spec.network.port);
-  listener_ = std::make_unique<transport::Listener>(transport::Address{launch_.listen, static_cast<uint16_t>(port)},
-                                                    join_token(launch_, directory_));
   acceptor_ = std::jthread([this](const std::stop_token& over) { accept_workers(over); });
   telemetry::StatusServerOptions options;
   options.http.address = launch_.listen;
@@ -171,16 +185,42 @@ void Run::open_doors() {
     return ready_ ? std::vector<std::string>{} : std::vector<std::string>{"no step is done yet"};
   };
   source.status_json = [this] { return reporter_.status_json(); };
-  source.stop = [this] { feed_.cancel(); };
+  const auto want_stop = [this] {
+    stop_wanted_ = true;
+    if (reducer_ == nullptr) feed_.cancel();  // replicas finish the step and stop together
+  };
+  source.stop = want_stop;
   pages_ = std::make_unique<telemetry::StatusServer>(options, metrics_, source);
-  write_endpoints();
-  on_stop_ = std::make_unique<std::stop_callback<std::function<void()>>>(stop_, [this] { feed_.cancel(); });
+  write_endpoints(launch_, job_, listener_->port(), pages_->port());
+  log::info("workers join at port {}; status at port {}", listener_->port(), pages_->port());
+  on_stop_ = std::make_unique<std::stop_callback<std::function<void()>>>(stop_, want_stop);
+}
+
+bool Run::agree(bool wish) {
+  if (reducer_ == nullptr) return wish;
+  float votes[1] = {wish ? 1.0f : 0.0f};
+  reducer_->all_reduce(votes);
+  return votes[0] > 0;
+}
+
+/// Ranks that started from different checkpoints would silently train different models.
+void Run::check_ranks_agree() {
+  if (reducer_ == nullptr) return;
+  const auto step = static_cast<float>(state_.step);
+  float sums[2] = {step, step * step};
+  reducer_->all_reduce(sums);
+  const auto ranks = static_cast<float>(reducer_->replicas());
+  if (sums[0] != ranks * step || sums[1] != ranks * step * step) {
+    throw IoError("the replicas start from different steps, this one from " +
+                  std::to_string(state_.step) + ": do they see the same checkpoints?");
+  }
 }
 
 void Run::accept_workers(const std::stop_token& over) {
   while (!over.stop_requested()) {
     try {
-      if (auto link = listener_->accept(std::chrono::milliseconds(200))) feed_.serve(std::move(link));
+      if (auto link = listener_->accept(std::chrono::milliseconds(200)))
+        feed_.serve(std::move(link));
       feed_.reap();
     } catch (const Cancelled&) {
       return;
@@ -190,32 +230,29 @@ void Run::accept_workers(const std::stop_token& over) {
   }
 }
 
-void Run::write_endpoints() const {
-  const nlohmann::json endpoints{{"port", listener_->port()}, {"statusPort", pages_->port()}, {"rank", launch_.rank}};
-  const std::string name = first_rank() ? "server.json" : "server-" + std::to_string(launch_.rank) + ".json";
-  write_file_atomically(directory_ / name, endpoints.dump() + "\n");
-  log::info("workers join at port {}; status at port {}", listener_->port(), pages_->port());
-}
-
 // ---- training
 
 api::ExitCode Run::train() {
   if (first_rank()) write_file_atomically(directory_ / api::kJobFileName, api::to_yaml(job_));
   open_doors();
-  log::info("{}: {} images of {} classes, {} steps of {} in {} micro-batches, {} parameters, {:.1f} M multiply-adds an image",
-            job_.metadata.name, train_.size(), train_.classes().size(), size_.total_steps, size_.batch,
-            size_.micro_batches, graph_.parameter_count(),
-            static_cast<double>(graph_.multiply_adds(graph_.whole())) / 1e6);
+  log::info(
+      "{}: {} images of {} classes, {} steps of {} in {} micro-batches, {} parameters, {:.1f} M "
+      "multiply-adds an image",
+      job_.metadata.name, train_.size(), train_.classes().size(), size_.total_steps, size_.batch,
+      size_.micro_batches, graph_.parameter_count(),
+      static_cast<double>(graph_.multiply_adds(graph_.whole())) / 1e6);
   reporter_.plan(first_plan(job_, graph_, size_), trainer_.state().step);
   try {
-    bool stop_early = false;
-    while (trainer_.state().step < size_.total_steps && !stop_early) {
+    check_ranks_agree();
+    while (trainer_.state().step < size_.total_steps) {
+      if (agree(stop_early_)) break;
+      if (agree(stop_wanted_)) throw Cancelled("the run was asked to stop");
       after_step(trainer_.step());
       const uint64_t step = trainer_.state().step;
-      if (due_for_evaluation(step)) stop_early = evaluate();
+      if (due_for_evaluation(step)) stop_early_ = evaluate();
       if (due_for_checkpoint(step) && step < size_.total_steps) save_checkpoint();
     }
-    if (stop_early) log::info("no gain for a while: stopping early, as asked");
+    if (stop_early_) log::info("no gain for a while: stopping early, as asked");
   } catch (const Cancelled&) {
     reporter_.state("Stopping");
     save_checkpoint();
@@ -247,7 +284,8 @@ void Run::after_step(const training::StepReport& report) {
   for (; replacements_told_ < replacements.size(); ++replacements_told_) {
     const auto& one = replacements[replacements_told_];
     reporter_.replacement(one);
-    log::warning("slot {}: {} is broken ({}), replaced by sample {}", one.slot, one.path, one.reason, one.by);
+    log::warning("slot {}: {} is broken ({}), replaced by sample {}", one.slot, one.path,
+                 one.reason, one.by);
   }
 }
 
@@ -273,7 +311,8 @@ bool Run::evaluate() {
   reporter_.evaluation(state.step, result, clock_.now() - start);
   double metric = result.accuracy;
   if (spec.metric == api::EvaluationMetric::kVerification) metric = result.verification.value_or(0);
-  if (spec.metric == api::EvaluationMetric::kIdentification) metric = result.identification.value_or(0);
+  if (spec.metric == api::EvaluationMetric::kIdentification)
+    metric = result.identification.value_or(0);
   if (state.best_step < 0 || metric > state.best_metric) {
     state.best_metric = metric;
     state.best_step = static_cast<int64_t>(state.step);
@@ -298,11 +337,7 @@ void Run::save_checkpoint() {
 }
 
 training::CheckpointMetadata Run::metadata() const {
-  training::CheckpointMetadata metadata;
-  if (job_.spec.model.name) {
-    const auto classes = train_.classes();
-    metadata = training::to_metadata({worker::model_options(job_, static_cast<int64_t>(classes.size())), classes}, graph_);
-  }
+  auto metadata = training::to_metadata(model_card(job_, train_.classes()), graph_);
   metadata[kInstructionSetKey] = nn::cpu::instruction_set();
   return metadata;
 }

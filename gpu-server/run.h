@@ -31,13 +31,16 @@
 
 namespace outrigger::gpu_server {
 
-/// One run of one job on this rank: everything it is made of, in the order in which it is made. Lives in run_server.
+/// One run of one job on this rank: everything it is made of, in the order in which it is made.
+/// Lives in run_server.
 class Run {
  public:
-  Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token& stop, training::Reducer* reducer);
+  Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token& stop,
+      std::unique_ptr<transport::Listener> listener, training::Reducer* reducer);
   ~Run();
 
-  /// Trains from the state to the end, to an early stop, or to a stop request. Writes the last checkpoint and weights.
+  /// Trains from the state to the end, to an early stop, or to a stop request. Writes the last
+  /// checkpoint and weights.
   api::ExitCode train();
 
  private:
@@ -46,8 +49,9 @@ class Run {
   feed::CoordinatorOptions coordinator_options() const;
   void open_doors();
   void accept_workers(const std::stop_token& over);
-  /// Where people and scripts find this server's ports: server.json in the run's directory.
-  void write_endpoints() const;
+  /// Whether any rank wants to stop: they all do so between the same two steps.
+  bool agree(bool wish);
+  void check_ranks_agree();
 
   bool due_for_evaluation(uint64_t step) const;
   bool due_for_checkpoint(uint64_t step) const;
@@ -83,11 +87,13 @@ class Run {
   LocalWorker local_;
   training::Trainer trainer_;
   training::Evaluator evaluator_;
-  std::unique_ptr<transport::Listener> listener_;
+  const std::unique_ptr<transport::Listener> listener_;
   std::unique_ptr<telemetry::StatusServer> pages_;
   std::jthread acceptor_;
   size_t replacements_told_ = 0;
   std::atomic<bool> ready_{false};
+  std::atomic<bool> stop_wanted_{false};
+  bool stop_early_ = false;
   std::optional<uint64_t> saved_step_;
   std::unique_ptr<std::stop_callback<std::function<void()>>> on_stop_;
 };

@@ -6,8 +6,12 @@
 
 namespace outrigger::gpu_server {
 
-ServerFeed::ServerFeed(feed::Coordinator coordinator, JoinTerms terms, worker::WireContext context, const Clock& clock)
-    : terms_(std::move(terms)), context_(context), clock_(clock), coordinator_(std::move(coordinator)) {}
+ServerFeed::ServerFeed(feed::Coordinator coordinator, JoinTerms terms, worker::WireContext context,
+                       const Clock& clock)
+    : terms_(std::move(terms)),
+      context_(context),
+      clock_(clock),
+      coordinator_(std::move(coordinator)) {}
 
 ServerFeed::~ServerFeed() {
   std::list<std::unique_ptr<WorkerSession>> sessions;
@@ -92,7 +96,8 @@ void ServerFeed::say_farewell(const feed::Farewell& farewell) {
   }
   const TimePoint give_up = clock_.now() + std::chrono::seconds(2);
   std::unique_lock lock(mutex_);
-  while (!joined_.empty() && clock_.now() < give_up) changed_.wait_for(lock, std::chrono::milliseconds(50));
+  while (!joined_.empty() && clock_.now() < give_up)
+    changed_.wait_for(lock, std::chrono::milliseconds(50));
 }
 
 FeedSnapshot ServerFeed::snapshot() {
@@ -146,7 +151,8 @@ void ServerFeed::set_plan(const feed::Plan& plan) {
   coordinator_.set_plan(plan);
 }
 
-void ServerFeed::publish_stem(uint64_t version, std::shared_ptr<const std::vector<float>> parameters,
+void ServerFeed::publish_stem(uint64_t version,
+                              std::shared_ptr<const std::vector<float>> parameters,
                               std::shared_ptr<const std::vector<float>> buffers) {
   const std::scoped_lock lock(mutex_);
   coordinator_.publish_stem(version, std::move(parameters), std::move(buffers), clock_.now());
@@ -157,7 +163,8 @@ feed::ReadyMicroBatch ServerFeed::take(uint64_t step, uint32_t index) {
   return std::move(*wait_for([&] { return coordinator_.try_take(step, index, clock_.now()); }));
 }
 
-void ServerFeed::head_done(uint64_t step, uint32_t index, std::shared_ptr<const Tensor> cut_gradient) {
+void ServerFeed::head_done(uint64_t step, uint32_t index,
+                           std::shared_ptr<const Tensor> cut_gradient) {
   const std::scoped_lock lock(mutex_);
   coordinator_.head_done(step, index, std::move(cut_gradient), clock_.now());
   distribute();
@@ -186,7 +193,8 @@ uint32_t ServerFeed::begin_evaluation(const data::Dataset& dataset, uint32_t bat
 }
 
 feed::ReadyMicroBatch ServerFeed::take_evaluation(uint32_t index) {
-  return std::move(*wait_for([&] { return coordinator_.try_take_evaluation(index, clock_.now()); }));
+  return std::move(
+      *wait_for([&] { return coordinator_.try_take_evaluation(index, clock_.now()); }));
 }
 
 void ServerFeed::end_evaluation() {

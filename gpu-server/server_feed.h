@@ -23,13 +23,13 @@ class WorkerSession;
 /// What a worker must show before it gets work.
 struct JoinTerms {
   worker::Setup setup;
-  Sha256 probe{};                          // what the bytes of setup.probe hash to
-  std::string numerics;                    // the server's own fingerprint; empty: no stems go out
+  Sha256 probe{};        // what the bytes of setup.probe hash to
+  std::string numerics;  // the server's own fingerprint; empty: no stems go out
 };
 
 /// What the feed is doing, for people.
 struct FeedSnapshot {
-  size_t workers = 0;                      // remote ones that have joined
+  size_t workers = 0;  // remote ones that have joined
   std::vector<std::string> worker_names;
   uint64_t second_leases = 0;
   uint64_t dropped_results = 0;
@@ -38,20 +38,24 @@ struct FeedSnapshot {
   uint64_t bytes_out = 0;
 };
 
-/// The coordinator behind one lock, sessions with workers around it, and a trainer that waits in front. Thread-safe.
+/// The coordinator behind one lock, sessions with workers around it, and a trainer that waits in
+/// front. Thread-safe.
 class ServerFeed final : public feed::Feed {
  public:
   /// `clock` must outlive this.
-  ServerFeed(feed::Coordinator coordinator, JoinTerms terms, worker::WireContext context, const Clock& clock);
+  ServerFeed(feed::Coordinator coordinator, JoinTerms terms, worker::WireContext context,
+             const Clock& clock);
   ~ServerFeed() override;
 
-  /// Opens a link that came in: introduces, checks and then works with it on threads of its own. Returns at once.
+  /// Opens a link that came in: introduces, checks and then works with it on threads of its own.
+  /// Returns at once.
   void serve(std::unique_ptr<transport::Link> link);
   /// Works with the server's own worker, which needs no introduction.
   void serve_local(std::unique_ptr<transport::Link> link);
   /// From now on the trainer's calls throw Cancelled.
   void cancel();
-  /// Tells all workers that the work is over (or to come again) and ends their sessions, within about two seconds.
+  /// Tells all workers that the work is over (or to come again) and ends their sessions, within
+  /// about two seconds.
   void say_farewell(const feed::Farewell& farewell);
   FeedSnapshot snapshot();
   /// Removes sessions that are over.
@@ -64,7 +68,8 @@ class ServerFeed final : public feed::Feed {
   void publish_stem(uint64_t version, std::shared_ptr<const std::vector<float>> parameters,
                     std::shared_ptr<const std::vector<float>> buffers) override;
   feed::ReadyMicroBatch take(uint64_t step, uint32_t index) override;
-  void head_done(uint64_t step, uint32_t index, std::shared_ptr<const Tensor> cut_gradient) override;
+  void head_done(uint64_t step, uint32_t index,
+                 std::shared_ptr<const Tensor> cut_gradient) override;
   std::shared_ptr<const std::vector<float>> take_gradient(uint64_t step, uint32_t index) override;
   std::vector<feed::AuditItem> commit(uint64_t step) override;
   std::vector<uint32_t> broken_samples() override;

@@ -19,7 +19,8 @@ std::string join_token(const api::Launch& launch, const std::filesystem::path& d
 }
 
 std::string control_token(const api::Launch& launch) {
-  return launch.control_token_file.empty() ? std::string() : worker::read_token(launch.control_token_file);
+  return launch.control_token_file.empty() ? std::string()
+                                           : worker::read_token(launch.control_token_file);
 }
 
 }  // namespace outrigger::gpu_server

@@ -56,13 +56,15 @@ void WorkerSession::send_thread(const std::stop_token& stop) {
 
 void WorkerSession::refuse(const std::string& reason, bool again) {
   log::warning("worker {} may not join: {}", name_, reason);
-  link_->send(worker::to_frame(feed::ServerMessage{feed::Farewell{again, reason}}, feed_.context()));
+  link_->send(
+      worker::to_frame(feed::ServerMessage{feed::Farewell{again, reason}}, feed_.context()));
   static_cast<void>(link_->flush(std::chrono::seconds(2)));
   link_->close(reason);
 }
 
 std::optional<feed::WorkerTraits> WorkerSession::introduce() {
-  constexpr Duration kPatience = std::chrono::seconds(60);  // it compiles a stem and reads the probe
+  constexpr Duration kPatience =
+      std::chrono::seconds(60);  // it compiles a stem and reads the probe
   const JoinTerms& terms = feed_.terms();
   link_->send(worker::to_frame(terms.setup));
   const auto frame = link_->receive(kPatience);
@@ -78,15 +80,18 @@ std::optional<feed::WorkerTraits> WorkerSession::introduce() {
     return std::nullopt;
   }
   if (hello.probe != terms.probe) {
-    refuse("it sees other data than the server: the bytes of " + std::to_string(terms.setup.probe.size()) +
-               " samples differ, among them " + terms.setup.probe.front().path,
+    refuse("it sees other data than the server: the bytes of " +
+               std::to_string(terms.setup.probe.size()) + " samples differ, among them " +
+               terms.setup.probe.front().path,
            false);
     return std::nullopt;
   }
   const bool stems = !terms.numerics.empty() && hello.numerics == terms.numerics;
   if (!stems && !terms.numerics.empty()) {
-    log::warning("worker {} computes differently from this server (another processor or library); it makes pixels only",
-                 name_);
+    log::warning(
+        "worker {} computes differently from this server (another processor or library); it makes "
+        "pixels only",
+        name_);
   }
   return feed::WorkerTraits{name_, false, stems};
 }

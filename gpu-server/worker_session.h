@@ -15,8 +15,8 @@
 
 namespace outrigger::gpu_server {
 
-/// The server's end of one worker: a thread that introduces and receives, and one that sends, so that neither a slow
-/// worker nor a large tensor holds up the others.
+/// The server's end of one worker: a thread that introduces and receives, and one that sends, so
+/// that neither a slow worker nor a large tensor holds up the others.
 class WorkerSession {
  public:
   /// `local`: the worker in this process, which is not introduced. The feed must outlive this.
@@ -43,7 +43,7 @@ class WorkerSession {
   ServerFeed& feed_;
   const std::unique_ptr<transport::Link> link_;
   const bool local_;
-  std::string name_;                       // set before the worker joins
+  std::string name_;  // set before the worker joins
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<feed::ServerMessage> queue_;

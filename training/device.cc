@@ -17,7 +17,8 @@ std::span<float> piece(std::span<float> arena, nn::Range range) {
 
 }  // namespace
 
-Device::Device(DeviceOptions options, const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads)
+Device::Device(DeviceOptions options, const nn::Graph& graph, const nn::Backend& backend,
+               ThreadPool& threads)
     : options_(options),
       graph_(graph),
       backend_(backend),
@@ -29,8 +30,12 @@ Device::Part Device::make_part(nn::Segment segment, bool input_gradient) const {
   Part part;
   part.segment = segment;
   part.program = backend_.compile(graph_,
-                                  {.segment = segment, .batch = options_.micro_batch, .precision = options_.precision,
-                                   .mode = nn::Mode::kTraining, .input_gradient = input_gradient, .seed = options_.seed},
+                                  {.segment = segment,
+                                   .batch = options_.micro_batch,
+                                   .precision = options_.precision,
+                                   .mode = nn::Mode::kTraining,
+                                   .input_gradient = input_gradient,
+                                   .seed = options_.seed},
                                   threads_);
   part.weights = part.program->new_weights();
   part.tape = part.program->new_tape();
@@ -58,7 +63,8 @@ Device::Part& Device::stem() {
   return stem_;
 }
 
-void Device::load_part(Part& part, std::span<const float> parameters, std::span<const float> buffers) const {
+void Device::load_part(Part& part, std::span<const float> parameters,
+                       std::span<const float> buffers) const {
   part.program->load(*part.weights, piece(parameters, graph_.parameter_range(part.segment)),
                      piece(buffers, graph_.buffer_range(part.segment)));
   part.loaded = true;
@@ -73,14 +79,17 @@ void Device::load(std::span<const float> stem_parameters, std::span<const float>
   buffers_ = buffers;
 }
 
-void Device::forward(Part& part, ConstTensorView input, const feed::ReadyMicroBatch& batch, TensorView output) {
-  part.program->forward(*part.weights, *part.tape, {input, options_.micro_batch, batch.slots, batch.labels},
-                        {output, piece(std::span<float>(statistics_), graph_.buffer_range(part.segment))});
+void Device::forward(Part& part, ConstTensorView input, const feed::ReadyMicroBatch& batch,
+                     TensorView output) {
+  part.program->forward(
+      *part.weights, *part.tape, {input, options_.micro_batch, batch.slots, batch.labels},
+      {output, piece(std::span<float>(statistics_), graph_.buffer_range(part.segment))});
 }
 
 void Device::backward(Part& part, ConstTensorView output_gradient, TensorView input_gradient) {
-  part.program->backward(*part.weights, *part.tape, output_gradient,
-                         {input_gradient, piece(std::span<float>(gradients_), graph_.parameter_range(part.segment))});
+  part.program->backward(
+      *part.weights, *part.tape, output_gradient,
+      {input_gradient, piece(std::span<float>(gradients_), graph_.parameter_range(part.segment))});
 }
 
 MicroBatchResult Device::run(const feed::ReadyMicroBatch& batch) {
@@ -96,8 +105,9 @@ MicroBatchResult Device::run(const feed::ReadyMicroBatch& batch) {
   }
   const nn::TensorSpec spec = head_.program->input_spec();
   if (input.type != spec.type || input.shape != spec.shape) {
-    throw InvalidInput("micro-batch " + std::to_string(batch.index) + " of step " + std::to_string(batch.step) +
-                       " has shape " + to_string(input.shape) + ", the head wants " + to_string(spec.shape));
+    throw InvalidInput("micro-batch " + std::to_string(batch.index) + " of step " +
+                       std::to_string(batch.step) + " has shape " + to_string(input.shape) +
+                       ", the head wants " + to_string(spec.shape));
   }
   forward(head_, input, batch, logits_.view());
   MicroBatchResult result;

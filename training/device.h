@@ -24,8 +24,8 @@ struct DeviceOptions {
 /// What one micro-batch gave. Spans point into the device and hold until the next run.
 struct MicroBatchResult {
   nn::LossResult loss;
-  /// d loss / d parameters, summed over the samples: the whole arena, of which `gradient_range` was computed here
-  /// (all of it, or what lies behind the cut).
+  /// d loss / d parameters, summed over the samples: the whole arena, of which `gradient_range` was
+  /// computed here (all of it, or what lies behind the cut).
   std::span<const float> gradients;
   nn::Range gradient_range;
   /// The gradient at the cut, where the stem ran elsewhere and trains; else null.
@@ -34,17 +34,22 @@ struct MicroBatchResult {
   std::span<const float> statistics;
 };
 
-/// The server's device: runs what lies behind the cut for every micro-batch, and the layers before it for micro-batches
-/// that came as pixels. Before and behind are two programs, so that a moved stem gives bitwise the same. One thread.
+/// The server's device: runs what lies behind the cut for every micro-batch, and the layers before
+/// it for micro-batches that came as pixels. Before and behind are two programs, so that a moved
+/// stem gives bitwise the same. One thread.
 class Device {
  public:
   /// References must outlive this.
-  Device(DeviceOptions options, const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads);
+  Device(DeviceOptions options, const nn::Graph& graph, const nn::Backend& backend,
+         ThreadPool& threads);
 
-  /// From now on steps are cut behind `cut` layers; compiles what is not compiled. `stem_trains`: gradients cross.
+  /// From now on steps are cut behind `cut` layers; compiles what is not compiled. `stem_trains`:
+  /// gradients cross.
   void set_cut(int32_t cut, bool stem_trains);
-  /// Weights of the next micro-batches: the stem's (from an older version under staleness) and the head's. Whole arenas.
-  void load(std::span<const float> stem_parameters, std::span<const float> parameters, std::span<const float> buffers);
+  /// Weights of the next micro-batches: the stem's (from an older version under staleness) and the
+  /// head's. Whole arenas.
+  void load(std::span<const float> stem_parameters, std::span<const float> parameters,
+            std::span<const float> buffers);
   MicroBatchResult run(const feed::ReadyMicroBatch& batch);
 
  private:
@@ -56,9 +61,11 @@ class Device {
     bool loaded = false;
   };
   Part make_part(nn::Segment segment, bool input_gradient) const;
-  void load_part(Part& part, std::span<const float> parameters, std::span<const float> buffers) const;
+  void load_part(Part& part, std::span<const float> parameters,
+                 std::span<const float> buffers) const;
   Part& stem();
-  void forward(Part& part, ConstTensorView input, const feed::ReadyMicroBatch& batch, TensorView output);
+  void forward(Part& part, ConstTensorView input, const feed::ReadyMicroBatch& batch,
+               TensorView output);
   void backward(Part& part, ConstTensorView output_gradient, TensorView input_gradient);
 
   const DeviceOptions options_;
@@ -73,8 +80,9 @@ class Device {
   std::vector<float> statistics_;
   Tensor logits_;
   Tensor logits_gradient_;
-  Tensor crossing_;                        // activations at the cut, of micro-batches whose stem runs here
-  std::span<const float> stem_parameters_; // as loaded, for a stem that is compiled later in the step
+  Tensor crossing_;  // activations at the cut, of micro-batches whose stem runs here
+  std::span<const float>
+      stem_parameters_;  // as loaded, for a stem that is compiled later in the step
   std::span<const float> buffers_;
 };
 

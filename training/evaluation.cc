@@ -40,8 +40,10 @@ ConstTensorView padded(ConstTensorView input, const Shape& full, Tensor& storage
   return storage.view();
 }
 
-void add_face_metrics(std::span<const float> embeddings, std::span<const int32_t> labels, EvaluationResult& result) {
-  const LabelledRows all{embeddings, static_cast<int64_t>(embeddings.size() / labels.size()), labels};
+void add_face_metrics(std::span<const float> embeddings, std::span<const int32_t> labels,
+                      EvaluationResult& result) {
+  const LabelledRows all{embeddings, static_cast<int64_t>(embeddings.size() / labels.size()),
+                         labels};
   try {
     result.verification = verify(all, draw_pairs(labels)).accuracy;
   } catch (const InvalidInput&) {
@@ -53,8 +55,8 @@ void add_face_metrics(std::span<const float> embeddings, std::span<const int32_t
 
 }  // namespace
 
-Evaluator::Evaluator(const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads, nn::Precision precision,
-                     int64_t batch)
+Evaluator::Evaluator(const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads,
+                     nn::Precision precision, int64_t batch)
     : graph_(graph),
       backend_(backend),
       threads_(threads),
@@ -65,7 +67,9 @@ Evaluator::Evaluator(const nn::Graph& graph, const nn::Backend& backend, ThreadP
 Evaluator::Part Evaluator::make_part(nn::Segment segment) const {
   Part part;
   part.program = backend_.compile(
-      graph_, {.segment = segment, .batch = batch_, .precision = precision_, .mode = nn::Mode::kInference}, threads_);
+      graph_,
+      {.segment = segment, .batch = batch_, .precision = precision_, .mode = nn::Mode::kInference},
+      threads_);
   part.weights = part.program->new_weights();
   part.tape = part.program->new_tape();
   part.output = Tensor(part.program->output_spec().type, part.program->output_spec().shape);
@@ -80,11 +84,13 @@ void Evaluator::load(Part& part, nn::Segment segment, std::span<const float> par
 }
 
 void Evaluator::forward(Part& part, ConstTensorView input, int64_t count) const {
-  part.program->forward(*part.weights, *part.tape, {input, count, {}, {}}, {part.output.view(), {}});
+  part.program->forward(*part.weights, *part.tape, {input, count, {}, {}},
+                        {part.output.view(), {}});
 }
 
-EvaluationResult Evaluator::run(feed::Feed& feed, const data::Dataset& dataset, std::span<const float> parameters,
-                                std::span<const float> buffers, bool faces) {
+EvaluationResult Evaluator::run(feed::Feed& feed, const data::Dataset& dataset,
+                                std::span<const float> parameters, std::span<const float> buffers,
+                                bool faces) {
   const bool has_head = embedding_end_ < graph_.size();
   load(backbone_, {0, embedding_end_}, parameters, buffers);
   if (has_head) load(head_, {embedding_end_, graph_.size()}, parameters, buffers);
@@ -99,12 +105,13 @@ EvaluationResult Evaluator::run(feed::Feed& feed, const data::Dataset& dataset, 
     const feed::ReadyMicroBatch batch = feed.take_evaluation(index);
     const auto count = static_cast<int64_t>(batch.slots.size());
     if (count == 0) continue;
-    forward(backbone_, padded(batch.tensor->view(), backbone_.program->input_spec().shape, storage), count);
+    forward(backbone_, padded(batch.tensor->view(), backbone_.program->input_spec().shape, storage),
+            count);
     if (has_head) forward(head_, std::as_const(backbone_.output).view(), count);
     TensorView gradient_rows = gradient.view();
     gradient_rows.shape[0] = count;
-    const auto loss = nn::softmax_cross_entropy(rows(has_head ? head_.output : backbone_.output, count), batch.labels, 0,
-                                                gradient_rows);
+    const auto loss = nn::softmax_cross_entropy(
+        rows(has_head ? head_.output : backbone_.output, count), batch.labels, 0, gradient_rows);
     result.loss += loss.loss_sum;
     correct += loss.correct;
     result.samples += count;

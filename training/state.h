@@ -7,16 +7,19 @@
 
 namespace outrigger::training {
 
-/// All that a run is, between two steps: what a checkpoint holds and what a resumed run starts from. A run is a pure
-/// function of the job, the data and this.
+/// All that a run is, between two steps: what a checkpoint holds and what a resumed run starts
+/// from. A run is a pure function of the job, the data and this.
 struct TrainingState {
-  uint64_t step = 0;                  // steps committed; also the cursor of the stream of samples and the version of the weights
-  uint64_t incarnation = 0;           // lives of the server so far; a resume adds one
-  std::vector<float> parameters;      // nn::Graph::parameter_count()
-  std::vector<float> momentum;        // as parameters
-  std::vector<float> buffers;         // nn::Graph::buffer_count(), running averages
-  std::vector<float> averaged;        // exponential moving average of the parameters; empty where the job asks for none
-  /// With staleness s: the parameters of the versions step - s … step - 1 (whole arenas; few and only where s > 0).
+  uint64_t step = 0;  // steps committed; also the cursor of the stream of samples and the version
+                      // of the weights
+  uint64_t incarnation = 0;       // lives of the server so far; a resume adds one
+  std::vector<float> parameters;  // nn::Graph::parameter_count()
+  std::vector<float> momentum;    // as parameters
+  std::vector<float> buffers;     // nn::Graph::buffer_count(), running averages
+  std::vector<float>
+      averaged;  // exponential moving average of the parameters; empty where the job asks for none
+  /// With staleness s: the parameters of the versions step - s … step - 1 (whole arenas; few and
+  /// only where s > 0).
   std::map<uint64_t, std::vector<float>> former_parameters;
   std::vector<uint32_t> bad_samples;  // ids found broken so far, ascending
   double best_metric = 0;             // of the validation metric, where best_step is set

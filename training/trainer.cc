@@ -8,8 +8,9 @@
 
 namespace outrigger::training {
 
-Trainer::Trainer(TrainerOptions options, const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads,
-                 feed::Feed& feed, const Clock& clock, TrainingState state, Reducer* reducer)
+Trainer::Trainer(TrainerOptions options, const nn::Graph& graph, const nn::Backend& backend,
+                 ThreadPool& threads, feed::Feed& feed, const Clock& clock, TrainingState state,
+                 Reducer* reducer)
     : options_(std::move(options)),
       graph_(graph),
       feed_(feed),
@@ -33,8 +34,8 @@ void Trainer::set_plan(const feed::Plan& plan) { feed_.set_plan(plan); }
 
 void Trainer::publish(uint64_t version, std::span<const float> parameters, uint64_t count) {
   feed_.publish_stem(version,
-                     std::make_shared<const std::vector<float>>(parameters.begin(),
-                                                                parameters.begin() + static_cast<ptrdiff_t>(count)),
+                     std::make_shared<const std::vector<float>>(
+                         parameters.begin(), parameters.begin() + static_cast<ptrdiff_t>(count)),
                      std::make_shared<const std::vector<float>>(state_.buffers));
 }
 
@@ -42,7 +43,8 @@ void Trainer::publish(uint64_t version, std::span<const float> parameters, uint6
 std::span<const float> Trainer::stem_parameters() const {
   const uint64_t version = state_.step > options_.staleness ? state_.step - options_.staleness : 0;
   const auto former = state_.former_parameters.find(version);
-  return former == state_.former_parameters.end() ? std::span<const float>(state_.parameters) : former->second;
+  return former == state_.former_parameters.end() ? std::span<const float>(state_.parameters)
+                                                  : former->second;
 }
 
 StepReport Trainer::step() {
@@ -72,7 +74,8 @@ StepReport Trainer::step() {
 }
 
 void Trainer::run_micro_batches(StepReport& report, Sums& sums) {
-  for (uint32_t index = 0; index < options_.micro_batches; ++index) run_micro_batch(index, report, sums);
+  for (uint32_t index = 0; index < options_.micro_batches; ++index)
+    run_micro_batch(index, report, sums);
 }
 
 void Trainer::run_micro_batch(uint32_t index, StepReport& report, Sums& sums) {
@@ -81,20 +84,23 @@ void Trainer::run_micro_batch(uint32_t index, StepReport& report, Sums& sums) {
   report.waited_for_input += clock_.now() - asked;
   const MicroBatchResult result = device_.run(batch);
   if (!std::isfinite(result.loss.loss_sum)) {
-    throw NumericalError("the loss is not a number at step " + std::to_string(report.step) + ", micro-batch " +
-                         std::to_string(index) + " (slots from " + std::to_string(batch.slots.front()) + ")");
+    throw NumericalError("the loss is not a number at step " + std::to_string(report.step) +
+                         ", micro-batch " + std::to_string(index) + " (slots from " +
+                         std::to_string(batch.slots.front()) + ")");
   }
   sums.loss += result.loss.loss_sum;
   sums.correct += result.loss.correct;
   add(result.gradients, result.gradient_range);
   const uint32_t first = reducer_ == nullptr ? 0 : reducer_->rank() * options_.micro_batches;
-  std::ranges::copy(result.statistics,
-                    statistics_.begin() + static_cast<ptrdiff_t>((first + index) * result.statistics.size()));
+  std::ranges::copy(
+      result.statistics,
+      statistics_.begin() + static_cast<ptrdiff_t>((first + index) * result.statistics.size()));
   stem_away_[index] = batch.cut > 0 && report.plan.stem_trains;
   if (stem_away_[index]) feed_.head_done(report.step, index, result.cut_gradient);
 }
 
-// Stems away have the highest indexes, so the device's own stem gradients are already in and order holds.
+// Stems away have the highest indexes, so the device's own stem gradients are already in and order
+// holds.
 void Trainer::add_stem_gradients(StepReport& report) {
   for (uint32_t index = 0; index < options_.micro_batches; ++index) {
     if (!stem_away_[index]) continue;
@@ -140,9 +146,11 @@ void Trainer::update(StepReport& report) {
       state_.former_parameters.erase(state_.former_parameters.begin());
     }
   }
-  nn::sgd_step(graph_, options_.optimizer, report.learning_rate, gradients_, state_.momentum, state_.parameters);
+  nn::sgd_step(graph_, options_.optimizer, report.learning_rate, gradients_, state_.momentum,
+               state_.parameters);
   update_statistics();
-  if (options_.average_decay) nn::average_weights(*options_.average_decay, state_.parameters, state_.averaged);
+  if (options_.average_decay)
+    nn::average_weights(*options_.average_decay, state_.parameters, state_.averaged);
   ++state_.step;
 }
 
@@ -151,7 +159,8 @@ void Trainer::update_statistics() {
   if (size == 0) return;
   for (size_t at = 0; at < statistics_.size(); at += size) {
     nn::update_running_averages(graph_, graph_.whole(), options_.device.micro_batch,
-                                std::span<const float>(statistics_).subspan(at, size), state_.buffers);
+                                std::span<const float>(statistics_).subspan(at, size),
+                                state_.buffers);
   }
 }
 

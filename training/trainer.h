@@ -25,7 +25,8 @@ class NumericalError : public Error {
   using Error::Error;
 };
 
-/// Sums over the replicas; every rank calls it for the same sizes in the same order and gets the same bits.
+/// Sums over the replicas; every rank calls it for the same sizes in the same order and gets the
+/// same bits.
 class Reducer {
  public:
   virtual ~Reducer() = default;
@@ -36,8 +37,8 @@ class Reducer {
 
 struct TrainerOptions {
   DeviceOptions device;
-  uint32_t micro_batches = 1;              // M of this rank
-  uint64_t staleness = 0;                  // s
+  uint32_t micro_batches = 1;  // M of this rank
+  uint64_t staleness = 0;      // s
   nn::SgdOptions optimizer;
   std::function<float(uint64_t step)> learning_rate;
   std::optional<double> clip_gradient_norm;
@@ -48,24 +49,26 @@ struct TrainerOptions {
 struct StepReport {
   uint64_t step = 0;
   feed::Plan plan;
-  double loss = 0;                         // mean over the batch, over all replicas
-  double accuracy = 0;                     // share of the batch whose largest logit was right
+  double loss = 0;      // mean over the batch, over all replicas
+  double accuracy = 0;  // share of the batch whose largest logit was right
   float learning_rate = 0;
-  double gradient_norm = 0;                // before clipping
+  double gradient_norm = 0;  // before clipping
   Duration took{0};
-  Duration waited_for_input{0};            // the device stood still for micro-batches
-  Duration waited_for_gradients{0};        // and for stem gradients
+  Duration waited_for_input{0};      // the device stood still for micro-batches
+  Duration waited_for_gradients{0};  // and for stem gradients
   std::vector<feed::AuditItem> audit;
 };
 
-/// Runs steps: for every micro-batch in index order head forward, loss and backward; gradients added in index order to
-/// float32 sums; then clip, optimizer, running averages, and the next version of the stem goes out. The state changes
-/// only at the end of a step, so it is a checkpoint between any two calls. One thread.
+/// Runs steps: for every micro-batch in index order head forward, loss and backward; gradients
+/// added in index order to float32 sums; then clip, optimizer, running averages, and the next
+/// version of the stem goes out. The state changes only at the end of a step, so it is a checkpoint
+/// between any two calls. One thread.
 class Trainer {
  public:
   /// References must outlive this. `reducer` may be null: one replica.
-  Trainer(TrainerOptions options, const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads,
-          feed::Feed& feed, const Clock& clock, TrainingState state, Reducer* reducer = nullptr);
+  Trainer(TrainerOptions options, const nn::Graph& graph, const nn::Backend& backend,
+          ThreadPool& threads, feed::Feed& feed, const Clock& clock, TrainingState state,
+          Reducer* reducer = nullptr);
 
   /// One optimizer step. Throws NumericalError, and what the feed throws.
   StepReport step();
@@ -97,10 +100,11 @@ class Trainer {
   Reducer* reducer_;
   TrainingState state_;
   Device device_;
-  std::vector<float> gradients_;                 // sums, then means
-  std::vector<float> statistics_;                // all replicas' micro-batches in index order, buffer_count() each
-  std::vector<bool> stem_away_;                  // per micro-batch: a stem gradient is still to come
-  uint64_t published_parameters_ = 0;            // how much of the arena went out with the newest version
+  std::vector<float> gradients_;  // sums, then means
+  std::vector<float>
+      statistics_;               // all replicas' micro-batches in index order, buffer_count() each
+  std::vector<bool> stem_away_;  // per micro-batch: a stem gradient is still to come
+  uint64_t published_parameters_ = 0;  // how much of the arena went out with the newest version
 };
 
 }  // namespace outrigger::training

@@ -11,15 +11,19 @@ namespace outrigger::worker {
 
 using feed::WorkKind;
 
-Agent::Agent(AgentOptions options, const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads,
-             PixelSource& pixels)
+Agent::Agent(AgentOptions options, const nn::Graph& graph, const nn::Backend& backend,
+             ThreadPool& threads, PixelSource& pixels)
     : options_(options),
       graph_(graph),
       threads_(threads),
       pixels_(pixels),
       stems_(graph, backend,
-             {.segment = {}, .batch = options.micro_batch, .precision = options.precision,
-              .mode = nn::Mode::kTraining, .input_gradient = false, .seed = options.seed},
+             {.segment = {},
+              .batch = options.micro_batch,
+              .precision = options.precision,
+              .mode = nn::Mode::kTraining,
+              .input_gradient = false,
+              .seed = options.seed},
              threads) {
   outbox_.push_back(feed::Pull{options_.leases});
 }
@@ -33,10 +37,12 @@ void Agent::receive(feed::ServerMessage message) {
 }
 
 void Agent::take(feed::Lease&& lease) {
-  if (lease.samples.empty()) throw InvalidInput("lease " + to_string(lease.key) + " without samples");
+  if (lease.samples.empty())
+    throw InvalidInput("lease " + to_string(lease.key) + " without samples");
   if (lease.cut > 0 && static_cast<int64_t>(lease.samples.size()) != options_.micro_batch) {
-    throw InvalidInput("lease " + to_string(lease.key) + " has " + std::to_string(lease.samples.size()) +
-                       " samples, a micro-batch has " + std::to_string(options_.micro_batch));
+    throw InvalidInput("lease " + to_string(lease.key) + " has " +
+                       std::to_string(lease.samples.size()) + " samples, a micro-batch has " +
+                       std::to_string(options_.micro_batch));
   }
   Work work;
   const auto& image = graph_.input();
@@ -55,7 +61,8 @@ void Agent::take(feed::CutGradient&& gradient) {
   const auto found = works_.find(gradient.key);
   if (found == works_.end()) return;  // given up meanwhile; the server leases the backward again
   if (found->second.stage != Stage::kAwaitGradient) {
-    throw InvalidInput("gradient at the cut for " + to_string(gradient.key) + ", which has no activations");
+    throw InvalidInput("gradient at the cut for " + to_string(gradient.key) +
+                       ", which has no activations");
   }
   found->second.gradient = std::move(gradient.gradient);
   found->second.stage = Stage::kBackward;
@@ -102,17 +109,20 @@ bool Agent::work() {
   return true;
 }
 
-// A few samples at a time, so that a gradient that arrives meanwhile does not wait for a whole micro-batch.
+// A few samples at a time, so that a gradient that arrives meanwhile does not wait for a whole
+// micro-batch.
 void Agent::decode_some(Work& work) {
   const auto& samples = work.lease.samples;
-  const auto count = std::min<size_t>(samples.size() - work.decoded, static_cast<size_t>(threads_.size()));
+  const auto count =
+      std::min<size_t>(samples.size() - work.decoded, static_cast<size_t>(threads_.size()));
   const size_t sample_bytes = static_cast<size_t>(element_count(graph_.input()));
   const bool evaluation = work.lease.kind == WorkKind::kEvaluate;
   std::mutex mutex;
   threads_.parallel_for(static_cast<int>(count), [&](int task) {
     const size_t position = work.decoded + static_cast<size_t>(task);
     try {
-      pixels_.make(samples[position], evaluation, {work.pixels.view().data + position * sample_bytes, sample_bytes});
+      pixels_.make(samples[position], evaluation,
+                   {work.pixels.view().data + position * sample_bytes, sample_bytes});
     } catch (const InvalidInput& error) {
       const std::scoped_lock lock(mutex);
       work.broken.push_back({static_cast<uint32_t>(position), error.what()});
@@ -145,9 +155,9 @@ void Agent::finish_decoding(Works::iterator at) {
 
 void Agent::send_pixels(Works::iterator at) {
   Work& work = at->second;
-  outbox_.push_back(
-      feed::MicroBatch{.key = at->first, .tensor = std::make_shared<Tensor>(std::move(work.pixels)),
-                       .pixel_hash = work.pixel_hash});
+  outbox_.push_back(feed::MicroBatch{.key = at->first,
+                                     .tensor = std::make_shared<Tensor>(std::move(work.pixels)),
+                                     .pixel_hash = work.pixel_hash});
   finish(at);
 }
 
@@ -172,8 +182,8 @@ void Agent::forward(Works::iterator at) {
     work.stage = Stage::kBackward;
     return;
   }
-  outbox_.push_back(feed::MicroBatch{at->first, work.lease.activations, std::move(output), std::move(statistics),
-                                     work.pixel_hash});
+  outbox_.push_back(feed::MicroBatch{at->first, work.lease.activations, std::move(output),
+                                     std::move(statistics), work.pixel_hash});
   if (!work.lease.stem_trains) {
     finish(at);
     return;
@@ -187,10 +197,13 @@ void Agent::backward(Works::iterator at) {
   const int32_t cut = work.lease.cut;
   const nn::Program& program = stems_.program(cut);
   const nn::TensorSpec spec = program.output_spec();
-  if (work.gradient == nullptr || work.gradient->shape() != spec.shape || work.gradient->type() != spec.type) {
-    throw InvalidInput("the gradient at the cut for " + to_string(at->first) + " has a wrong shape");
+  if (work.gradient == nullptr || work.gradient->shape() != spec.shape ||
+      work.gradient->type() != spec.type) {
+    throw InvalidInput("the gradient at the cut for " + to_string(at->first) +
+                       " has a wrong shape");
   }
-  auto gradients = std::make_shared<std::vector<float>>(static_cast<size_t>(graph_.parameter_range({0, cut}).size));
+  auto gradients = std::make_shared<std::vector<float>>(
+      static_cast<size_t>(graph_.parameter_range({0, cut}).size));
   program.backward(stems_.weights(work.lease.stem_version, cut), *work.tape, work.gradient->view(),
                    {{}, *gradients});
   outbox_.push_back(feed::StemGradient{at->first, std::move(gradients)});

@@ -21,35 +21,38 @@ namespace outrigger::worker {
 class PixelSource {
  public:
   virtual ~PixelSource() = default;
-  /// Writes uint8 {H, W, C}. `evaluation`: the centre crop, and the sample lies in the validation set. Throws
-  /// InvalidInput where the bytes are no image, IoError where they could not be read.
-  virtual void make(const feed::LeaseSample& sample, bool evaluation, std::span<std::byte> pixels) = 0;
+  /// Writes uint8 {H, W, C}. `evaluation`: the centre crop, and the sample lies in the validation
+  /// set. Throws InvalidInput where the bytes are no image, IoError where they could not be read.
+  virtual void make(const feed::LeaseSample& sample, bool evaluation,
+                    std::span<std::byte> pixels) = 0;
   /// These will be wanted soon.
   virtual void prefetch(std::span<const feed::LeaseSample> /*samples*/, bool /*evaluation*/) {}
 };
 
 struct AgentOptions {
-  uint32_t leases = 4;                     // how many forward leases it asks for at once
-  int64_t micro_batch = 1;                 // m
+  uint32_t leases = 4;      // how many forward leases it asks for at once
+  int64_t micro_batch = 1;  // m
   nn::Precision precision = nn::Precision::kFloat32;
   uint64_t seed = 0;
 };
 
-/// What a worker does, without threads and links of its own: messages go in, work() does the most urgent piece, messages
-/// collect in an outbox. Urgent first: a backward whose gradient is here, a forward whose pixels and weights are here,
-/// then decoding a few samples, each in the order of steps. Not thread-safe; work() spreads over `threads`.
+/// What a worker does, without threads and links of its own: messages go in, work() does the most
+/// urgent piece, messages collect in an outbox. Urgent first: a backward whose gradient is here, a
+/// forward whose pixels and weights are here, then decoding a few samples, each in the order of
+/// steps. Not thread-safe; work() spreads over `threads`.
 class Agent {
  public:
   /// All references must outlive the agent.
-  Agent(AgentOptions options, const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads,
-        PixelSource& pixels);
+  Agent(AgentOptions options, const nn::Graph& graph, const nn::Backend& backend,
+        ThreadPool& threads, PixelSource& pixels);
 
   /// Throws InvalidInput where the server breaks the protocol.
   void receive(feed::ServerMessage message);
   /// False: nothing can be done until a message comes.
   bool work();
   std::vector<feed::WorkerMessage> take_outbox();
-  /// Asks for no more leases. Call before leaving; the leases that are under way can still be finished.
+  /// Asks for no more leases. Call before leaving; the leases that are under way can still be
+  /// finished.
   void stop_pulling() { pulling_ = false; }
   /// Leases that are not finished yet, those that only wait for a gradient among them.
   size_t unfinished() const { return works_.size(); }
@@ -61,8 +64,8 @@ class Agent {
   struct Work {
     feed::Lease lease;
     Stage stage = Stage::kDecode;
-    Tensor pixels;                         // uint8 {n, H, W, C}
-    uint32_t decoded = 0;                  // samples tried so far
+    Tensor pixels;         // uint8 {n, H, W, C}
+    uint32_t decoded = 0;  // samples tried so far
     std::vector<feed::Broken::Item> broken;
     std::optional<std::string> read_error;
     uint64_t pixel_hash = 0;

@@ -4,8 +4,8 @@
 
 namespace outrigger::worker {
 
-/// What a worker has done so far: metrics of its process, read by its status page too. References into the Metrics given,
-/// which must outlive this. Thread-safe.
+/// What a worker has done so far: metrics of its process, read by its status page too. References
+/// into the Metrics given, which must outlive this. Thread-safe.
 struct SessionCounters {
   explicit SessionCounters(telemetry::Metrics& metrics);
 

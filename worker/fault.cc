@@ -15,7 +15,8 @@ FaultPoint::FaultPoint() {
   const auto second = text.find(':', first + 1);
   const std::string signal = second == std::string::npos ? "" : text.substr(second + 1);
   if (signal != "KILL" && signal != "STOP") {
-    throw InvalidInput("OUTRIGGER_FAULT='" + text + "': wanted is POINT:COUNT:KILL or POINT:COUNT:STOP");
+    throw InvalidInput("OUTRIGGER_FAULT='" + text +
+                       "': wanted is POINT:COUNT:KILL or POINT:COUNT:STOP");
   }
   point_ = text.substr(0, first);
   left_ = std::atoi(text.substr(first + 1, second - first - 1).c_str());

@@ -4,9 +4,10 @@
 
 namespace outrigger::worker {
 
-/// Points at which a test may end or stop this process, to prove that it does not matter. OUTRIGGER_FAULT names one and
-/// what happens there, "POINT:COUNT:SIGNAL" ("sent-micro-batch:3:KILL"): at the third time the signal is raised. Without
-/// the variable a point costs one comparison.
+/// Points at which a test may end or stop this process, to prove that it does not matter.
+/// OUTRIGGER_FAULT names one and what happens there, "POINT:COUNT:SIGNAL"
+/// ("sent-micro-batch:3:KILL"): at the third time the signal is raised. Without the variable a
+/// point costs one comparison.
 class FaultPoint {
  public:
   FaultPoint();

@@ -15,7 +15,8 @@ struct FilePixels::Tools {
   data::Pipeline::Scratch scratch;
 };
 
-FilePixels::FilePixels(data::PipelineOptions options, std::filesystem::path train, std::filesystem::path validation)
+FilePixels::FilePixels(data::PipelineOptions options, std::filesystem::path train,
+                       std::filesystem::path validation)
     : pipeline_(std::move(options)), train_(std::move(train)), validation_(std::move(validation)) {}
 
 FilePixels::~FilePixels() = default;
@@ -32,7 +33,8 @@ std::unique_ptr<FilePixels::Tools> FilePixels::borrow() {
   return std::make_unique<Tools>(train_, validation_);
 }
 
-void FilePixels::make(const feed::LeaseSample& sample, bool evaluation, std::span<std::byte> pixels) {
+void FilePixels::make(const feed::LeaseSample& sample, bool evaluation,
+                      std::span<std::byte> pixels) {
   auto tools = borrow();
   const auto give_back = [&] {
     const std::scoped_lock lock(mutex_);
@@ -57,8 +59,8 @@ void FilePixels::prefetch(std::span<const feed::LeaseSample> samples, bool evalu
     const auto path = (evaluation ? validation_ : train_) / sample.sample.path;
     const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file) continue;  // make() says what is wrong
-    ::posix_fadvise(file.get(), static_cast<off_t>(sample.sample.offset), static_cast<off_t>(sample.sample.length),
-                    POSIX_FADV_WILLNEED);
+    ::posix_fadvise(file.get(), static_cast<off_t>(sample.sample.offset),
+                    static_cast<off_t>(sample.sample.length), POSIX_FADV_WILLNEED);
   }
 }
 

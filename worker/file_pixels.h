@@ -12,12 +12,13 @@
 
 namespace outrigger::worker {
 
-/// Pixels of samples that lie in files. Thread-safe: each call borrows a reader and a scratch, made once per thread that
-/// works at the same time.
+/// Pixels of samples that lie in files. Thread-safe: each call borrows a reader and a scratch, made
+/// once per thread that works at the same time.
 class FilePixels final : public PixelSource {
  public:
   /// Roots of the training and of the validation set; the latter is empty where the job has none.
-  FilePixels(data::PipelineOptions options, std::filesystem::path train, std::filesystem::path validation);
+  FilePixels(data::PipelineOptions options, std::filesystem::path train,
+             std::filesystem::path validation);
   ~FilePixels() override;
 
   void make(const feed::LeaseSample& sample, bool evaluation, std::span<std::byte> pixels) override;

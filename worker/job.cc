@@ -27,11 +27,21 @@ nn::Operation operation_of(const api::LayerKind& kind) {
           [](const api::ReluLayer&) -> nn::Operation { return nn::Relu{}; },
           [](const api::PReluLayer&) -> nn::Operation { return nn::Prelu{}; },
           [](const api::AddLayer&) -> nn::Operation { return nn::Add{}; },
-          [](const api::MaxPoolLayer& l) -> nn::Operation { return nn::MaxPool{l.kernel, l.stride, l.padding}; },
-          [](const api::AveragePoolLayer& l) -> nn::Operation { return nn::AveragePool{l.kernel, l.stride, l.padding}; },
-          [](const api::GlobalAveragePoolLayer&) -> nn::Operation { return nn::GlobalAveragePool{}; },
-          [](const api::LinearLayer& l) -> nn::Operation { return nn::Linear{l.features, l.bias}; },
-          [](const api::DropoutLayer& l) -> nn::Operation { return nn::Dropout{static_cast<float>(l.rate)}; },
+          [](const api::MaxPoolLayer& l) -> nn::Operation {
+            return nn::MaxPool{l.kernel, l.stride, l.padding};
+          },
+          [](const api::AveragePoolLayer& l) -> nn::Operation {
+            return nn::AveragePool{l.kernel, l.stride, l.padding};
+          },
+          [](const api::GlobalAveragePoolLayer&) -> nn::Operation {
+            return nn::GlobalAveragePool{};
+          },
+          [](const api::LinearLayer& l) -> nn::Operation {
+            return nn::Linear{l.features, l.bias};
+          },
+          [](const api::DropoutLayer& l) -> nn::Operation {
+            return nn::Dropout{static_cast<float>(l.rate)};
+          },
           [](const api::FlattenLayer&) -> nn::Operation { return nn::Flatten{}; },
       },
       kind);
@@ -40,16 +50,19 @@ nn::Operation operation_of(const api::LayerKind& kind) {
 nn::Graph build_layers(const api::TrainingJob& job, int64_t classes) {
   const auto& spec = job.spec;
   const auto channels = static_cast<size_t>(spec.data.image.channels);
-  nn::GraphBuilder builder("layers", {spec.data.image.height, spec.data.image.width, spec.data.image.channels});
+  nn::GraphBuilder builder(
+      "layers", {spec.data.image.height, spec.data.image.width, spec.data.image.channels});
   std::map<std::string, int> by_name;
-  int last = builder.add("input", nn::Normalize{std::vector<float>(channels, 0.5f), std::vector<float>(channels, 0.5f)});
+  int last = builder.add("input", nn::Normalize{std::vector<float>(channels, 0.5f),
+                                                std::vector<float>(channels, 0.5f)});
   by_name["input"] = last;
   for (const api::LayerSpec& layer : spec.model.layers) {
     std::vector<int> inputs;
     for (const std::string& input : layer.inputs) {
       const auto found = by_name.find(input);
       if (found == by_name.end()) {
-        throw InvalidInput("spec.model.layers: layer '" + layer.name + "' reads '" + input + "', which is no layer before it");
+        throw InvalidInput("spec.model.layers: layer '" + layer.name + "' reads '" + input +
+                           "', which is no layer before it");
       }
       inputs.push_back(found->second);
     }
@@ -58,14 +71,15 @@ nn::Graph build_layers(const api::TrainingJob& job, int64_t classes) {
   }
   if (const auto* arcface = std::get_if<api::ArcFace>(&spec.training.loss)) {
     builder.mark_embedding(last);
-    builder.add("arcface", nn::ArcFace{classes, static_cast<float>(arcface->margin), static_cast<float>(arcface->scale)});
+    builder.add("arcface", nn::ArcFace{classes, static_cast<float>(arcface->margin),
+                                       static_cast<float>(arcface->scale)});
   }
   if (spec.model.freeze_until) builder.freeze_until(*spec.model.freeze_until);
   nn::Graph graph = builder.build();
   const Shape& output = graph.layers().back().output;
   if (output != Shape{classes}) {
-    throw InvalidInput("spec.model.layers: the last layer gives " + to_string(output) + " values, the data has " +
-                       std::to_string(classes) + " classes");
+    throw InvalidInput("spec.model.layers: the last layer gives " + to_string(output) +
+                       " values, the data has " + std::to_string(classes) + " classes");
   }
   return graph;
 }
@@ -74,7 +88,8 @@ nn::Graph build_layers(const api::TrainingJob& job, int64_t classes) {
 
 nn::ModelOptions model_options(const api::TrainingJob& job, int64_t classes) {
   const auto& spec = job.spec;
-  if (!spec.model.name) throw InvalidInput("spec.model.name: absent; a model given as layers has no name");
+  if (!spec.model.name)
+    throw InvalidInput("spec.model.name: absent; a model given as layers has no name");
   nn::ModelOptions options;
   options.name = *spec.model.name;
   options.height = spec.data.image.height;
@@ -92,7 +107,8 @@ nn::ModelOptions model_options(const api::TrainingJob& job, int64_t classes) {
 }
 
 nn::Graph build_graph(const api::TrainingJob& job, int64_t classes) {
-  return job.spec.model.name ? nn::build_model(model_options(job, classes)) : build_layers(job, classes);
+  return job.spec.model.name ? nn::build_model(model_options(job, classes))
+                             : build_layers(job, classes);
 }
 
 data::PipelineOptions pipeline_options(const api::TrainingJob& job) {
@@ -104,7 +120,9 @@ data::PipelineOptions pipeline_options(const api::TrainingJob& job) {
   for (const api::Augmentation& step : job.spec.data.augment) {
     options.augment.push_back(std::visit(
         Overloaded{
-            [](const api::RandomHorizontalFlip& a) -> data::AugmentStep { return data::RandomHorizontalFlip{a.probability}; },
+            [](const api::RandomHorizontalFlip& a) -> data::AugmentStep {
+              return data::RandomHorizontalFlip{a.probability};
+            },
             [](const api::RandomResizedCrop& a) -> data::AugmentStep {
               return data::RandomResizedCrop{a.min_scale, a.max_scale, a.min_ratio, a.max_ratio};
             },
@@ -113,10 +131,15 @@ data::PipelineOptions pipeline_options(const api::TrainingJob& job) {
             [](const api::ColorJitter& a) -> data::AugmentStep {
               return data::ColorJitter{a.brightness, a.contrast, a.saturation, a.hue};
             },
-            [](const api::RandomRotation& a) -> data::AugmentStep { return data::RandomRotation{.degrees = a.degrees}; },
+            [](const api::RandomRotation& a) -> data::AugmentStep {
+              return data::RandomRotation{.degrees = a.degrees};
+            },
             [](const api::RandomErasing& a) -> data::AugmentStep {
-              return data::RandomErasing{.probability = a.probability, .min_area = a.min_area, .max_area = a.max_area,
-                                         .min_ratio = a.min_ratio, .max_ratio = a.max_ratio};
+              return data::RandomErasing{.probability = a.probability,
+                                         .min_area = a.min_area,
+                                         .max_area = a.max_area,
+                                         .min_ratio = a.min_ratio,
+                                         .max_ratio = a.max_ratio};
             },
         },
         step));
@@ -133,11 +156,13 @@ nn::Precision precision(const api::TrainingJob& job) {
     case api::Precision::kFloat16:
       break;
   }
-  throw InvalidInput("spec.training.precision: Float16 needs a GPU; allowed here are Float32 and BFloat16");
+  throw InvalidInput(
+      "spec.training.precision: Float16 needs a GPU; allowed here are Float32 and BFloat16");
 }
 
 ElementType activation_type(const api::TrainingJob& job) {
-  return precision(job) == nn::Precision::kBFloat16 ? ElementType::kBFloat16 : ElementType::kFloat32;
+  return precision(job) == nn::Precision::kBFloat16 ? ElementType::kBFloat16
+                                                    : ElementType::kFloat32;
 }
 
 uint64_t seed(const api::TrainingJob& job) { return static_cast<uint64_t>(job.spec.training.seed); }

@@ -8,7 +8,8 @@
 #include "nn/models.h"
 #include "nn/program.h"
 
-/// What a TrainingJob means to those who compute: server and workers read it with the same functions, so they agree.
+/// What a TrainingJob means to those who compute: server and workers read it with the same
+/// functions, so they agree.
 namespace outrigger::worker {
 
 /// How to build the model; InvalidInput for a model given as layers, which has no name.

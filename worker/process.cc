@@ -29,13 +29,15 @@
 namespace outrigger::worker {
 namespace {
 
-/// Waits that grow from a quarter of a second to 10 s, with jitter so that many workers do not come at once.
+/// Waits that grow from a quarter of a second to 10 s, with jitter so that many workers do not come
+/// at once.
 class BackOff {
  public:
   explicit BackOff(uint64_t seed) : random_(seed, RandomUse::kBackOff, seed) {}
   void reset() { wait_ = kFirst; }
   void sleep(const std::stop_token& stop) {
-    const auto jittered = std::chrono::duration_cast<Duration>(wait_ * (0.5 + static_cast<double>(random_.uniform())));
+    const auto jittered = std::chrono::duration_cast<Duration>(
+        wait_ * (0.5 + static_cast<double>(random_.uniform())));
     wait_ = std::min<Duration>(wait_ * 2, kLongest);
     std::mutex mutex;
     std::unique_lock lock(mutex);
@@ -63,13 +65,19 @@ struct Workshop {
         backend(nn::cpu::make_cpu_backend()),
         train_root(api::data_path(job, launch, job.spec.data.train.path.value_or(""))),
         pixels(pipeline_options(job), train_root,
-               job.spec.data.validation ? api::data_path(job, launch, job.spec.data.validation->path.value_or("")) : ""),
-        agent({.leases = 4, .micro_batch = micro_batch(job), .precision = precision(job), .seed = seed(job)}, graph,
-              *backend, threads, pixels) {}
+               job.spec.data.validation
+                   ? api::data_path(job, launch, job.spec.data.validation->path.value_or(""))
+                   : ""),
+        agent({.leases = 4,
+               .micro_batch = micro_batch(job),
+               .precision = precision(job),
+               .seed = seed(job)},
+              graph, *backend, threads, pixels) {}
 
   static api::TrainingJob parse(const std::string& text) {
     auto parsed = api::parse_training_job(text);
-    if (!parsed.errors.empty()) throw InvalidInput("the server's job cannot be read: " + parsed.errors.front().message);
+    if (!parsed.errors.empty())
+      throw InvalidInput("the server's job cannot be read: " + parsed.errors.front().message);
     return std::move(parsed.job);
   }
 
@@ -81,7 +89,8 @@ struct Workshop {
   Agent agent;
 };
 
-Hello make_hello(const Setup& setup, const Workshop& shop, const std::string& name, ThreadPool& threads) {
+Hello make_hello(const Setup& setup, const Workshop& shop, const std::string& name,
+                 ThreadPool& threads) {
   Hello hello;
   hello.name = name;
   hello.version = OUTRIGGER_VERSION;
@@ -92,8 +101,8 @@ Hello make_hello(const Setup& setup, const Workshop& shop, const std::string& na
     hello.problem = error.what();
   }
   if (nn::cpu::instruction_set() != setup.instruction_set) return hello;
-  hello.numerics = nn::cpu::numerics_fingerprint(shop.graph, setup.deepest_cut, micro_batch(shop.job),
-                                                 precision(shop.job), threads);
+  hello.numerics = nn::cpu::numerics_fingerprint(
+      shop.graph, setup.deepest_cut, micro_batch(shop.job), precision(shop.job), threads);
   return hello;
 }
 
@@ -107,12 +116,15 @@ void take_instruction_set(const std::string& wanted) {
   }
 }
 
-SessionResult join_once(const api::Launch& launch, const std::string& name, ThreadPool& threads, WorkerPages& pages,
-                        const std::stop_token& stop) {
-  const auto address = transport::parse_address(launch.server, static_cast<uint16_t>(api::kJoinPort));
+SessionResult join_once(const api::Launch& launch, const std::string& name, ThreadPool& threads,
+                        WorkerPages& pages, const std::stop_token& stop) {
+  const auto address =
+      transport::parse_address(launch.server, static_cast<uint16_t>(api::kJoinPort));
   const auto link = transport::dial(address, read_token(launch.token_file));
   const auto frame = link->receive(std::chrono::seconds(30));
-  if (!frame) throw IoError("the server at " + launch.server + " accepted the link and said nothing for 30 s");
+  if (!frame)
+    throw IoError("the server at " + launch.server +
+                  " accepted the link and said nothing for 30 s");
   if (frame->type == static_cast<uint16_t>(FrameType::kFarewell)) {
     const auto farewell = std::get<feed::Farewell>(read_server_message(*frame, {}));
     return {farewell.again ? SessionEnd::kAgain : SessionEnd::kFinished, farewell.reason};
@@ -121,10 +133,11 @@ SessionResult join_once(const api::Launch& launch, const std::string& name, Thre
   take_instruction_set(setup.instruction_set);
   Workshop shop(setup, launch, threads);
   link->send(to_frame(make_hello(setup, shop, name, threads)));
-  log::info("joined {} for job '{}' ({} classes, incarnation {})", launch.server, shop.job.metadata.name, setup.classes,
-            setup.incarnation);
+  log::info("joined {} for job '{}' ({} classes, incarnation {})", launch.server,
+            shop.job.metadata.name, setup.classes, setup.incarnation);
   pages.joined(true);
-  auto result = run_session(*link, shop.agent, {activation_type(shop.job), seed(shop.job)}, pages.counters(), stop);
+  auto result = run_session(*link, shop.agent, {activation_type(shop.job), seed(shop.job)},
+                            pages.counters(), stop);
   pages.joined(false);
   return result;
 }
@@ -150,7 +163,8 @@ api::ExitCode run_worker(const api::Launch& launch, const std::stop_token& stop)
       back_off.reset();
       log::warning("the link is over: {}; joining again", result.reason);
     } catch (const transport::HandshakeRefused& refused) {
-      if (++refusals >= kMostRefusals) throw api::Failure(api::ExitCode::kJoinRefused, refused.what());
+      if (++refusals >= kMostRefusals)
+        throw api::Failure(api::ExitCode::kJoinRefused, refused.what());
       log::warning("{}", refused.what());
     } catch (const IoError& error) {
       log::info("cannot join {} yet: {}", launch.server, error.what());

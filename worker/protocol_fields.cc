@@ -68,35 +68,42 @@ bool read_flag(ByteReader& reader) {
 
 const transport::Payload& only_payload(const transport::ReceivedFrame& frame) {
   if (frame.payloads.size() != 1) {
-    throw InvalidInput("a message with " + std::to_string(frame.payloads.size()) + " payloads, 1 is allowed");
+    throw InvalidInput("a message with " + std::to_string(frame.payloads.size()) +
+                       " payloads, 1 is allowed");
   }
   return frame.payloads.front();
 }
 
-void add_tensor(transport::Frame& frame, ByteWriter& writer, const std::shared_ptr<const Tensor>& tensor,
-                feed::WireFormat format, const std::optional<transport::StochasticRounding>& rounding) {
+void add_tensor(transport::Frame& frame, ByteWriter& writer,
+                const std::shared_ptr<const Tensor>& tensor, feed::WireFormat format,
+                const std::optional<transport::StochasticRounding>& rounding) {
   const ConstTensorView view = tensor->view();
   const auto wire = translate(view.type == ElementType::kUint8 ? feed::WireFormat::kUint8 : format);
-  auto encoded = travels_as_it_is(view.type, wire)
-                     ? transport::EncodedTensor{wire, false, view.shape, {view.raw(), tensor}}
-                     : transport::encode(view, wire, wire == transport::WireFormat::kInt8 ? rounding : std::nullopt);
+  auto encoded =
+      travels_as_it_is(view.type, wire)
+          ? transport::EncodedTensor{wire, false, view.shape, {view.raw(), tensor}}
+          : transport::encode(view, wire,
+                              wire == transport::WireFormat::kInt8 ? rounding : std::nullopt);
   transport::describe(encoded, writer);
   frame.payloads.push_back(std::move(encoded.data));
 }
 
-std::shared_ptr<const Tensor> read_tensor(ByteReader& reader, const transport::Payload& payload, ElementType type) {
+std::shared_ptr<const Tensor> read_tensor(ByteReader& reader, const transport::Payload& payload,
+                                          ElementType type) {
   const auto encoded = transport::read_encoded(reader, payload);
   const bool pixels = encoded.format == transport::WireFormat::kUint8;
-  return std::make_shared<const Tensor>(transport::decode(encoded, pixels ? ElementType::kUint8 : type));
+  return std::make_shared<const Tensor>(
+      transport::decode(encoded, pixels ? ElementType::kUint8 : type));
 }
 
-void add_floats(transport::Frame& frame, ByteWriter& writer, const std::shared_ptr<const std::vector<float>>& values,
-                size_t count) {
+void add_floats(transport::Frame& frame, ByteWriter& writer,
+                const std::shared_ptr<const std::vector<float>>& values, size_t count) {
   writer.number(static_cast<uint64_t>(count));
   frame.payloads.push_back({std::as_bytes(std::span(*values).first(count)), values});
 }
 
-std::shared_ptr<const std::vector<float>> read_floats(ByteReader& reader, const transport::Payload& payload) {
+std::shared_ptr<const std::vector<float>> read_floats(ByteReader& reader,
+                                                      const transport::Payload& payload) {
   const auto count = reader.number<uint64_t>();
   if (payload.bytes.size() % sizeof(float) != 0 || payload.bytes.size() / sizeof(float) != count) {
     throw InvalidInput("a message says " + std::to_string(count) + " floats and holds " +
@@ -107,7 +114,8 @@ std::shared_ptr<const std::vector<float>> read_floats(ByteReader& reader, const 
   return values;
 }
 
-transport::Frame frame_of(FrameType type, ByteWriter& writer, std::vector<transport::Payload> payloads) {
+transport::Frame frame_of(FrameType type, ByteWriter& writer,
+                          std::vector<transport::Payload> payloads) {
   return {static_cast<uint16_t>(type), writer.take(), std::move(payloads), transport::Lane::kData};
 }
 

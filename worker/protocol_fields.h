@@ -24,20 +24,25 @@ bool read_flag(ByteReader& reader);
 template <typename Enum>
 Enum read_enum(ByteReader& reader, Enum last) {
   const auto value = reader.number<Enum>();
-  if (value > last) throw InvalidInput("an enumerator of a message is " + std::to_string(static_cast<int>(value)));
+  if (value > last)
+    throw InvalidInput("an enumerator of a message is " + std::to_string(static_cast<int>(value)));
   return value;
 }
 
 /// The only payload of a frame; throws unless there is exactly one.
 const transport::Payload& only_payload(const transport::ReceivedFrame& frame);
-void add_tensor(transport::Frame& frame, ByteWriter& writer, const std::shared_ptr<const Tensor>& tensor,
-                feed::WireFormat format, const std::optional<transport::StochasticRounding>& rounding);
-std::shared_ptr<const Tensor> read_tensor(ByteReader& reader, const transport::Payload& payload, ElementType type);
+void add_tensor(transport::Frame& frame, ByteWriter& writer,
+                const std::shared_ptr<const Tensor>& tensor, feed::WireFormat format,
+                const std::optional<transport::StochasticRounding>& rounding);
+std::shared_ptr<const Tensor> read_tensor(ByteReader& reader, const transport::Payload& payload,
+                                          ElementType type);
 /// The first `count` floats.
-void add_floats(transport::Frame& frame, ByteWriter& writer, const std::shared_ptr<const std::vector<float>>& values,
-                size_t count);
-std::shared_ptr<const std::vector<float>> read_floats(ByteReader& reader, const transport::Payload& payload);
+void add_floats(transport::Frame& frame, ByteWriter& writer,
+                const std::shared_ptr<const std::vector<float>>& values, size_t count);
+std::shared_ptr<const std::vector<float>> read_floats(ByteReader& reader,
+                                                      const transport::Payload& payload);
 
-transport::Frame frame_of(FrameType type, ByteWriter& writer, std::vector<transport::Payload> payloads = {});
+transport::Frame frame_of(FrameType type, ByteWriter& writer,
+                          std::vector<transport::Payload> payloads = {});
 
 }  // namespace outrigger::worker

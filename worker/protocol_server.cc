@@ -114,14 +114,16 @@ Frame encode(const feed::Farewell& farewell, const WireContext&) {
   return frame_of(FrameType::kFarewell, writer);
 }
 
-feed::ServerMessage read_fields(ByteReader& reader, const ReceivedFrame& frame, const WireContext& context) {
+feed::ServerMessage read_fields(ByteReader& reader, const ReceivedFrame& frame,
+                                const WireContext& context) {
   switch (static_cast<FrameType>(frame.type)) {
     case FrameType::kLease:
       return read_lease(reader, frame, context);
     case FrameType::kStemWeights:
       return read_weights(reader, frame);
     case FrameType::kCutGradient: {
-      feed::CutGradient gradient{.key = read_key(reader), .wire = read_enum(reader, feed::WireFormat::kInt8)};
+      feed::CutGradient gradient{.key = read_key(reader),
+                                 .wire = read_enum(reader, feed::WireFormat::kInt8)};
       gradient.gradient = read_tensor(reader, only_payload(frame), context.activation_type);
       return gradient;
     }
@@ -136,7 +138,8 @@ feed::ServerMessage read_fields(ByteReader& reader, const ReceivedFrame& frame, 
       return feed::Farewell{again, reader.text()};
     }
     default:
-      throw InvalidInput("frame of type " + std::to_string(frame.type) + " is nothing that a server sends");
+      throw InvalidInput("frame of type " + std::to_string(frame.type) +
+                         " is nothing that a server sends");
   }
 }
 

@@ -29,13 +29,15 @@ Frame encode(const feed::MicroBatch& batch, const WireContext&) {
   return frame;
 }
 
-feed::MicroBatch read_micro_batch(ByteReader& reader, const ReceivedFrame& frame, const WireContext& context) {
+feed::MicroBatch read_micro_batch(ByteReader& reader, const ReceivedFrame& frame,
+                                  const WireContext& context) {
   feed::MicroBatch batch;
   batch.key = read_key(reader);
   batch.wire = read_enum(reader, feed::WireFormat::kInt8);
   batch.pixel_hash = reader.number<uint64_t>();
   const auto statistics = reader.blob();
-  if (statistics.size() % sizeof(float) != 0) throw InvalidInput("a micro-batch's statistics are cut short");
+  if (statistics.size() % sizeof(float) != 0)
+    throw InvalidInput("a micro-batch's statistics are cut short");
   batch.statistics.resize(statistics.size() / sizeof(float));
   std::ranges::copy(statistics, std::as_writable_bytes(std::span(batch.statistics)).begin());
   batch.tensor = read_tensor(reader, only_payload(frame), context.activation_type);
@@ -84,7 +86,8 @@ Frame encode(const feed::Leaving&, const WireContext&) {
   return frame_of(FrameType::kLeaving, writer);
 }
 
-feed::WorkerMessage read_fields(ByteReader& reader, const ReceivedFrame& frame, const WireContext& context) {
+feed::WorkerMessage read_fields(ByteReader& reader, const ReceivedFrame& frame,
+                                const WireContext& context) {
   switch (static_cast<FrameType>(frame.type)) {
     case FrameType::kPull:
       return feed::Pull{reader.number<uint32_t>()};
@@ -103,7 +106,8 @@ feed::WorkerMessage read_fields(ByteReader& reader, const ReceivedFrame& frame, 
     case FrameType::kLeaving:
       return feed::Leaving{};
     default:
-      throw InvalidInput("frame of type " + std::to_string(frame.type) + " is nothing that a worker sends");
+      throw InvalidInput("frame of type " + std::to_string(frame.type) +
+                         " is nothing that a worker sends");
   }
 }
 

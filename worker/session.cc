@@ -26,10 +26,12 @@ class Inbox {
     failure_ = std::move(why);
     changed_.notify_one();
   }
-  /// All that has come; waits for something where `wait`. Throws what ended the receiving, after the messages.
+  /// All that has come; waits for something where `wait`. Throws what ended the receiving, after
+  /// the messages.
   std::deque<feed::ServerMessage> take(bool wait, const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
-    if (wait) changed_.wait(lock, stop, [this] { return !messages_.empty() || failure_ != nullptr; });
+    if (wait)
+      changed_.wait(lock, stop, [this] { return !messages_.empty() || failure_ != nullptr; });
     if (messages_.empty() && failure_ != nullptr) std::rethrow_exception(failure_);
     return std::exchange(messages_, {});
   }
@@ -41,7 +43,8 @@ class Inbox {
   std::exception_ptr failure_;
 };
 
-void receive_all(transport::Link& link, Inbox& inbox, const WireContext& context, const std::stop_token& over) {
+void receive_all(transport::Link& link, Inbox& inbox, const WireContext& context,
+                 const std::stop_token& over) {
   try {
     while (!over.stop_requested()) {
       auto frame = link.receive(std::chrono::milliseconds(200));
@@ -55,7 +58,8 @@ void receive_all(transport::Link& link, Inbox& inbox, const WireContext& context
 void count(const feed::WorkerMessage& message, SessionCounters& counters) {
   if (std::holds_alternative<feed::MicroBatch>(message)) counters.micro_batches.add();
   if (std::holds_alternative<feed::StemGradient>(message)) counters.stem_gradients.add();
-  if (const auto* broken = std::get_if<feed::Broken>(&message)) counters.broken_samples.add(static_cast<double>(broken->items.size()));
+  if (const auto* broken = std::get_if<feed::Broken>(&message))
+    counters.broken_samples.add(static_cast<double>(broken->items.size()));
   if (std::holds_alternative<feed::ReadFailed>(message)) counters.failed_reads.add();
 }
 
@@ -72,8 +76,8 @@ const char* point_of(const feed::WorkerMessage& message) {
   return "sent-other";
 }
 
-void send_outbox(transport::Link& link, Agent& agent, const WireContext& context, SessionCounters& counters,
-                 FaultPoint& faults) {
+void send_outbox(transport::Link& link, Agent& agent, const WireContext& context,
+                 SessionCounters& counters, FaultPoint& faults) {
   for (auto& message : agent.take_outbox()) {
     count(message, counters);
     link.send(to_frame(message, context));
@@ -89,8 +93,8 @@ SessionResult leave(transport::Link& link, Agent& agent, const WireContext& cont
   return {SessionEnd::kStopped, "asked to stop"};
 }
 
-SessionResult work(transport::Link& link, Agent& agent, const WireContext& context, SessionCounters& counters,
-                   Inbox& inbox, const std::stop_token& stop) {
+SessionResult work(transport::Link& link, Agent& agent, const WireContext& context,
+                   SessionCounters& counters, Inbox& inbox, const std::stop_token& stop) {
   FaultPoint faults;
   bool idle = false;
   while (!stop.stop_requested()) {
@@ -105,7 +109,8 @@ SessionResult work(transport::Link& link, Agent& agent, const WireContext& conte
     const auto begin = std::chrono::steady_clock::now();
     idle = !agent.work();
     if (!idle) {
-      counters.busy_seconds.add(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      counters.busy_seconds.add(
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     }
     counters.unfinished.set(static_cast<double>(agent.unfinished()));
   }
@@ -114,10 +119,11 @@ SessionResult work(transport::Link& link, Agent& agent, const WireContext& conte
 
 }  // namespace
 
-SessionResult run_session(transport::Link& link, Agent& agent, const WireContext& context, SessionCounters& counters,
-                          const std::stop_token& stop) {
+SessionResult run_session(transport::Link& link, Agent& agent, const WireContext& context,
+                          SessionCounters& counters, const std::stop_token& stop) {
   Inbox inbox;
-  std::jthread receiver([&](const std::stop_token& over) { receive_all(link, inbox, context, over); });
+  std::jthread receiver(
+      [&](const std::stop_token& over) { receive_all(link, inbox, context, over); });
   try {
     return work(link, agent, context, counters, inbox, stop);
   } catch (const transport::LinkClosed& closed) {

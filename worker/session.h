@@ -13,10 +13,10 @@ namespace outrigger::worker {
 
 /// How a session ended.
 enum class SessionEnd : uint8_t {
-  kStopped,    // the stop token; leases were given back
-  kFinished,   // the server said farewell for good
-  kAgain,      // the server said farewell, and to join again
-  kLinkLost,   // try to join again
+  kStopped,   // the stop token; leases were given back
+  kFinished,  // the server said farewell for good
+  kAgain,     // the server said farewell, and to join again
+  kLinkLost,  // try to join again
 };
 
 struct SessionResult {
@@ -24,9 +24,10 @@ struct SessionResult {
   std::string reason;
 };
 
-/// Runs an agent over an open link until one of them ends. On stop it asks for no more leases, says that it leaves and
-/// returns within a second or so. Blocks; throws InvalidInput where the server breaks the protocol.
-SessionResult run_session(transport::Link& link, Agent& agent, const WireContext& context, SessionCounters& counters,
-                          const std::stop_token& stop);
+/// Runs an agent over an open link until one of them ends. On stop it asks for no more leases, says
+/// that it leaves and returns within a second or so. Blocks; throws InvalidInput where the server
+/// breaks the protocol.
+SessionResult run_session(transport::Link& link, Agent& agent, const WireContext& context,
+                          SessionCounters& counters, const std::stop_token& stop);
 
 }  // namespace outrigger::worker

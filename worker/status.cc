@@ -10,7 +10,8 @@ namespace outrigger::worker {
 WorkerPages::WorkerPages(const api::Launch& launch, int cores) : cores_(cores) {
   telemetry::StatusSource source;
   source.not_ready = [this] {
-    return joined_ ? std::vector<std::string>{} : std::vector<std::string>{"not joined to a server"};
+    return joined_ ? std::vector<std::string>{}
+                   : std::vector<std::string>{"not joined to a server"};
   };
   source.status_json = [this] { return status(); };
   try {

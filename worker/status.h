@@ -11,7 +11,8 @@
 
 namespace outrigger::worker {
 
-/// A worker's health, metrics and status pages. A worker whose status port is taken works all the same and says so.
+/// A worker's health, metrics and status pages. A worker whose status port is taken works all the
+/// same and says so.
 class WorkerPages {
  public:
   WorkerPages(const api::Launch& launch, int cores);

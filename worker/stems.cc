@@ -11,14 +11,16 @@ void Stems::add(feed::StemWeights weights) {
   const nn::Segment stem{0, weights.cut};
   graph_.cut_at(weights.cut);  // throws where the cut is not legal
   if (weights.parameters == nullptr || weights.buffers == nullptr ||
-      weights.parameters->size() < weights.parameter_count || weights.buffers->size() < weights.buffer_count ||
+      weights.parameters->size() < weights.parameter_count ||
+      weights.buffers->size() < weights.buffer_count ||
       static_cast<int64_t>(weights.parameter_count) != graph_.parameter_range(stem).size ||
       static_cast<int64_t>(weights.buffer_count) != graph_.buffer_range(stem).size) {
-    throw InvalidInput("stem weights of version " + std::to_string(weights.version) + " do not fit the cut behind layer " +
-                       std::to_string(weights.cut));
+    throw InvalidInput("stem weights of version " + std::to_string(weights.version) +
+                       " do not fit the cut behind layer " + std::to_string(weights.cut));
   }
   Version& version = versions_[weights.version];
-  if (version.raw.cut < weights.cut || version.raw.parameters == nullptr) version.raw = std::move(weights);
+  if (version.raw.cut < weights.cut || version.raw.parameters == nullptr)
+    version.raw = std::move(weights);
 }
 
 void Stems::drop_before(uint64_t oldest_version) {

@@ -16,7 +16,8 @@ namespace outrigger::worker {
 class Stems {
  public:
   /// References must outlive this. `options` gives precision, batch and seed of every program.
-  Stems(const nn::Graph& graph, const nn::Backend& backend, nn::ProgramOptions options, ThreadPool& threads)
+  Stems(const nn::Graph& graph, const nn::Backend& backend, nn::ProgramOptions options,
+        ThreadPool& threads)
       : graph_(graph), backend_(backend), options_(options), threads_(threads) {}
 
   void add(feed::StemWeights weights);

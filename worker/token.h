@@ -5,8 +5,8 @@
 
 namespace outrigger::worker {
 
-/// A token from its file, without the white space behind it. Throws InvalidInput where no file is named or it is empty,
-/// IoError where it cannot be read.
+/// A token from its file, without the white space behind it. Throws InvalidInput where no file is
+/// named or it is empty, IoError where it cannot be read.
 std::string read_token(const std::filesystem::path& file);
 
 }  // namespace outrigger::worker

@@ -9,13 +9,16 @@ namespace outrigger::fakes {
 
 using feed::WorkerId;
 
-void SyntheticPixels::make(const feed::LeaseSample& sample, bool evaluation, std::span<std::byte> pixels) {
+void SyntheticPixels::make(const feed::LeaseSample& sample, bool evaluation,
+                           std::span<std::byte> pixels) {
   if (failing_reads > 0) {
     --failing_reads;
     throw IoError("reading " + sample.sample.path + ": simulated");
   }
-  if (sample.sample.path.find("broken") != std::string::npos) throw InvalidInput(sample.sample.path + " is no image");
-  RandomStream random(sample.id + 1000, RandomUse::kSyntheticData, evaluation ? 0 : sample.slot + 1);
+  if (sample.sample.path.find("broken") != std::string::npos)
+    throw InvalidInput(sample.sample.path + " is no image");
+  RandomStream random(sample.id + 1000, RandomUse::kSyntheticData,
+                      evaluation ? 0 : sample.slot + 1);
   for (std::byte& pixel : pixels) pixel = static_cast<std::byte>(random.next_u32() & 255u);
 }
 
@@ -51,7 +54,8 @@ void Simulation::add_worker(bool local) {
   Peer peer;
   peer.id = id;
   peer.local = local;
-  peer.agent = std::make_unique<worker::Agent>(world_.agent, *world_.graph, *world_.backend, threads_, pixels_);
+  peer.agent = std::make_unique<worker::Agent>(world_.agent, *world_.graph, *world_.backend,
+                                               threads_, pixels_);
   peers_[id] = std::move(peer);
   flush(id);
   post_outbox();
@@ -61,7 +65,8 @@ void Simulation::count_states_of(WorkerId id, const std::string& fault) {
   if (provoked_ == nullptr) return;
   for (const auto& step : coordinator_.ledger().steps()) {
     for (const feed::WorkItem& item : step.second) {
-      const bool holds = std::ranges::any_of(item.holders, [&](const auto& h) { return h.worker == id; });
+      const bool holds =
+          std::ranges::any_of(item.holders, [&](const auto& h) { return h.worker == id; });
       const bool source = item.source && item.source->worker == id;
       if (holds || source) ++(*provoked_)[{to_string(item.state), fault}];
     }
@@ -146,7 +151,8 @@ void Simulation::deliver_to_server(WorkerId id, feed::WorkerMessage message) {
 }
 
 void Simulation::flush(WorkerId id) {
-  for (auto& message : peers_.at(id).agent->take_outbox()) deliver_to_server(id, std::move(message));
+  for (auto& message : peers_.at(id).agent->take_outbox())
+    deliver_to_server(id, std::move(message));
 }
 
 // The work is done at its end, so that a worker that dies on the way has done nothing.
@@ -219,7 +225,8 @@ std::optional<feed::Plan> Simulation::wanted_plan() {
   return plan;
 }
 
-void Simulation::publish_stem(uint64_t version, std::shared_ptr<const std::vector<float>> parameters,
+void Simulation::publish_stem(uint64_t version,
+                              std::shared_ptr<const std::vector<float>> parameters,
                               std::shared_ptr<const std::vector<float>> buffers) {
   coordinator_.publish_stem(version, std::move(parameters), std::move(buffers), now_);
   post_outbox();
@@ -230,7 +237,8 @@ feed::ReadyMicroBatch Simulation::take(uint64_t step, uint32_t index) {
   return std::move(*wait_for([&] { return coordinator_.try_take(step, index, now_); }));
 }
 
-void Simulation::head_done(uint64_t step, uint32_t index, std::shared_ptr<const Tensor> cut_gradient) {
+void Simulation::head_done(uint64_t step, uint32_t index,
+                           std::shared_ptr<const Tensor> cut_gradient) {
   coordinator_.head_done(step, index, std::move(cut_gradient), now_);
   post_outbox();
   for (uint32_t i = random_.below(6); i > 0 && !events_.empty(); --i) run_one_event();

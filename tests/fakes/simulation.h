@@ -23,8 +23,8 @@
 
 namespace outrigger::fakes {
 
-/// Pixels that depend on the sample and the slot alone, as augmented images do. The sample's path says how it behaves:
-/// "broken…" is no image.
+/// Pixels that depend on the sample and the slot alone, as augmented images do. The sample's path
+/// says how it behaves: "broken…" is no image.
 class SyntheticPixels final : public worker::PixelSource {
  public:
   void make(const feed::LeaseSample& sample, bool evaluation, std::span<std::byte> pixels) override;
@@ -33,14 +33,14 @@ class SyntheticPixels final : public worker::PixelSource {
 };
 
 struct SimulationOptions {
-  uint64_t seed = 1;                      // of what happens, not of the training
-  int first_workers = 2;                  // at the start, besides the local one
+  uint64_t seed = 1;      // of what happens, not of the training
+  int first_workers = 2;  // at the start, besides the local one
   int most_workers = 4;
-  double faults = 0.0;                    // chance of a fault at each event
-  double slow = 0.0;                      // chance that a piece of work takes very long
-  double duplicates = 0.0;                // chance that a message arrives twice
+  double faults = 0.0;      // chance of a fault at each event
+  double slow = 0.0;        // chance that a piece of work takes very long
+  double duplicates = 0.0;  // chance that a message arrives twice
   bool change_plans = false;
-  std::vector<feed::Plan> plans;          // to choose from; the first is the first plan
+  std::vector<feed::Plan> plans;  // to choose from; the first is the first plan
   /// Dies when the trainer wants this step (a resume follows); absent: runs to the end.
   std::optional<uint64_t> server_dies_at;
   bool workers_that_only_decode = false;  // some workers compute differently
@@ -49,9 +49,10 @@ struct SimulationOptions {
 /// What a simulation provoked: (state of the work, fault) to count.
 using Provoked = std::map<std::pair<std::string, std::string>, uint64_t>;
 
-/// A server and its workers in one thread and in virtual time: the real coordinator, trainer and agents, links with random
-/// delays, work with random durations, and deaths, duplicates, late results, new workers and new plans at random moments.
-/// The trainer's blocking calls run the world until they have an answer.
+/// A server and its workers in one thread and in virtual time: the real coordinator, trainer and
+/// agents, links with random delays, work with random durations, and deaths, duplicates, late
+/// results, new workers and new plans at random moments. The trainer's blocking calls run the world
+/// until they have an answer.
 class Simulation final : public feed::Feed, public Clock {
  public:
   struct World {
@@ -72,7 +73,8 @@ class Simulation final : public feed::Feed, public Clock {
   void publish_stem(uint64_t version, std::shared_ptr<const std::vector<float>> parameters,
                     std::shared_ptr<const std::vector<float>> buffers) override;
   feed::ReadyMicroBatch take(uint64_t step, uint32_t index) override;
-  void head_done(uint64_t step, uint32_t index, std::shared_ptr<const Tensor> cut_gradient) override;
+  void head_done(uint64_t step, uint32_t index,
+                 std::shared_ptr<const Tensor> cut_gradient) override;
   std::shared_ptr<const std::vector<float>> take_gradient(uint64_t step, uint32_t index) override;
   std::vector<feed::AuditItem> commit(uint64_t step) override;
   std::vector<uint32_t> broken_samples() override;
@@ -91,17 +93,19 @@ class Simulation final : public feed::Feed, public Clock {
   struct Peer {
     feed::WorkerId id = 0;
     std::unique_ptr<worker::Agent> agent;
-    TimePoint to_worker;                   // when the newest message in each direction arrives: links keep order
+    TimePoint to_worker;  // when the newest message in each direction arrives: links keep order
     TimePoint to_server;
     bool busy = false;
     bool local = false;
-    bool frozen = false;                   // stopped, as by SIGSTOP: holds its leases and answers nothing
+    bool frozen = false;  // stopped, as by SIGSTOP: holds its leases and answers nothing
   };
   struct Event {
     TimePoint at;
     uint64_t order = 0;
     std::function<void()> run;
-    bool operator>(const Event& other) const { return std::pair(at, order) > std::pair(other.at, other.order); }
+    bool operator>(const Event& other) const {
+      return std::pair(at, order) > std::pair(other.at, other.order);
+    }
   };
 
   void after(Duration delay, std::function<void()> run);

@@ -8,8 +8,9 @@
 #include "common/random.h"
 #include "tests/integration/training/training_run.h"
 
-/// The promise with real processes and real links: any cut, share and number of workers, killed or stopped wherever,
-/// servers killed and resumed: bitwise the weights of the local worker alone, and every slot once.
+/// The promise with real processes and real links: any cut, share and number of workers, killed or
+/// stopped wherever, servers killed and resumed: bitwise the weights of the local worker alone, and
+/// every slot once.
 namespace outrigger::integration {
 namespace {
 
@@ -34,15 +35,17 @@ TEST(Equality, AnyCutShareAndNumberOfWorkersGivesBitwiseTheSameWeights) {
     int share;
     int workers;
   };
-  for (const Case& one : {Case{"Input", 100, 2}, Case{"relu1", 100, 0}, Case{"relu1", 50, 1}, Case{"relu2", 100, 2},
-                          Case{"drop2", 75, 3}, Case{"relu3", 100, 4}}) {
+  for (const Case& one : {Case{"Input", 100, 2}, Case{"relu1", 100, 0}, Case{"relu1", 50, 1},
+                          Case{"relu2", 100, 2}, Case{"drop2", 75, 3}, Case{"relu3", 100, 4}}) {
     const auto run = train({.cut = one.cut, .share = one.share}, one.workers);
-    expect_as_alone(*run, std::string(one.cut) + " with " + std::to_string(one.workers) + " workers");
+    expect_as_alone(*run,
+                    std::string(one.cut) + " with " + std::to_string(one.workers) + " workers");
   }
 }
 
 TEST(Equality, AWorkerThatDiesOrStopsAtAnyPointChangesNothing) {
-  for (const char* point : {"got-lease", "got-weights", "sent-micro-batch", "got-gradient", "sent-stem-gradient"}) {
+  for (const char* point :
+       {"got-lease", "got-weights", "sent-micro-batch", "got-gradient", "sent-stem-gradient"}) {
     for (const char* signal : {"KILL", "STOP"}) {
       TrainingRun run({.cut = "relu2", .share = 100});
       run.start_server();

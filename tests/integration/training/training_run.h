@@ -21,10 +21,16 @@ struct JobText {
   int checkpoint_every = 1000;
   int staleness = 0;
   std::string precision = "Float32";
-  std::string more_training;   // further lines of spec.training, indented by four
-  std::string wire;            // "{activations: …}" or empty
-  std::string model;           // a spec.model of its own; empty: a small net with strides, norms and dropout
+  std::string more_training;  // further lines of spec.training, indented by four
+  std::string wire;           // "{activations: …}" or empty
+  std::string model;  // a spec.model of its own; empty: a small net with strides, norms and dropout
   std::string seed = "3";
+  int replicas = 1;  // 1 or 2
+  std::string rate = "0.05";
+  int port = 0;           // of the server; 0: any
+  int broken_images = 0;  // of a copy of the data
+  std::string max_bad_fraction = "0.01";
+  bool copy_data = false;  // so that the test may change it
 };
 
 /// What one step was made of.
@@ -44,15 +50,23 @@ class TrainingRun {
   explicit TrainingRun(const JobText& job);
   ~TrainingRun();
 
-  /// Starts the server and waits until its port is known. `resume` goes on from the newest checkpoint.
+  /// Starts the server and waits until its port is known. `resume` goes on from the newest
+  /// checkpoint.
   void start_server(bool resume = false);
-  /// Starts a worker; `fault` as OUTRIGGER_FAULT has it.
-  void start_worker(const std::string& fault = {});
+  /// Starts the second rank of a job with two; after start_server.
+  void start_second_rank(bool resume = false);
+  void signal_second_rank(int signal);
+  int wait_for_second_rank(int limit = 120);
+  /// Starts a worker of the first rank, or of the second; `fault` as OUTRIGGER_FAULT has it.
+  void start_worker(const std::string& fault = {}, bool of_second_rank = false);
   void signal_server(int signal);
   /// To a worker that still runs; false where there is none with this number.
   bool signal_worker(size_t index, int signal);
   size_t workers() const { return workers_.size(); }
   bool worker_runs(size_t index);
+  void wait_for_worker(size_t index, int limit = 60);
+  /// Adds a byte to every image of the run's copy.
+  void change_every_image();
   /// Waits for the server's end and returns its exit status; fails the test after `limit` seconds.
   int wait_for_server(int limit = 120);
   bool server_runs();
@@ -77,10 +91,13 @@ class TrainingRun {
   std::filesystem::path job_file_;
   std::filesystem::path token_file_;
   std::optional<cli::ChildProcess> server_;
+  std::optional<cli::ChildProcess> second_;
   std::vector<cli::ChildProcess> workers_;
   int port_ = 0;
   int status_port_ = 0;
-  int starts_ = 0;
+  int replicas_ = 1;
+  int wanted_port_ = 0;
+  std::filesystem::path data_;
 };
 
 /// Trains to the end with so many workers and returns the run.

@@ -11,8 +11,9 @@
 #include "tests/fakes/simulation.h"
 #include "training/trainer.h"
 
-/// The promises of the feed, held before there is a socket: whatever workers do, the same samples in the same order with
-/// the same pixels, each slot exactly once, and bitwise the same weights as the local worker alone.
+/// The promises of the feed, held before there is a socket: whatever workers do, the same samples
+/// in the same order with the same pixels, each slot exactly once, and bitwise the same weights as
+/// the local worker alone.
 namespace outrigger {
 namespace {
 
@@ -48,16 +49,17 @@ data::Dataset tiny_dataset(bool with_broken) {
   dataset.set_classes({"a", "b", "c"});
   dataset.begin_container("", false);
   for (uint32_t i = 0; i < kSamples; ++i) {
-    dataset.add_file((with_broken && i % 11 == 5 ? "broken" : "image") + std::to_string(i), static_cast<int32_t>(i % 3));
+    dataset.add_file((with_broken && i % 11 == 5 ? "broken" : "image") + std::to_string(i),
+                     static_cast<int32_t>(i % 3));
   }
   dataset.finish();
   return dataset;
 }
 
 struct Outcome {
-  std::string weights;                           // a hash over parameters, momentum, buffers and averages
+  std::string weights;  // a hash over parameters, momentum, buffers and averages
   std::vector<feed::AuditItem> audit;
-  std::map<uint64_t, uint32_t> replaced;         // slot to what filled it
+  std::map<uint64_t, uint32_t> replaced;  // slot to what filled it
 };
 
 class FeedProperty : public ::testing::Test {
@@ -88,7 +90,8 @@ class FeedProperty : public ::testing::Test {
     world.graph = &graph_;
     world.backend = backend_.get();
     world.dataset = &dataset_;
-    world.agent = {.leases = 2, .micro_batch = kMicroBatch, .precision = nn::Precision::kFloat32, .seed = 9};
+    world.agent = {
+        .leases = 2, .micro_batch = kMicroBatch, .precision = nn::Precision::kFloat32, .seed = 9};
     world.coordinator.incarnation = static_cast<uint32_t>(state.incarnation) + 1;
     world.coordinator.first_step = state.step;
     world.coordinator.total_steps = kSteps;
@@ -104,7 +107,10 @@ class FeedProperty : public ::testing::Test {
 
   training::TrainerOptions trainer_options(uint64_t staleness) const {
     training::TrainerOptions options;
-    options.device = {.micro_batch = kMicroBatch, .precision = nn::Precision::kFloat32, .seed = 9, .label_smoothing = 0.1f};
+    options.device = {.micro_batch = kMicroBatch,
+                      .precision = nn::Precision::kFloat32,
+                      .seed = 9,
+                      .label_smoothing = 0.1f};
     options.micro_batches = kMicroBatches;
     options.staleness = staleness;
     options.optimizer = {.momentum = 0.9f, .nesterov = true, .weight_decay = 1e-3f};
@@ -114,15 +120,18 @@ class FeedProperty : public ::testing::Test {
     return options;
   }
 
-  /// Trains to the end; where the server dies it is resumed from its last committed step with other workers.
-  Outcome run(fakes::SimulationOptions options, uint64_t staleness, fakes::Provoked* provoked = nullptr) {
+  /// Trains to the end; where the server dies it is resumed from its last committed step with other
+  /// workers.
+  Outcome run(fakes::SimulationOptions options, uint64_t staleness,
+              fakes::Provoked* provoked = nullptr) {
     Outcome outcome;
     training::TrainingState state = first_state();
     ThreadPool threads(1);
     while (state.step < kSteps) {
       Simulation simulation(world(state, staleness), options, provoked);
       ++state.incarnation;
-      training::Trainer trainer(trainer_options(staleness), graph_, *backend_, threads, simulation, simulation, state);
+      training::Trainer trainer(trainer_options(staleness), graph_, *backend_, threads, simulation,
+                                simulation, state);
       try {
         while (trainer.state().step < kSteps) {
           auto report = trainer.step();
@@ -135,7 +144,8 @@ class FeedProperty : public ::testing::Test {
         options.first_workers = static_cast<int>(options.seed % 4);
         options.seed += 1'000'000;
       }
-      for (const auto& one : simulation.coordinator().replacements()) outcome.replaced[one.slot] = one.by;
+      for (const auto& one : simulation.coordinator().replacements())
+        outcome.replaced[one.slot] = one.by;
       state = trainer.state();
       state.bad_samples = simulation.broken_samples();
     }
@@ -145,7 +155,8 @@ class FeedProperty : public ::testing::Test {
 
   static std::string hash(const training::TrainingState& state) {
     Bytes all;
-    for (const auto* values : {&state.parameters, &state.momentum, &state.buffers, &state.averaged}) {
+    for (const auto* values :
+         {&state.parameters, &state.momentum, &state.buffers, &state.averaged}) {
       const auto bytes = std::as_bytes(std::span(*values));
       all.insert(all.end(), bytes.begin(), bytes.end());
     }
@@ -166,7 +177,8 @@ class FeedProperty : public ::testing::Test {
     std::vector<feed::Plan> plans{plan(0, 0)};
     for (const nn::Cut& cut : graph_.cuts()) {
       if (cut.layers == 0) continue;
-      for (uint32_t away = 0; away <= kMicroBatches; ++away) plans.push_back(plan(cut.layers, away));
+      for (uint32_t away = 0; away <= kMicroBatches; ++away)
+        plans.push_back(plan(cut.layers, away));
     }
     return plans;
   }
@@ -181,7 +193,8 @@ class FeedProperty : public ::testing::Test {
     options.duplicates = 0.1;
     options.change_plans = random.below(2) == 0;
     options.plans = all_plans();
-    std::swap(options.plans[0], options.plans[random.below(static_cast<uint32_t>(options.plans.size()))]);
+    std::swap(options.plans[0],
+              options.plans[random.below(static_cast<uint32_t>(options.plans.size()))]);
     if (random.below(3) == 0) options.server_dies_at = random.below(kSteps);
     options.workers_that_only_decode = random.below(4) == 0;
     return options;
@@ -204,7 +217,8 @@ int scenarios() {
   return asked == nullptr ? 2000 : std::stoi(asked);
 }
 
-TEST_F(FeedProperty, AnyWorkersCutsSharesKillsAndResumesGiveBitwiseTheWeightsOfTheLocalWorkerAlone) {
+TEST_F(FeedProperty,
+       AnyWorkersCutsSharesKillsAndResumesGiveBitwiseTheWeightsOfTheLocalWorkerAlone) {
   const Outcome truth = run(alone(), 0);
   fakes::Provoked provoked;
   for (int i = 0; i < scenarios(); ++i) {
@@ -234,7 +248,8 @@ TEST_F(FeedProperty, WithStalenessTheCutDecidesAndWorkersDoNot) {
       other.plans = {plan(options.plans[0].cut, static_cast<uint32_t>(i % (kMicroBatches + 1)))};
       const Outcome outcome = run(other, staleness);
       expect_same_samples(truth, outcome, other.seed);
-      ASSERT_EQ(outcome.weights, truth.weights) << "staleness " << staleness << ", seed " << other.seed;
+      ASSERT_EQ(outcome.weights, truth.weights)
+          << "staleness " << staleness << ", seed " << other.seed;
     }
   }
 }

@@ -1,0 +1,42 @@
+#include "gpu-server/doors.h"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "common/file.h"
+#include "gpu-server/tokens.h"
+
+namespace outrigger::gpu_server {
+namespace {
+
+void write(const api::Launch& launch, const api::TrainingJob& job, nlohmann::json endpoints) {
+  const std::string name =
+      launch.rank == 0 ? "server.json" : "server-" + std::to_string(launch.rank) + ".json";
+  endpoints["rank"] = launch.rank;
+  write_file_atomically(api::run_directory(job, launch) / name, endpoints.dump() + "\n");
+}
+
+}  // namespace
+
+std::unique_ptr<transport::Listener> open_listener(const api::Launch& launch,
+                                                   const api::TrainingJob& job) {
+  const auto directory = api::run_directory(job, launch);
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) throw IoError("making the folder " + directory.string() + ": " + error.message());
+  const int port = launch.port.value_or(job.spec.network.port);
+  auto listener = std::make_unique<transport::Listener>(
+      transport::Address{launch.listen, static_cast<uint16_t>(port)},
+      join_token(launch, directory));
+  // Other ranks meet here before this rank has status pages.
+  if (launch.replicas > 1) write(launch, job, {{"port", listener->port()}});
+  return listener;
+}
+
+void write_endpoints(const api::Launch& launch, const api::TrainingJob& job, int port,
+                     int status_port) {
+  write(launch, job, {{"port", port}, {"statusPort", status_port}});
+}
+
+}  // namespace outrigger::gpu_server

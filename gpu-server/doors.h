@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memory>
+
+#include "api/launch.h"
+#include "api/training_job.h"
+#include "transport/endpoint.h"
+
+namespace outrigger::gpu_server {
+
+/// Opens the port at which workers and other ranks join, and writes it down for people and scripts:
+/// server.json (server-RANK.json) in the run's folder, which is made. Throws IoError where the port
+/// is taken.
+std::unique_ptr<transport::Listener> open_listener(const api::Launch& launch,
+                                                   const api::TrainingJob& job);
+
+/// Writes the ports down again, now with that of the status pages.
+void write_endpoints(const api::Launch& launch, const api::TrainingJob& job, int port,
+                     int status_port);
+
+}  // namespace outrigger::gpu_server

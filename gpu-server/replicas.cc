@@ -1,0 +1,61 @@
+#include "gpu-server/replicas.h"
+
+#include <string>
+#include <utility>
+
+#include "api/exit_codes.h"
+#include "api/names.h"
+#include "common/error.h"
+#include "common/log.h"
+#include "transport/collectives.h"
+#include "worker/token.h"
+
+namespace outrigger::gpu_server {
+namespace {
+
+class CollectiveReducer final : public training::Reducer {
+ public:
+  explicit CollectiveReducer(std::unique_ptr<transport::Collective> collective)
+      : collective_(std::move(collective)) {}
+  uint32_t rank() const override { return static_cast<uint32_t>(collective_->rank()); }
+  uint32_t replicas() const override { return static_cast<uint32_t>(collective_->size()); }
+  void all_reduce(std::span<float> values) override {
+    try {
+      collective_->all_reduce(values);
+    } catch (const IoError& error) {
+      throw api::Failure(api::ExitCode::kPeerLost,
+                         std::string("another replica is lost: ") + error.what());
+    }
+  }
+
+ private:
+  std::unique_ptr<transport::Collective> collective_;
+};
+
+}  // namespace
+
+std::unique_ptr<training::Reducer> meet_replicas(const api::Launch& launch,
+                                                 const api::TrainingJob& job,
+                                                 transport::Listener& listener) {
+  const int replicas = api::rank_count(job.spec);
+  if (replicas != launch.replicas) {
+    throw InvalidInput("the job has " + std::to_string(replicas) +
+                       " ranks, this process was told of " + std::to_string(launch.replicas) +
+                       " (--replicas)");
+  }
+  if (replicas == 1) return nullptr;
+  transport::CollectiveOptions options;
+  options.rank = launch.rank;
+  options.size = replicas;
+  options.limit = job.spec.progress_deadline;  // rank 0 evaluates and saves while the others wait
+  if (launch.rank == 0) {
+    return std::make_unique<CollectiveReducer>(transport::Collective::host(listener, options));
+  }
+  const auto address =
+      transport::parse_address(launch.rendezvous, static_cast<uint16_t>(api::kJoinPort));
+  log::info("rank {} meets the others at {}", launch.rank, launch.rendezvous);
+  return std::make_unique<CollectiveReducer>(
+      transport::Collective::join(address, worker::read_token(launch.token_file), options));
+}
+
+}  // namespace outrigger::gpu_server

@@ -1,0 +1,62 @@
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tests/integration/training/training_run.h"
+
+/// Two ranks with two workers each: data parallel over Gloo, and what a lost rank does.
+namespace outrigger::integration {
+namespace {
+
+JobText two_ranks() {
+  return {.cut = "relu2", .share = 100, .steps = 40, .checkpoint_every = 5, .replicas = 2};
+}
+
+void start_all(TrainingRun& run, int workers_each, bool resume) {
+  run.start_server(resume);
+  run.start_second_rank(resume);
+  for (int i = 0; i < workers_each; ++i) {
+    run.start_worker();
+    run.start_worker({}, true);
+  }
+}
+
+std::string uninterrupted(int workers_each) {
+  TrainingRun run(two_ranks());
+  start_all(run, workers_each, false);
+  EXPECT_EQ(run.wait_for_server(), 0);
+  EXPECT_EQ(run.wait_for_second_rank(), 0);
+  return run.weights();
+}
+
+TEST(Replicas, WorkersDoNotMatterToTwoRanksEither) {
+  EXPECT_EQ(uninterrupted(0), uninterrupted(2));
+}
+
+TEST(Replicas, ALostRankEndsTheOtherAndTheResumedRunIsTheUninterruptedOne) {
+  const std::string truth = uninterrupted(0);
+  ASSERT_NE(truth, "none");
+  TrainingRun run(two_ranks());
+  start_all(run, 2, false);
+  run.wait_for_step(12);
+  run.signal_second_rank(SIGKILL);
+  EXPECT_EQ(run.wait_for_server(), 23) << "the exit code of a lost replica";
+  run.wait_for_second_rank();
+  start_all(run, 2, true);
+  EXPECT_EQ(run.wait_for_server(), 0);
+  EXPECT_EQ(run.wait_for_second_rank(), 0);
+  EXPECT_EQ(run.weights(), truth);
+}
+
+TEST(Replicas, StoppingOneStopsBothAfterTheSameStep) {
+  TrainingRun run(two_ranks());
+  start_all(run, 1, false);
+  run.wait_for_step(6);
+  run.signal_second_rank(SIGTERM);
+  EXPECT_EQ(run.wait_for_second_rank(), 20);
+  EXPECT_EQ(run.wait_for_server(), 20);
+  EXPECT_NE(run.weights(), "none");
+}
+
+}  // namespace
+}  // namespace outrigger::integration
