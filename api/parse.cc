@@ -46,7 +46,7 @@ ParseResult parse_training_job(std::string_view text) {
   schema::Reader reader;
   reader.place("", root.place);
   if (reader.expect(root, schema::Node::Kind::kMap, "", "a TrainingJob")) {
-    schema::struct_of<TrainingJob>().read(root, result.job, "", reader);
+    schema::struct_of<TrainingJob>().read(root, &result.job, "", reader);
   }
   result.errors = reader.take_errors();
   result.places = reader.take_places();

@@ -6,11 +6,11 @@
 namespace outrigger::api {
 
 nlohmann::ordered_json to_json(const TrainingJob& job) {
-  return schema::struct_of<TrainingJob>().write(job);
+  return schema::struct_of<TrainingJob>().write(&job);
 }
 
 nlohmann::ordered_json to_json(const TrainingJobStatus& status) {
-  return schema::struct_of<TrainingJobStatus>().write(status);
+  return schema::struct_of<TrainingJobStatus>().write(&status);
 }
 
 std::string to_json_text(const TrainingJob& job) { return to_json(job).dump(2) + "\n"; }

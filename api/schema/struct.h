@@ -1,7 +1,8 @@
 #pragma once
 
 #include <concepts>
-#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -32,117 +33,123 @@ class Rule {
   Field& field_;
 };
 
-/// An Object that knows the struct behind it. Filled once by `describe`, constant afterwards.
+/// How one field goes into and comes out of the struct that owns it, the struct's type forgotten.
+class Member {
+ public:
+  virtual ~Member() = default;
+  virtual void read(const Node& node, const Field& field, void* owner, const std::string& path,
+                    Reader& reader) const = 0;
+  virtual void check(const void* owner, const Field& field, const std::string& path,
+                     Errors& errors) const = 0;
+  virtual std::optional<Json> write(const void* owner) const = 0;  // nothing: the field is left out
+};
+
+/// An Object that knows how to get at the members of the struct behind it.
+class BoundObject : public Object {
+ public:
+  void read(const Node& node, void* owner, const std::string& path, Reader& reader) const;
+  void check(const void* owner, const std::string& path, Errors& errors) const;
+  Json write(const void* owner) const;
+
+  /// A text that is always the same: apiVersion, kind.
+  void constant(std::string name, const std::string& value, std::string doc);
+
+ protected:
+  Field& declare(std::string name, std::string doc, std::unique_ptr<Member> member);
+
+ private:
+  std::vector<std::unique_ptr<Member>> members_;
+};
+
+/// A data member of T, or of a base of T.
+template <typename T, typename M, typename Owner>
+class DataMember final : public Member {
+ public:
+  explicit DataMember(M Owner::*member) : member_(member) {}
+  void read(const Node& node, const Field& field, void* owner, const std::string& path,
+            Reader& reader) const override {
+    Type<M>::read(node, field, static_cast<T*>(owner)->*member_, path, reader);
+  }
+  void check(const void* owner, const Field& field, const std::string& path,
+             Errors& errors) const override {
+    Type<M>::check(static_cast<const T*>(owner)->*member_, field, path, errors);
+  }
+  std::optional<Json> write(const void* owner) const override {
+    const M& value = static_cast<const T*>(owner)->*member_;
+    if (!Type<M>::is_set(value)) return std::nullopt;
+    return Type<M>::write(value);
+  }
+
+ private:
+  M Owner::*member_;
+};
+
+/// One alternative A of the variant that `Get` picks out of a T.
+template <typename T, typename A, typename Get>
+class Alternative final : public Member {
+ public:
+  explicit Alternative(Get get) : get_(get) {}
+  void read(const Node& node, const Field& field, void* owner, const std::string& path,
+            Reader& reader) const override {
+    A value{};
+    if (Type<A>::read(node, field, value, path, reader)) {
+      get_(*static_cast<T*>(owner)) = std::move(value);
+    }
+  }
+  void check(const void* owner, const Field& field, const std::string& path,
+             Errors& errors) const override {
+    const A* value = std::get_if<A>(&get_(*static_cast<const T*>(owner)));
+    if (value != nullptr) Type<A>::check(*value, field, path, errors);
+  }
+  std::optional<Json> write(const void* owner) const override {
+    const A* value = std::get_if<A>(&get_(*static_cast<const T*>(owner)));
+    if (value == nullptr) return std::nullopt;
+    return Type<A>::write(*value);
+  }
+
+ private:
+  Get get_;
+};
+
+/// The fields of T. Filled once by `describe`, constant afterwards.
 template <typename T>
-class Struct final : public Object {
+class Struct final : public BoundObject {
  public:
   /// A member of the same type in the file.
   template <typename M, typename Owner>
   requires std::derived_from<T, Owner> Rule add(std::string name, M Owner::*member,
                                                 std::string doc) {
-    Field& field = declare<M>(std::move(name), std::move(doc));
-    const M initial = T{}.*member;
-    const bool constant =
-        field.kind != Kind::kObject && field.kind != Kind::kJson && Type<M>::is_set(initial);
-    if (constant) field.default_value = Type<M>::write(initial);
-    members_.push_back(
-        {[member](const Node& node, const Field& f, T& owner, const std::string& path,
-                  Reader& reader) { Type<M>::read(node, f, owner.*member, path, reader); },
-         [member](const T& owner, const Field& f, const std::string& path, Errors& errors) {
-           Type<M>::check(owner.*member, f, path, errors);
-         },
-         [member](const T& owner, const Field& f, Json& object) {
-           if (Type<M>::is_set(owner.*member)) object[f.name] = Type<M>::write(owner.*member);
-         }});
+    auto access = std::make_unique<DataMember<T, M, Owner>>(member);
+    const T initial{};
+    const auto value = access->write(&initial);
+    Field& field = declare(std::move(name), std::move(doc), std::move(access));
+    Type<M>::describe(field);
+    if (field.kind != Kind::kObject && field.kind != Kind::kJson) field.default_value = value;
     return Rule(field);
   }
 
-  /// One alternative A of the variant that `get` picks out of the owner; exactly one is given in
-  /// the file.
+  /// One of several, of which exactly one is given in the file; see
+  /// Alternative.
   template <typename A, typename Get>
   Rule alternative(std::string name, Get get, std::string doc) {
-    Field& field = declare<A>(std::move(name), std::move(doc));
+    Field& field =
+        declare(std::move(name), std::move(doc), std::make_unique<Alternative<T, A, Get>>(get));
+    Type<A>::describe(field);
     field.alternative = true;
-    members_.push_back(
-        {[get](const Node& node, const Field& f, T& owner, const std::string& path,
-               Reader& reader) {
-           A value{};
-           if (Type<A>::read(node, f, value, path, reader)) get(owner) = std::move(value);
-         },
-         [get](const T& owner, const Field& f, const std::string& path, Errors& errors) {
-           if (const A* value = std::get_if<A>(&get(owner)))
-             Type<A>::check(*value, f, path, errors);
-         },
-         [get](const T& owner, const Field& f, Json& object) {
-           if (const A* value = std::get_if<A>(&get(owner)))
-             object[f.name] = Type<A>::write(*value);
-         }});
     return Rule(field);
   }
-
-  /// A text that is always the same: apiVersion, kind.
-  void constant(std::string name, std::string value, std::string doc) {
-    Field& field = declare<std::string>(std::move(name), std::move(doc));
-    field.required = true;
-    field.values = {value};
-    members_.push_back(
-        {[](const Node& node, const Field& f, T&, const std::string& path, Reader& reader) {
-           std::string text;
-           Type<std::string>::read(node, f, text, path, reader);
-         },
-         [](const T&, const Field&, const std::string&, Errors&) {},
-         [value](const T&, const Field& f, Json& object) { object[f.name] = value; }});
-  }
-
-  void read(const Node& node, T& value, const std::string& path, Reader& reader) const {
-    const auto nodes = reader.match(node, *this, path);
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      if (nodes[i] != nullptr)
-        members_[i].read(*nodes[i], fields[i], value, join(path, fields[i].name), reader);
-    }
-  }
-
-  void check(const T& value, const std::string& path, Errors& errors) const {
-    for (size_t i = 0; i < fields.size(); ++i) {
-      members_[i].check(value, fields[i], join(path, fields[i].name), errors);
-    }
-  }
-
-  Json write(const T& value) const {
-    Json object = Json::object();
-    for (size_t i = 0; i < fields.size(); ++i) members_[i].write(value, fields[i], object);
-    return object;
-  }
-
- private:
-  struct Member {
-    std::function<void(const Node&, const Field&, T&, const std::string&, Reader&)> read;
-    std::function<void(const T&, const Field&, const std::string&, Errors&)> check;
-    std::function<void(const T&, const Field&, Json&)> write;
-  };
-
-  template <typename M>
-  Field& declare(std::string name, std::string doc) {
-    Field& field = fields.emplace_back();
-    field.name = std::move(name);
-    field.doc = std::move(doc);
-    Type<M>::describe(field);
-    return field;
-  }
-
-  std::vector<Member> members_;
 };
 
-/// The description of T, made once by `describe(Struct<T>&)`, which stands beside the tables of
-/// fields.
+/// The description of T, made once by `describe(Struct<T>&)`, which stands
+/// beside the tables of fields.
 template <typename T>
 const Struct<T>& struct_of() {
-  static const Struct<T> kStruct = [] {
-    Struct<T> result;
-    describe(result);
+  static const std::unique_ptr<const Struct<T>> kStruct = [] {
+    auto result = std::make_unique<Struct<T>>();
+    describe(*result);
     return result;
   }();
-  return kStruct;
+  return *kStruct;
 }
 
 /// Every other type is one of our structs.
@@ -155,13 +162,13 @@ struct Type {
   static bool read(const Node& node, const Field&, T& value, const std::string& path,
                    Reader& reader) {
     if (!reader.expect(node, Node::Kind::kMap, path, "an object")) return false;
-    struct_of<T>().read(node, value, path, reader);
+    struct_of<T>().read(node, &value, path, reader);
     return true;
   }
   static void check(const T& value, const Field&, const std::string& path, Errors& errors) {
-    struct_of<T>().check(value, path, errors);
+    struct_of<T>().check(&value, path, errors);
   }
-  static Json write(const T& value) { return struct_of<T>().write(value); }
+  static Json write(const T& value) { return struct_of<T>().write(&value); }
   static bool is_set(const T&) { return true; }
 };
 
