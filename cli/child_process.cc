@@ -91,7 +91,7 @@ void ChildProcess::end() {
 }
 
 std::filesystem::path sibling_program(const std::string& name) {
-  const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
+  auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
   if (!std::filesystem::exists(path))
     throw IoError(path.string() + " is not there; it belongs beside `outrigger`");
   return path;

@@ -67,8 +67,8 @@ void print(const TrainedModel& model, const Evaluation& e) {
   };
   const auto absent = [](const std::string& why) { return "- (" + why + ")"; };
   const nn::ModelOptions& net = model.card.model;
-  line("model", fmt::format("{} at {}x{}x{}, {}", model.graph.name(), net.height, net.width, net.channels,
-                            model.file.string()));
+  line("model", fmt::format("{} at {}x{}x{}, {}", model.graph.name(), net.height, net.width,
+                            net.channels, model.file.string()));
   line("images", fmt::format("{} of {} people, {} left out", e.images, e.people, e.broken));
   line("top-1",
        e.top1.value ? fmt::format("{:.2f}%", *e.top1.value * 100) : absent(e.top1.why_not));

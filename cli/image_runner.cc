@@ -1,6 +1,5 @@
 #include "cli/image_runner.h"
 
-#include <utility>
 #include <algorithm>
 #include <memory>
 #include <optional>

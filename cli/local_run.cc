@@ -34,7 +34,7 @@ struct Worker {
 class LocalRun {
  public:
   LocalRun(const LocalRunOptions& options, const api::TrainingJob& job, std::stop_token stop)
-      : options_(options), job_(job), stop_(std::move(stop)), replicas_(api::rank_count(job.spec)) {
+      : options_(options), stop_(std::move(stop)), replicas_(api::rank_count(job.spec)) {
     base_.job_file = options.job_file;
     base_.replicas = replicas_;
     base_.listen = "127.0.0.1";
@@ -164,7 +164,6 @@ class LocalRun {
   }
 
   const LocalRunOptions options_;
-  const api::TrainingJob& job_;
   const std::stop_token stop_;
   const int replicas_;
   const TemporaryDirectory secrets_{"outrigger-run"};

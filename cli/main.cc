@@ -8,7 +8,8 @@
 int main(int argc, char** argv) {
   using namespace outrigger;
   CLI::App program(
-      "Outrigger trains convolutional networks split between a server (GPU or CPU) and elastic CPU workers that read, "
+      "Outrigger trains convolutional networks split between a server (GPU or CPU) and elastic CPU "
+      "workers that read, "
       "decode and augment the images and, where it pays, run the first layers.",
       "outrigger");
   program.require_subcommand(1);
@@ -21,6 +22,8 @@ int main(int argc, char** argv) {
   cli::add_generate(program);
   cli::add_evaluate(program);
   cli::add_embed(program);
+  cli::add_validate(program);
+  cli::add_version(program);
   try {
     program.parse(argc, argv);
     return static_cast<int>(api::ExitCode::kDone);

@@ -6,8 +6,9 @@
 
 namespace outrigger {
 
-/// Turns SIGTERM and SIGINT into a stop request. Make it first in main, before any thread: the signals are blocked in
-/// this thread and in all that it starts. A second signal ends the process at once, as by default.
+/// Turns SIGTERM and SIGINT into a stop request. Make it first in main, before any thread: the
+/// signals are blocked in this thread and in all that it starts. A second signal ends the process
+/// at once, as by default.
 class StopSignal {
  public:
   StopSignal();

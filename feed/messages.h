@@ -25,7 +25,8 @@ struct WorkKey {
   uint64_t step = 0;
   uint32_t index = 0;
   uint32_t attempt = 0;
-  auto operator<=>(const WorkKey&) const = default;
+  auto operator<=>(const WorkKey&) const =
+      default;  // NOLINT(modernize-use-nullptr): its own rewriting
 };
 std::string to_string(const WorkKey& key);
 

@@ -62,7 +62,6 @@ Reporter::Reporter(std::string job, const std::filesystem::path& directory, int 
     : job_(std::move(job)),
       size_(size),
       incarnation_(incarnation),
-      clock_(clock),
       metrics_file_(directory / file_name("metrics", rank)),
       audit_file_(directory / file_name("audit", rank)),
       instruments_(std::make_unique<Instruments>(metrics)),

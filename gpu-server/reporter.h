@@ -50,7 +50,6 @@ class Reporter {
   const std::string job_;
   const RunSize size_;
   const uint64_t incarnation_;
-  const Clock& clock_;
   telemetry::JsonLines metrics_file_;
   telemetry::JsonLines audit_file_;
   std::unique_ptr<Instruments> instruments_;

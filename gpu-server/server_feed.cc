@@ -141,7 +141,7 @@ auto ServerFeed::wait_for(const Answer& answer) {
 feed::Plan ServerFeed::plan_of(uint64_t step) {
   const std::scoped_lock lock(mutex_);
   if (cancelled_) throw Cancelled("the run was asked to stop");
-  const feed::Plan plan = coordinator_.plan_of(step, clock_.now());
+  feed::Plan plan = coordinator_.plan_of(step, clock_.now());
   distribute();
   return plan;
 }

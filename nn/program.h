@@ -16,11 +16,11 @@ enum class Mode : uint8_t { kTraining, kInference };
 
 struct ProgramOptions {
   Segment segment;
-  int64_t batch = 1;                       // samples of one micro-batch (m); the group of batch norm in training
+  int64_t batch = 1;  // samples of one micro-batch (m); the group of batch norm in training
   Precision precision = Precision::kFloat32;
   Mode mode = Mode::kTraining;
-  bool input_gradient = false;             // whether backward also gives the gradient of the segment's input
-  uint64_t seed = 0;                       // the job's; keys dropout
+  bool input_gradient = false;  // whether backward also gives the gradient of the segment's input
+  uint64_t seed = 0;            // the job's; keys dropout
 };
 
 /// Element type and full shape, {m, H, W, C} or {m, F}, of what enters or leaves a program.
@@ -29,56 +29,64 @@ struct TensorSpec {
   Shape shape;
 };
 
-/// A program's copy of its segment's weights, in the backend's own layouts. Made by the program that uses it. One
-/// program may have several (staleness keeps versions). Read-only while a forward or backward uses it.
+/// A program's copy of its segment's weights, in the backend's own layouts. Made by the program
+/// that uses it. One program may have several (staleness keeps versions). Read-only while a forward
+/// or backward uses it.
 class Weights {
  public:
   virtual ~Weights() = default;
 };
 
-/// What backward needs from forward, for one micro-batch. A program may have many in flight; each is reused for
-/// one micro-batch after another and allocates nothing after the first.
+/// What backward needs from forward, for one micro-batch. A program may have many in flight; each
+/// is reused for one micro-batch after another and allocates nothing after the first.
 class Tape {
  public:
   virtual ~Tape() = default;
 };
 
 struct ForwardInput {
-  ConstTensorView input;                   // input_spec(); in inference the first `count` samples count
-  int64_t count = 0;                       // samples present: m in training, 1..m in inference
-  std::span<const uint64_t> slots;         // one per sample; the key of dropout. Unused in inference
-  std::span<const int32_t> labels;         // one per sample, for ArcFace in training; else may be empty
+  ConstTensorView input;            // input_spec(); in inference the first `count` samples count
+  int64_t count = 0;                // samples present: m in training, 1..m in inference
+  std::span<const uint64_t> slots;  // one per sample; the key of dropout. Unused in inference
+  std::span<const int32_t> labels;  // one per sample, for ArcFace in training; else may be empty
 };
 
 struct ForwardOutput {
-  TensorView output;                       // output_spec()
-  std::span<float> statistics;             // buffer_range(segment).size floats, written in training: NormBuffer's layout;
-                                           // frozen norms leave theirs untouched
+  TensorView output;            // output_spec()
+  std::span<float> statistics;  // buffer_range(segment).size floats, written in training:
+                                // NormBuffer's layout; frozen norms leave theirs untouched
 };
 
 struct BackwardOutput {
-  TensorView input_gradient;               // as input_spec(); ignored without ProgramOptions::input_gradient
-  std::span<float> gradients;              // parameter_range(segment).size floats, overwritten: the SUM over samples of
-                                           // d loss / d parameter, PyTorch's layouts, 0 for what does not train
+  TensorView input_gradient;  // as input_spec(); ignored without ProgramOptions::input_gradient
+  std::span<float>
+      gradients;  // parameter_range(segment).size floats, overwritten: the SUM over samples of
+                  // d loss / d parameter, PyTorch's layouts, 0 for what does not train
 };
 
-/// A segment compiled for one batch size and precision: primitives, layouts and work space planned once; forward
-/// and backward allocate nothing. Immutable: may be used from several threads with different tapes (the thread pool
-/// serialises them). The same inputs give bitwise the same outputs for any number of threads, and a segment run as
-/// two programs at a legal cut gives bitwise what one program gives (float32).
+/// A segment compiled for one batch size and precision: primitives, layouts and work space planned
+/// once; forward and backward allocate nothing. Immutable: may be used from several threads with
+/// different tapes (the thread pool serialises them). The same inputs give bitwise the same outputs
+/// for any number of threads, and a segment run as two programs at a legal cut gives bitwise what
+/// one program gives (float32).
 class Program {
  public:
   virtual ~Program() = default;
-  /// uint8 {m, H, W, C} at cut 0, else channels-last {m, H, W, C} or {m, F} in the precision's type.
+  /// uint8 {m, H, W, C} at cut 0, else channels-last {m, H, W, C} or {m, F} in the precision's
+  /// type.
   virtual TensorSpec input_spec() const = 0;
   /// Like input_spec; always float32 where the segment ends the graph (logits or embeddings).
   virtual TensorSpec output_spec() const = 0;
   virtual std::unique_ptr<Weights> new_weights() const = 0;
   virtual std::unique_ptr<Tape> new_tape() const = 0;
-  /// Repacks the segment's parameters (exactly parameter_range(segment)) and running averages (buffer_range).
-  virtual void load(Weights& weights, std::span<const float> parameters, std::span<const float> buffers) const = 0;
-  virtual void forward(const Weights& weights, Tape& tape, const ForwardInput& in, const ForwardOutput& out) const = 0;
-  /// `output_gradient` has output_spec(). Only in training mode, after forward with the same tape and weights.
+  /// Repacks the segment's parameters (exactly parameter_range(segment)) and running averages
+  /// (buffer_range).
+  virtual void load(Weights& weights, std::span<const float> parameters,
+                    std::span<const float> buffers) const = 0;
+  virtual void forward(const Weights& weights, Tape& tape, const ForwardInput& in,
+                       const ForwardOutput& out) const = 0;
+  /// `output_gradient` has output_spec(). Only in training mode, after forward with the same tape
+  /// and weights.
   virtual void backward(const Weights& weights, Tape& tape, ConstTensorView output_gradient,
                         const BackwardOutput& out) const = 0;
 };

@@ -79,14 +79,15 @@ void Device::load(std::span<const float> stem_parameters, std::span<const float>
   buffers_ = buffers;
 }
 
-void Device::forward(Part& part, ConstTensorView input, const feed::ReadyMicroBatch& batch,
-                     TensorView output) {
+void Device::forward(Part& part, const ConstTensorView& input, const feed::ReadyMicroBatch& batch,
+                     const TensorView& output) {
   part.program->forward(
       *part.weights, *part.tape, {input, options_.micro_batch, batch.slots, batch.labels},
       {output, piece(std::span<float>(statistics_), graph_.buffer_range(part.segment))});
 }
 
-void Device::backward(Part& part, ConstTensorView output_gradient, TensorView input_gradient) {
+void Device::backward(Part& part, const ConstTensorView& output_gradient,
+                      const TensorView& input_gradient) {
   part.program->backward(
       *part.weights, *part.tape, output_gradient,
       {input_gradient, piece(std::span<float>(gradients_), graph_.parameter_range(part.segment))});

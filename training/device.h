@@ -64,9 +64,10 @@ class Device {
   void load_part(Part& part, std::span<const float> parameters,
                  std::span<const float> buffers) const;
   Part& stem();
-  void forward(Part& part, ConstTensorView input, const feed::ReadyMicroBatch& batch,
-               TensorView output);
-  void backward(Part& part, ConstTensorView output_gradient, TensorView input_gradient);
+  void forward(Part& part, const ConstTensorView& input, const feed::ReadyMicroBatch& batch,
+               const TensorView& output);
+  void backward(Part& part, const ConstTensorView& output_gradient,
+                const TensorView& input_gradient);
 
   const DeviceOptions options_;
   const nn::Graph& graph_;

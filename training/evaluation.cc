@@ -22,7 +22,7 @@ ConstTensorView rows(const Tensor& tensor, int64_t count) {
   return view;
 }
 
-void append_as_floats(ConstTensorView view, std::vector<float>& all) {
+void append_as_floats(const ConstTensorView& view, std::vector<float>& all) {
   if (view.type == ElementType::kBFloat16) {
     for (const uint16_t bits : view.as<uint16_t>()) all.push_back(from_bfloat16(bits));
   } else {
@@ -83,7 +83,7 @@ void Evaluator::load(Part& part, nn::Segment segment, std::span<const float> par
                      piece(buffers, graph_.buffer_range(segment)));
 }
 
-void Evaluator::forward(Part& part, ConstTensorView input, int64_t count) const {
+void Evaluator::forward(Part& part, const ConstTensorView& input, int64_t count) const {
   part.program->forward(*part.weights, *part.tape, {input, count, {}, {}},
                         {part.output.view(), {}});
 }

@@ -46,7 +46,7 @@ class Evaluator {
   Part make_part(nn::Segment segment) const;
   void load(Part& part, nn::Segment segment, std::span<const float> parameters,
             std::span<const float> buffers) const;
-  void forward(Part& part, ConstTensorView input, int64_t count) const;
+  void forward(Part& part, const ConstTensorView& input, int64_t count) const;
 
   const nn::Graph& graph_;
   const nn::Backend& backend_;

@@ -104,7 +104,6 @@ class Trainer {
   std::vector<float>
       statistics_;               // all replicas' micro-batches in index order, buffer_count() each
   std::vector<bool> stem_away_;  // per micro-batch: a stem gradient is still to come
-  uint64_t published_parameters_ = 0;  // how much of the arena went out with the newest version
 };
 
 }  // namespace outrigger::training

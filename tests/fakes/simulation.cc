@@ -134,6 +134,8 @@ void Simulation::deliver_to_worker(WorkerId id, feed::ServerMessage message) {
 }
 
 void Simulation::deliver_to_server(WorkerId id, feed::WorkerMessage message) {
+  // A pull that arrived twice would only ask for more; results are what must not count twice.
+  const bool result = !std::holds_alternative<feed::Pull>(message);
   Peer& peer = peers_.at(id);
   peer.to_server = std::max(peer.to_server, now_ + random_delay(2000));
   const auto arrive = [this, id, message = std::move(message)] {
@@ -142,8 +144,6 @@ void Simulation::deliver_to_server(WorkerId id, feed::WorkerMessage message) {
     post_outbox();
   };
   events_.push({peer.to_server, next_event_++, arrive});
-  // A pull that arrived twice would only ask for more; results are what must not count twice.
-  const bool result = !std::holds_alternative<feed::Pull>(message);
   if (result && chance(options_.duplicates)) {
     if (provoked_ != nullptr) count_states_of(id, "duplicate");
     events_.push({peer.to_server + random_delay(30000), next_event_++, arrive});
@@ -211,7 +211,7 @@ auto Simulation::wait_for(const Answer& answer) {
 // ---- Feed
 
 feed::Plan Simulation::plan_of(uint64_t step) {
-  const feed::Plan plan = coordinator_.plan_of(step, now_);
+  feed::Plan plan = coordinator_.plan_of(step, now_);
   post_outbox();
   return plan;
 }

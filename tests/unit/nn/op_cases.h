@@ -18,7 +18,8 @@ namespace outrigger::nn::testing {
 struct OpCase {
   std::string name;
   int64_t batch = 1;
-  uint64_t draw = 0;  // which numbers are drawn; chosen so that none lies at a kink, where rounding would decide
+  uint64_t draw = 0;  // which numbers are drawn; chosen so that none lies at a kink, where rounding
+                      // would decide
   bool torch = true;  // whether PyTorch can say what comes out (it draws other dropout masks)
   std::shared_ptr<const Graph> graph;
   Segment segment;
@@ -36,8 +37,8 @@ struct OpValues {
   std::vector<uint64_t> slots;
 };
 
-/// Drawn from the case's name and draw: normal inputs and gradients, weights of about 1 / sqrt(fan in),
-/// variances around 1.
+/// Drawn from the case's name and draw: normal inputs and gradients, weights of about 1 / sqrt(fan
+/// in), variances around 1.
 OpValues draw_values(const OpCase& op_case);
 
 struct OpResult {

@@ -11,8 +11,10 @@
 
 // The packaged Gloo is not built for ThreadSanitizer, which cannot see the reference counts that
 // keep its buffers.
+// NOLINTBEGIN(readability-identifier-naming): the sanitizer's own name
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() { return "race:gloo::transport\n"; }
+// NOLINTEND(readability-identifier-naming)
 
 namespace outrigger::transport {
 namespace {

@@ -1,0 +1,134 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "api/parse.h"
+#include "cli/commands.h"
+#include "common/file.h"
+
+namespace outrigger::cli {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kJob = R"(apiVersion: outrigger.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: faces}
+spec:
+  model: {name: lenet5}
+  data: {train: {path: faces}, image: {height: 28, width: 28}}
+  training: {epochs: 3, batchSize: 64, schedule: {constant: {base: 0.1}}}
+  split: {cut: Input}
+  output: {path: runs}
+)";
+
+struct Outcome {
+  int status = 0;
+  std::string out;
+  std::string err;
+};
+
+Outcome outrigger(std::vector<std::string> arguments) {
+  CLI::App program;
+  add_validate(program);
+  add_version(program);
+  std::reverse(arguments.begin(), arguments.end());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Outcome outcome;
+  try {
+    program.parse(arguments);
+  } catch (const CLI::RuntimeError& ended) {
+    outcome.status = ended.get_exit_code();
+  }
+  outcome.out = testing::internal::GetCapturedStdout();
+  outcome.err = testing::internal::GetCapturedStderr();
+  return outcome;
+}
+
+class Validate : public testing::Test {
+ protected:
+  std::string file(const std::string& name, const std::string& text) {
+    const std::string path = (directory_.path() / name).string();
+    std::ofstream(path) << text;
+    return path;
+  }
+  std::string bad_text() {
+    std::string text = kJob;
+    return text.replace(text.find("batchSize: 64"), 13, "batchSize: -1");
+  }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+TEST_F(Validate, SaysThatAJobIsValid) {
+  const std::string path = file("job.yaml", kJob);
+  const Outcome outcome = outrigger({"validate", path});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.out, path + ": valid\n");
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Validate, ReportsEveryFileAndEndsAsInvalidSpec) {
+  const std::string good = file("good.yaml", kJob);
+  const std::string bad = file("bad.yaml", bad_text());
+  const Outcome outcome = outrigger({"validate", bad, good});
+  EXPECT_EQ(outcome.status, 10);
+  EXPECT_EQ(outcome.out, good + ": valid\n");
+  EXPECT_EQ(outcome.err, bad + ":7:36: spec.training.batchSize: -1 is too small; at least 1\n");
+}
+
+TEST_F(Validate, WarnsOfWhatIsNotBuiltYet) {
+  std::string text = kJob;
+  text.replace(text.find("cut: Input"), 10, "cut: Auto");
+  const Outcome outcome = outrigger({"validate", file("job.yaml", text)});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("`outrigger run` refuses it here: spec.split.cut: Auto is not built yet"));
+}
+
+TEST_F(Validate, PrintsTheResolvedJobAsAJobFile) {
+  const Outcome outcome = outrigger({"validate", "--resolved", file("job.yaml", kJob)});
+  const auto again = api::resolve_training_job(outcome.out);
+  EXPECT_TRUE(again.errors.empty());
+  EXPECT_EQ(again.job.spec.training.micro_batch_size, 32);
+}
+
+TEST_F(Validate, SpeaksJsonToPrograms) {
+  const std::string bad = file("bad.yaml", bad_text());
+  const Outcome outcome = outrigger({"validate", "-o", "json", bad});
+  EXPECT_EQ(outcome.status, 10);
+  const auto verdict = nlohmann::json::parse(outcome.out).at(0);
+  EXPECT_EQ(verdict.at("file"), bad);
+  EXPECT_EQ(verdict.at("valid"), false);
+  EXPECT_EQ(verdict.at("errors").at(0).at("path"), "spec.training.batchSize");
+  EXPECT_EQ(verdict.at("errors").at(0).at("line"), 7);
+}
+
+TEST_F(Validate, TheExamplesAreValidAndRunnable) {
+  std::vector<std::string> arguments{"validate"};
+  for (const auto& entry :
+       std::filesystem::directory_iterator(OUTRIGGER_SOURCE_DIR "/manifests/examples")) {
+    if (entry.path().extension() == ".yaml") arguments.push_back(entry.path().string());
+  }
+  ASSERT_GT(arguments.size(), 1u);
+  const Outcome outcome = outrigger(arguments);
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST(Version, NamesTheReleaseTheApiAndTheMachine) {
+  const auto told = nlohmann::json::parse(outrigger({"version", "-o", "json"}).out);
+  EXPECT_EQ(told.at("apiVersion"), "outrigger.dev/v1alpha1");
+  EXPECT_FALSE(told.at("version").get<std::string>().empty());
+  EXPECT_THAT(outrigger({"version"}).out,
+              HasSubstr("outrigger " + told.at("version").get<std::string>()));
+}
+
+}  // namespace
+}  // namespace outrigger::cli
