@@ -19,8 +19,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr int kPixelBits = 7;
 
 /// Reads whole vectors: up to one behind the `bytes` of each row, which Image's slack allows.
-void WeightedRows(const uint8_t* rows, size_t stride, const int16_t* weights, int taps,
-                  size_t bytes, int16_t* sum) {
+void weighted_rows(const uint8_t* rows, size_t stride, const int16_t* weights, int taps,
+                   size_t bytes, int16_t* sum) {
   const hn::ScalableTag<int16_t> wide;
   const hn::Rebind<uint8_t, decltype(wide)> narrow;
   for (size_t i = 0; i < bytes; i += hn::Lanes(wide)) {
@@ -34,33 +34,33 @@ void WeightedRows(const uint8_t* rows, size_t stride, const int16_t* weights, in
   }
 }
 
-uint8_t ToPixel(int sum) {
+uint8_t to_pixel(int sum) {
   const int rounded = (sum + (1 << (kPixelBits - 1))) >> kPixelBits;
   return static_cast<uint8_t>(rounded > 255 ? 255 : rounded);
 }
 
-void WeightedPixels1(const int16_t* row, const AxisFilter& filter, const int16_t*,
-                     uint8_t* output) {
+void weighted_pixels_1(const int16_t* row, const AxisFilter& filter, const int16_t*,
+                       uint8_t* output) {
   for (int x = 0; x < filter.outputs(); ++x) {
     const int16_t* from = row + filter.start(x);
     const int16_t* weights = filter.weights(x);
     int sum = 0;
     for (int t = 0; t < filter.count(x); ++t) sum += (from[t] * weights[t] + (1 << 14)) >> 15;
-    output[x] = ToPixel(sum);
+    output[x] = to_pixel(sum);
   }
 }
 
 /// One output pixel of four channels: two input pixels fill 128 bits. kTaps: how many taps, 0 for
 /// any multiple of two.
 template <size_t kTaps>
-void WeightedPixel4(const int16_t* from, const int16_t* weights, size_t taps, uint8_t* output) {
+void weighted_pixel_4(const int16_t* from, const int16_t* weights, size_t taps, uint8_t* output) {
   if (kTaps != 0) taps = kTaps;
 #if HWY_TARGET == HWY_SCALAR
   for (size_t c = 0; c < 4; ++c) {
     int sum = 0;
     for (size_t t = 0; t < taps; ++t)
       sum += (from[4 * t + c] * weights[4 * t + c] + (1 << 14)) >> 15;
-    output[c] = ToPixel(sum);
+    output[c] = to_pixel(sum);
   }
 #else
   const hn::CappedTag<int16_t, 8> d;
@@ -78,28 +78,29 @@ void WeightedPixel4(const int16_t* from, const int16_t* weights, size_t taps, ui
 }
 
 template <size_t kTaps>
-void WeightedRow4(const int16_t* row, const AxisFilter& filter, const int16_t* weights,
-                  uint8_t* output) {
+void weighted_row_4(const int16_t* row, const AxisFilter& filter, const int16_t* weights,
+                    uint8_t* output) {
   const size_t taps = static_cast<size_t>(filter.taps());
   for (int x = 0; x < filter.outputs(); ++x, weights += 4 * taps, output += 4) {
-    WeightedPixel4<kTaps>(row + 4 * static_cast<ptrdiff_t>(filter.start(x)), weights, taps, output);
+    weighted_pixel_4<kTaps>(row + 4 * static_cast<ptrdiff_t>(filter.start(x)), weights, taps,
+                            output);
   }
 }
 
 /// `weights`: {output, tap, channel}, the taps a multiple of two.
-void WeightedPixels4(const int16_t* row, const AxisFilter& filter, const int16_t* weights,
-                     uint8_t* output) {
+void weighted_pixels_4(const int16_t* row, const AxisFilter& filter, const int16_t* weights,
+                       uint8_t* output) {
   if (filter.taps() == 2) {
-    WeightedRow4<2>(row, filter, weights, output);
+    weighted_row_4<2>(row, filter, weights, output);
   } else if (filter.taps() == 4) {
-    WeightedRow4<4>(row, filter, weights, output);
+    weighted_row_4<4>(row, filter, weights, output);
   } else {
-    WeightedRow4<0>(row, filter, weights, output);
+    weighted_row_4<0>(row, filter, weights, output);
   }
 }
 
 /// Drops every fourth byte.
-void PackRows(const uint8_t* rgbx, size_t pixels, uint8_t* rgb) {
+void pack_rows(const uint8_t* rgbx, size_t pixels, uint8_t* rgb) {
   size_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::ScalableTag<uint8_t> d;
@@ -121,10 +122,10 @@ HWY_AFTER_NAMESPACE();
 namespace outrigger::data::pixels {
 namespace {
 
-HWY_EXPORT(WeightedRows);
-HWY_EXPORT(WeightedPixels1);
-HWY_EXPORT(WeightedPixels4);
-HWY_EXPORT(PackRows);
+HWY_EXPORT(weighted_rows);
+HWY_EXPORT(weighted_pixels_1);
+HWY_EXPORT(weighted_pixels_4);
+HWY_EXPORT(pack_rows);
 
 /// Vectors may be stored up to this many numbers behind a row's end.
 constexpr size_t kRowSlack = 64;
@@ -147,14 +148,14 @@ void Resampler::run(const Input& input, const AxisMap& across, const AxisMap& do
   row_.resize(source.stride() + kRowSlack + 4 * static_cast<size_t>(across_.taps()));
   const int16_t* row = row_.data() - static_cast<ptrdiff_t>(input.left) * channels;
   for (int y = 0; y < down.outputs; ++y) {
-    HWY_DYNAMIC_DISPATCH(WeightedRows)
+    HWY_DYNAMIC_DISPATCH(weighted_rows)
     (source.row(down_.start(y) - input.top), source.stride(), down_.weights(y), down_.count(y),
      source.stride(), row_.data());
     if (channels == 4) {
-      HWY_DYNAMIC_DISPATCH(WeightedPixels4)
+      HWY_DYNAMIC_DISPATCH(weighted_pixels_4)
       (row, across_, weights_of_channels_.data(), output.row(y));
     } else {
-      HWY_DYNAMIC_DISPATCH(WeightedPixels1)(row, across_, nullptr, output.row(y));
+      HWY_DYNAMIC_DISPATCH(weighted_pixels_1)(row, across_, nullptr, output.row(y));
     }
   }
 }
@@ -163,7 +164,7 @@ void pack(const Image& image, uint8_t* packed) {
   if (image.channels() == 1) {
     std::memcpy(packed, image.pixels().data(), image.size());
   } else {
-    HWY_DYNAMIC_DISPATCH(PackRows)(image.pixels().data(), image.size() / 4, packed);
+    HWY_DYNAMIC_DISPATCH(pack_rows)(image.pixels().data(), image.size() / 4, packed);
   }
 }
 

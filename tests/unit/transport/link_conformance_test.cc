@@ -84,7 +84,7 @@ TEST_P(LinkTest, EmptyFramesAndEmptyPayloadsArrive) {
 
 TEST_P(LinkTest, AFrameLargerThanTheWindowTravelsAlone) {
   const LinkPair pair = connect(GetParam());
-  const Bytes large = pattern(size_t{20} << 20, 3);
+  const Bytes large = pattern(size_t{5} << 20, 3);
   std::thread sender([&] {
     pair.worker->send(frame_of(1, {}, {Bytes(10)}));
     pair.worker->send(frame_of(2, {}, {large}));
@@ -238,8 +238,10 @@ TEST_P(LinkTest, BorrowedBytesAreFreeWhenSendReturns) {
 }
 
 TEST_P(LinkTest, SendRefusesWhatAReceiverWouldRefuse) {
-  const LinkPair pair = connect(GetParam());
-  EXPECT_THROW(pair.worker->send(frame_of(1, {}, {Bytes(quick_options().max_frame_bytes + 1)})),
+  LinkOptions options = quick_options();
+  options.max_frame_bytes = size_t{1} << 20;
+  const LinkPair pair = connect(GetParam(), options);
+  EXPECT_THROW(pair.worker->send(frame_of(1, {}, {Bytes(options.max_frame_bytes + 1)})),
                InvalidInput);
   Frame control = frame_of(1, Bytes(100'000));
   control.lane = Lane::kControl;
