@@ -64,9 +64,8 @@ void initialize(const Graph& graph, uint64_t seed, std::span<float> parameters,
         // The weight, which lies before its bias, has the inputs of one output in all its sizes but
         // the first.
         const Shape& weight = graph.parameters()[static_cast<size_t>(layer.parameters[0])].shape;
-        fill_uniform(random,
-                     1.0 / std::sqrt(static_cast<double>(element_count(weight) / weight[0])),
-                     values);
+        const int64_t inputs = element_count(weight) / weight[0];
+        fill_uniform(random, 1.0 / std::sqrt(static_cast<double>(inputs)), values);
         break;
       }
       case ParameterKind::kNormScale:

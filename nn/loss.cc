@@ -30,8 +30,8 @@ double sample_loss(std::span<const float> logits, size_t label, double smoothing
 
 }  // namespace
 
-LossResult softmax_cross_entropy(ConstTensorView logits, std::span<const int32_t> labels,
-                                 float smoothing, TensorView gradient) {
+LossResult softmax_cross_entropy(const ConstTensorView& logits, std::span<const int32_t> labels,
+                                 float smoothing, const TensorView& gradient) {
   ensure(logits.type == ElementType::kFloat32 && gradient.type == ElementType::kFloat32 &&
              logits.shape.size() == 2 && gradient.shape == logits.shape,
          "logits and their gradient are float32 {m, K}");

@@ -16,7 +16,7 @@ struct LossResult {
 /// smoothing spread over all classes). logits: float32 {m, K}; gradient: as logits, of the SUM over
 /// samples; labels in [0, K). A loss that is not finite is returned as such; the caller decides.
 /// Deterministic, one thread.
-LossResult softmax_cross_entropy(ConstTensorView logits, std::span<const int32_t> labels,
-                                 float smoothing, TensorView gradient);
+LossResult softmax_cross_entropy(const ConstTensorView& logits, std::span<const int32_t> labels,
+                                 float smoothing, const TensorView& gradient);
 
 }  // namespace outrigger::nn

@@ -1,7 +1,7 @@
 #include "training/checkpoint.h"
 
 #include <fcntl.h>
-#include <stdio.h>
+#include <cstdio>
 
 #include <algorithm>
 #include <cerrno>

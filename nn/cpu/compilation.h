@@ -45,7 +45,8 @@ class Compilation {
 
   /// The output of a layer; of the one before the segment: the segment's input.
   Value& value(int layer) {
-    return values_[static_cast<size_t>(layer - options_.segment.begin + 1)];
+    const int place = layer - options_.segment.begin + 1;
+    return values_[static_cast<size_t>(place)];
   }
   Value& input_of(int layer_index, size_t which = 0) {
     return value(layer(layer_index).inputs[which]);

@@ -1,7 +1,6 @@
 #include "nn/cpu/schedule.h"
 
-#include <time.h>
-
+#include <ctime>
 #include <utility>
 
 #include "common/error.h"

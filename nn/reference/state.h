@@ -30,7 +30,7 @@ struct ReferenceTape final : Tape {
 };
 
 // Copies between a float32 array and a tensor in its own type.
-inline void load_values(ConstTensorView from, std::span<float> to) {
+inline void load_values(const ConstTensorView& from, std::span<float> to) {
   if (from.type == ElementType::kFloat32) {
     std::copy_n(from.as<float>().begin(), to.size(), to.begin());
   } else {
@@ -39,7 +39,7 @@ inline void load_values(ConstTensorView from, std::span<float> to) {
                    from_bfloat16);
   }
 }
-inline void store_values(std::span<const float> from, TensorView to) {
+inline void store_values(std::span<const float> from, const TensorView& to) {
   if (to.type == ElementType::kFloat32) {
     std::copy(from.begin(), from.end(), to.as<float>().begin());
   } else {
