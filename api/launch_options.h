@@ -13,18 +13,21 @@ namespace outrigger::api {
 /// One thing that a launcher may tell: its flag, its variable, and how it goes into and comes out
 /// of a Launch.
 struct LaunchOption {
+  enum class For { kServer, kWorker, kBoth };
+
   std::string_view flag;      // "--server"
   std::string_view variable;  // "OUTRIGGER_SERVER"
   std::string_view value;     // "HOST:PORT" in the help; empty: a switch
   std::string_view help;
-  bool for_server;
-  bool for_worker;
+  For whom;
   /// Throws InvalidInput with what is allowed, without saying where the value came from.
   std::function<void(Launch&, const std::string&)> set;
-  std::function<std::vector<std::string>(const Launch&)>
-      get;  // one value for each time the flag is given
+  /// One value for each time that the flag is given.
+  std::function<std::vector<std::string>(const Launch&)> get;
 
-  bool is_for(Role role) const { return role == Role::kServer ? for_server : for_worker; }
+  bool is_for(Role role) const {
+    return whom == For::kBoth || (whom == For::kServer) == (role == Role::kServer);
+  }
   bool is_switch() const { return value.empty(); }
 };
 

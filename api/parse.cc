@@ -5,6 +5,7 @@
 
 #include "api/defaults.h"
 #include "api/schema/fields.h"
+#include "api/schema/json_tree.h"
 #include "api/validate.h"
 #include "common/file.h"
 
@@ -37,20 +38,29 @@ void locate(FieldError& error, const std::map<std::string, std::pair<int, int>>&
   error.column = place->second.second;
 }
 
-}  // namespace
-
-ParseResult parse_training_job(std::string_view text) {
-  ParseResult result;
-  const schema::Node root = schema::read_tree(text, result.errors);
-  if (!result.errors.empty()) return result;
+void read_root(const schema::TextNode& root, ParseResult& result) {
   schema::Reader reader;
   reader.place("", root.place);
-  if (reader.expect(root, schema::Node::Kind::kMap, "", "a TrainingJob")) {
+  if (reader.expect(root, schema::TextNode::Kind::kMap, "", "a TrainingJob")) {
     schema::struct_of<TrainingJob>().read(root, &result.job, "", reader);
   }
   result.errors = reader.take_errors();
   result.places = reader.take_places();
   keep_wrong_kind(result.errors);
+}
+
+}  // namespace
+
+ParseResult parse_training_job(std::string_view text) {
+  ParseResult result;
+  const schema::TextNode root = schema::read_tree(text, result.errors);
+  if (result.errors.empty()) read_root(root, result);
+  return result;
+}
+
+ParseResult parse_training_job_object(const nlohmann::json& object) {
+  ParseResult result;
+  read_root(schema::tree_of(object), result);
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,10 @@ struct ParseResult {
 /// in the text; bounded in size (1 MiB), depth and aliases. No defaults that depend on other fields
 /// are set, and no rule over several fields is checked.
 ParseResult parse_training_job(std::string_view text);
+
+/// The same from an object that was parsed already, as an API server sends it; errors have no
+/// lines.
+ParseResult parse_training_job_object(const nlohmann::json& object);
 
 /// What a job is after reading, defaulting and validating; `errors` empty: it can be run. Rules
 /// over several fields are judged only once every field by itself is right.

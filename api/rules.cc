@@ -115,6 +115,11 @@ void check_data(const DataSpec& data, std::vector<FieldError>& errors) {
   check_source(data.train, has_claim, Faults(errors, "spec.data.train"));
   if (data.validation)
     check_source(*data.validation, has_claim, Faults(errors, "spec.data.validation"));
+  if (data.sampling == Sampling::kClassBalanced && data.shuffle) {
+    faults.add("shuffle",
+               "sampling ClassBalanced draws every sample anew and has no use for it; "
+               "leave one of the two out");
+  }
   if (data.image.channels == 2)
     faults.add("image.channels", "2 is not allowed; 1 (grey) or 3 (colour)");
   for (size_t i = 0; i < data.augment.size(); ++i) {
@@ -177,6 +182,36 @@ void check_workers(const WorkersSpec& workers, std::vector<FieldError>& errors) 
   }
 }
 
+void check_texts(const nlohmann::json& metadata, const char* member, Faults& faults) {
+  const auto texts = metadata.find(member);
+  if (texts == metadata.end()) return;
+  const std::string path = "metadata." + std::string(member);
+  if (!texts->is_object()) return faults.add(path, "an object of texts is needed");
+  for (const auto& [name, text] : texts->items()) {
+    if (!text.is_string()) faults.add(std::string(path).append(".").append(name), "text is needed");
+  }
+}
+
+// What pods may be asked for in spec is the cluster's to judge.
+void check_template(const std::optional<nlohmann::json>& pod_template, Faults faults) {
+  if (!pod_template) return;
+  for (const auto& [name, member] : pod_template->items()) {
+    if (name != "metadata" && name != "spec") {
+      faults.add(name, "unknown field; allowed here: metadata, spec");
+    } else if (name == "metadata" && !member.is_object()) {
+      faults.add(name, "an object is needed");
+    }
+  }
+  const auto metadata = pod_template->find("metadata");
+  if (metadata == pod_template->end() || !metadata->is_object()) return;
+  for (const auto& [name, member] : metadata->items()) {
+    if (name != "labels" && name != "annotations")
+      faults.add("metadata." + name, "unknown field; allowed here: labels, annotations");
+  }
+  check_texts(*metadata, "labels", faults);
+  check_texts(*metadata, "annotations", faults);
+}
+
 void check_mount(const std::optional<std::string>& claim, const std::optional<std::string>& path,
                  Faults faults) {
   if (!claim) return;
@@ -211,6 +246,8 @@ void check_rules(const TrainingJob& job, std::vector<FieldError>& errors) {
   check_data(spec.data, errors);
   check_training(spec, errors);
   check_workers(spec.workers, errors);
+  check_template(spec.server.pod_template, Faults(errors, "spec.server.template"));
+  check_template(spec.workers.pod_template, Faults(errors, "spec.workers.template"));
   check_mount(spec.output.volume_claim_name, spec.output.path, Faults(errors, "spec.output"));
   check_mount(spec.checkpoint.volume_claim_name, spec.checkpoint.path,
               Faults(errors, "spec.checkpoint"));

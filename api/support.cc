@@ -6,8 +6,6 @@
 namespace outrigger::api {
 namespace {
 
-bool is_layer(const std::string& cut) { return cut != kCutAuto && cut != kCutInput; }
-
 /// One thing that is valid and not built yet. Who builds it deletes the row.
 struct Missing {
   const char* path;
@@ -47,19 +45,6 @@ constexpr Missing kMissing[] = {
        return spec.training.recompute == Recompute::kActivations;
      },
      "Activations is not built yet; write None"},
-    {"spec.split.cut", [](const auto& spec, const auto&) { return spec.split.cut == kCutAuto; },
-     "Auto is not built yet; write Input, or the name of the last layer that workers run"},
-    {"spec.split.sharePercent",
-     [](const auto& spec, const auto&) {
-       return is_layer(spec.split.cut) && !spec.split.share_percent;
-     },
-     "finding the share is not built yet; write a number from 0 to 100"},
-    {"spec.split.wire.activations",
-     [](const auto& spec, const auto&) { return spec.split.wire.activations == WireFormat::kInt8; },
-     "Int8 is not built yet; write BFloat16, Float32 or Auto"},
-    {"spec.split.wire.gradients",
-     [](const auto& spec, const auto&) { return spec.split.wire.gradients == WireFormat::kInt8; },
-     "Int8 is not built yet; write BFloat16, Float32 or Auto"},
     {"spec.server.gpus",
      [](const auto& spec, const auto& can) { return spec.server.gpus > 0 && !can.gpu; },
      "no GPU can be used here; write 0 to train on the CPU"},
@@ -69,9 +54,6 @@ constexpr Missing kMissing[] = {
     {"spec.workers.autoscaling",
      [](const auto& spec, const auto&) { return spec.workers.autoscaling.has_value(); },
      "is not built yet; leave it out and set replicas"},
-    {"spec.network.link",
-     [](const auto& spec, const auto&) { return spec.network.link == LinkKind::kGloo; },
-     "Gloo between server and workers is not built in yet; write Auto or Sockets"},
     {"spec.model.embedding",
      [](const auto& spec, const auto&) { return !spec.model.name && spec.model.embedding; },
      "says nothing where the model is given as layers; leave it out"},

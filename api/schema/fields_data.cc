@@ -79,7 +79,7 @@ void describe(Struct<DataSource>& s) {
   s.add("urls", &DataSource::urls, "Addresses of WebDataset shards, in order.")
       .absent("path is given")
       .most_items(10'000)
-      .longest(2048)
+      .longest(512)
       .form(kUrlForm);
   s.add("format", &DataSource::format, "How the samples are stored.");
 }

@@ -6,7 +6,8 @@
 namespace outrigger::api::schema {
 namespace {
 
-std::optional<nlohmann::json> scalar(Reader& reader, const Node& node, const std::string& path) {
+std::optional<nlohmann::json> scalar(Reader& reader, const TextNode& node,
+                                     const std::string& path) {
   switch (node.plain ? look_of(node.text) : Look::kText) {
     case Look::kBoolean:
       return nlohmann::json(node.text == "true");
@@ -28,13 +29,13 @@ std::optional<nlohmann::json> scalar(Reader& reader, const Node& node, const std
 
 }  // namespace
 
-std::optional<nlohmann::json> Reader::json(const Node& node, const std::string& path) {
-  if (node.kind == Node::Kind::kScalar) return scalar(*this, node, path);
-  if (!(node.kind == Node::Kind::kList || node.kind == Node::Kind::kMap)) {
-    expect(node, Node::Kind::kMap, path, "a value");
+std::optional<nlohmann::json> Reader::json(const TextNode& node, const std::string& path) {
+  if (node.kind == TextNode::Kind::kScalar) return scalar(*this, node, path);
+  if (!(node.kind == TextNode::Kind::kList || node.kind == TextNode::Kind::kMap)) {
+    expect(node, TextNode::Kind::kMap, path, "a value");
     return std::nullopt;
   }
-  const bool list = node.kind == Node::Kind::kList;
+  const bool list = node.kind == TextNode::Kind::kList;
   nlohmann::json result = list ? nlohmann::json::array() : nlohmann::json::object();
   for (size_t i = 0; i < node.items.size(); ++i) {
     if (auto item = json(node.items[i], path + "[" + std::to_string(i) + "]")) {
@@ -44,7 +45,7 @@ std::optional<nlohmann::json> Reader::json(const Node& node, const std::string& 
   std::set<std::string> seen;
   for (const auto& entry : node.entries) {
     const std::string inner = join(path, entry.key);
-    const Node* value = accept(entry, inner, seen);
+    const TextNode* value = accept(entry, inner, seen);
     if (value == nullptr) continue;
     if (auto member = json(*value, inner)) result[entry.key] = std::move(*member);
   }

@@ -8,15 +8,15 @@
 namespace outrigger::api::schema {
 namespace {
 
-std::string describe(const Node& node) {
+std::string describe(const TextNode& node) {
   switch (node.kind) {
-    case Node::Kind::kNull:
+    case TextNode::Kind::kNull:
       return "null";
-    case Node::Kind::kList:
+    case TextNode::Kind::kList:
       return "a list";
-    case Node::Kind::kMap:
+    case TextNode::Kind::kMap:
       return "an object";
-    case Node::Kind::kScalar:
+    case TextNode::Kind::kScalar:
       break;
   }
   if (!node.plain) return in_quotes(node.text) + " is text";
@@ -31,9 +31,9 @@ std::string describe(const Node& node) {
   }
 }
 
-std::string wrong_type(const Node& node, std::string_view wanted) {
+std::string wrong_type(const TextNode& node, std::string_view wanted) {
   std::string what = describe(node);
-  if (node.kind != Node::Kind::kScalar) what += " stands here";
+  if (node.kind != TextNode::Kind::kScalar) what += " stands here";
   return what + "; " + std::string(wanted) + " is needed";
 }
 
@@ -75,30 +75,30 @@ void Reader::error(const std::string& path, Place place, std::string message) {
   errors_.push_back({path, std::move(message), place.line, place.column});
 }
 
-bool Reader::expect(const Node& node, Node::Kind kind, const std::string& path,
+bool Reader::expect(const TextNode& node, TextNode::Kind kind, const std::string& path,
                     std::string_view wanted) {
   if (node.kind == kind) return true;
   error(path, node.place,
-        node.kind == Node::Kind::kNull ? std::string(kNullMessage) : wrong_type(node, wanted));
+        node.kind == TextNode::Kind::kNull ? std::string(kNullMessage) : wrong_type(node, wanted));
   return false;
 }
 
-const Node* Reader::accept(const Node::Entry& entry, const std::string& path,
-                           std::set<std::string>& seen) {
+const TextNode* Reader::accept(const TextNode::Entry& entry, const std::string& path,
+                               std::set<std::string>& seen) {
   if (!seen.insert(entry.key).second) {
     error(path, entry.place, "given twice");
     return nullptr;
   }
-  const bool scalar = entry.value.kind == Node::Kind::kScalar;
+  const bool scalar = entry.value.kind == TextNode::Kind::kScalar;
   place(path, scalar ? entry.value.place : entry.place);
-  if (entry.value.kind == Node::Kind::kNull) {
+  if (entry.value.kind == TextNode::Kind::kNull) {
     error(path, entry.place, std::string(kNullMessage));
     return nullptr;
   }
   return &entry.value;
 }
 
-void Reader::unknown(const Node::Entry& entry, const Object& object, const std::string& path) {
+void Reader::unknown(const TextNode::Entry& entry, const Object& object, const std::string& path) {
   std::vector<std::string> names;
   for (const Field& field : object.fields) names.push_back(field.name);
   std::string message = "unknown field";
@@ -115,9 +115,9 @@ void Reader::unknown(const Node::Entry& entry, const Object& object, const std::
   error(join(path, entry.key), entry.place, std::move(message));
 }
 
-std::vector<const Node*> Reader::match(const Node& node, const Object& object,
-                                       const std::string& path) {
-  std::vector<const Node*> values(object.fields.size(), nullptr);
+std::vector<const TextNode*> Reader::match(const TextNode& node, const Object& object,
+                                           const std::string& path) {
+  std::vector<const TextNode*> values(object.fields.size(), nullptr);
   std::vector<bool> mentioned(object.fields.size(), false);
   std::set<std::string> seen;
   int alternatives = 0;
@@ -132,7 +132,7 @@ std::vector<const Node*> Reader::match(const Node& node, const Object& object,
     const auto index = static_cast<size_t>(field - object.fields.data());
     alternatives += field->alternative && !mentioned[index] ? 1 : 0;
     mentioned[index] = true;
-    if (const Node* value = accept(entry, join(path, entry.key), seen)) values[index] = value;
+    if (const TextNode* value = accept(entry, join(path, entry.key), seen)) values[index] = value;
   }
   for (size_t i = 0; i < values.size(); ++i) {
     const Field& field = object.fields[i];
@@ -151,8 +151,8 @@ std::vector<const Node*> Reader::match(const Node& node, const Object& object,
   return values;
 }
 
-std::optional<bool> Reader::boolean(const Node& node, const std::string& path) {
-  if (!expect(node, Node::Kind::kScalar, path, "true or false")) return std::nullopt;
+std::optional<bool> Reader::boolean(const TextNode& node, const std::string& path) {
+  if (!expect(node, TextNode::Kind::kScalar, path, "true or false")) return std::nullopt;
   if (node.plain && look_of(node.text) == Look::kBoolean) return node.text == "true";
   const bool like = node.plain && look_of(node.text) == Look::kAmbiguous;
   error(path, node.place,
@@ -161,8 +161,8 @@ std::optional<bool> Reader::boolean(const Node& node, const std::string& path) {
   return std::nullopt;
 }
 
-std::optional<int64_t> Reader::integer(const Node& node, const std::string& path) {
-  if (!expect(node, Node::Kind::kScalar, path, "a whole number")) return std::nullopt;
+std::optional<int64_t> Reader::integer(const TextNode& node, const std::string& path) {
+  if (!expect(node, TextNode::Kind::kScalar, path, "a whole number")) return std::nullopt;
   const Look look = node.plain ? look_of(node.text) : Look::kText;
   if (look == Look::kInteger) {
     if (const auto value = parse_integer(node.text)) return value;
@@ -177,8 +177,8 @@ std::optional<int64_t> Reader::integer(const Node& node, const std::string& path
   return std::nullopt;
 }
 
-std::optional<double> Reader::number(const Node& node, const std::string& path) {
-  if (!expect(node, Node::Kind::kScalar, path, "a number")) return std::nullopt;
+std::optional<double> Reader::number(const TextNode& node, const std::string& path) {
+  if (!expect(node, TextNode::Kind::kScalar, path, "a number")) return std::nullopt;
   const Look look = node.plain ? look_of(node.text) : Look::kText;
   if (look == Look::kInteger || look == Look::kNumber) {
     if (const auto value = parse_number(node.text)) return value;
@@ -191,8 +191,8 @@ std::optional<double> Reader::number(const Node& node, const std::string& path) 
   return std::nullopt;
 }
 
-std::optional<std::string> Reader::text(const Node& node, const std::string& path) {
-  if (!expect(node, Node::Kind::kScalar, path, "text")) return std::nullopt;
+std::optional<std::string> Reader::text(const TextNode& node, const std::string& path) {
+  if (!expect(node, TextNode::Kind::kScalar, path, "text")) return std::nullopt;
   if (!node.plain || look_of(node.text) == Look::kText) return node.text;
   const std::string what = look_of(node.text) == Look::kBoolean ? " is a boolean"
                            : look_of(node.text) == Look::kAmbiguous

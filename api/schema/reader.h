@@ -9,7 +9,7 @@
 
 #include "api/field_error.h"
 #include "api/schema.h"
-#include "api/schema/node.h"
+#include "api/schema/text_node.h"
 
 namespace outrigger::api::schema {
 
@@ -19,19 +19,21 @@ class Reader {
   void error(const std::string& path, Place place, std::string message);
 
   /// Reports unless `node` is of `kind`.
-  bool expect(const Node& node, Node::Kind kind, const std::string& path, std::string_view wanted);
+  bool expect(const TextNode& node, TextNode::Kind kind, const std::string& path,
+              std::string_view wanted);
 
   /// The value of each field of `object` in `node` (null where absent), after reporting unknown and
   /// doubled names, nulls, missing fields, and other than one alternative.
-  std::vector<const Node*> match(const Node& node, const Object& object, const std::string& path);
+  std::vector<const TextNode*> match(const TextNode& node, const Object& object,
+                                     const std::string& path);
 
   /// Scalars. Nothing, and an error, where the text is of another type; each says what would have
   /// been right.
-  std::optional<bool> boolean(const Node& node, const std::string& path);
-  std::optional<int64_t> integer(const Node& node, const std::string& path);
-  std::optional<double> number(const Node& node, const std::string& path);
-  std::optional<std::string> text(const Node& node, const std::string& path);
-  std::optional<nlohmann::json> json(const Node& node, const std::string& path);
+  std::optional<bool> boolean(const TextNode& node, const std::string& path);
+  std::optional<int64_t> integer(const TextNode& node, const std::string& path);
+  std::optional<double> number(const TextNode& node, const std::string& path);
+  std::optional<std::string> text(const TextNode& node, const std::string& path);
+  std::optional<nlohmann::json> json(const TextNode& node, const std::string& path);
 
   /// Notes where the value of `path` stands.
   void place(const std::string& path, Place place) { places_[path] = {place.line, place.column}; }
@@ -40,9 +42,9 @@ class Reader {
   std::map<std::string, std::pair<int, int>> take_places() { return std::move(places_); }
 
  private:
-  const Node* accept(const Node::Entry& entry, const std::string& path,
-                     std::set<std::string>& seen);
-  void unknown(const Node::Entry& entry, const Object& object, const std::string& path);
+  const TextNode* accept(const TextNode::Entry& entry, const std::string& path,
+                         std::set<std::string>& seen);
+  void unknown(const TextNode::Entry& entry, const Object& object, const std::string& path);
 
   std::vector<FieldError> errors_;
   std::map<std::string, std::pair<int, int>> places_;

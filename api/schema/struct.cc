@@ -6,7 +6,7 @@ namespace {
 class Constant final : public Member {
  public:
   explicit Constant(std::string value) : value_(std::move(value)) {}
-  void read(const Node& node, const Field& field, void*, const std::string& path,
+  void read(const TextNode& node, const Field& field, void*, const std::string& path,
             Reader& reader) const override {
     std::string text;
     Type<std::string>::read(node, field, text, path, reader);
@@ -20,7 +20,7 @@ class Constant final : public Member {
 
 }  // namespace
 
-void BoundObject::read(const Node& node, void* owner, const std::string& path,
+void BoundObject::read(const TextNode& node, void* owner, const std::string& path,
                        Reader& reader) const {
   const auto nodes = reader.match(node, *this, path);
   for (size_t i = 0; i < nodes.size(); ++i) {

@@ -2,12 +2,11 @@
 
 #include <concepts>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
+#include "api/schema/member.h"
 #include "api/schema/type.h"
 
 namespace outrigger::api::schema {
@@ -33,21 +32,10 @@ class Rule {
   Field& field_;
 };
 
-/// How one field goes into and comes out of the struct that owns it, the struct's type forgotten.
-class Member {
- public:
-  virtual ~Member() = default;
-  virtual void read(const Node& node, const Field& field, void* owner, const std::string& path,
-                    Reader& reader) const = 0;
-  virtual void check(const void* owner, const Field& field, const std::string& path,
-                     Errors& errors) const = 0;
-  virtual std::optional<Json> write(const void* owner) const = 0;  // nothing: the field is left out
-};
-
 /// An Object that knows how to get at the members of the struct behind it.
 class BoundObject : public Object {
  public:
-  void read(const Node& node, void* owner, const std::string& path, Reader& reader) const;
+  void read(const TextNode& node, void* owner, const std::string& path, Reader& reader) const;
   void check(const void* owner, const std::string& path, Errors& errors) const;
   Json write(const void* owner) const;
 
@@ -59,56 +47,6 @@ class BoundObject : public Object {
 
  private:
   std::vector<std::unique_ptr<Member>> members_;
-};
-
-/// A data member of T, or of a base of T.
-template <typename T, typename M, typename Owner>
-class DataMember final : public Member {
- public:
-  explicit DataMember(M Owner::*member) : member_(member) {}
-  void read(const Node& node, const Field& field, void* owner, const std::string& path,
-            Reader& reader) const override {
-    Type<M>::read(node, field, static_cast<T*>(owner)->*member_, path, reader);
-  }
-  void check(const void* owner, const Field& field, const std::string& path,
-             Errors& errors) const override {
-    Type<M>::check(static_cast<const T*>(owner)->*member_, field, path, errors);
-  }
-  std::optional<Json> write(const void* owner) const override {
-    const M& value = static_cast<const T*>(owner)->*member_;
-    if (!Type<M>::is_set(value)) return std::nullopt;
-    return Type<M>::write(value);
-  }
-
- private:
-  M Owner::*member_;
-};
-
-/// One alternative A of the variant that `Get` picks out of a T.
-template <typename T, typename A, typename Get>
-class Alternative final : public Member {
- public:
-  explicit Alternative(Get get) : get_(get) {}
-  void read(const Node& node, const Field& field, void* owner, const std::string& path,
-            Reader& reader) const override {
-    A value{};
-    if (Type<A>::read(node, field, value, path, reader)) {
-      get_(*static_cast<T*>(owner)) = std::move(value);
-    }
-  }
-  void check(const void* owner, const Field& field, const std::string& path,
-             Errors& errors) const override {
-    const A* value = std::get_if<A>(&get_(*static_cast<const T*>(owner)));
-    if (value != nullptr) Type<A>::check(*value, field, path, errors);
-  }
-  std::optional<Json> write(const void* owner) const override {
-    const A* value = std::get_if<A>(&get_(*static_cast<const T*>(owner)));
-    if (value == nullptr) return std::nullopt;
-    return Type<A>::write(*value);
-  }
-
- private:
-  Get get_;
 };
 
 /// The fields of T. Filled once by `describe`, constant afterwards.
@@ -144,12 +82,12 @@ class Struct final : public BoundObject {
 /// beside the tables of fields.
 template <typename T>
 const Struct<T>& struct_of() {
-  static const std::unique_ptr<const Struct<T>> kStruct = [] {
+  static const std::unique_ptr<const Struct<T>> description = [] {
     auto result = std::make_unique<Struct<T>>();
     describe(*result);
     return result;
   }();
-  return *kStruct;
+  return *description;
 }
 
 /// Every other type is one of our structs.
@@ -159,9 +97,9 @@ struct Type {
     field.kind = Kind::kObject;
     field.object = &struct_of<T>();
   }
-  static bool read(const Node& node, const Field&, T& value, const std::string& path,
+  static bool read(const TextNode& node, const Field&, T& value, const std::string& path,
                    Reader& reader) {
-    if (!reader.expect(node, Node::Kind::kMap, path, "an object")) return false;
+    if (!reader.expect(node, TextNode::Kind::kMap, path, "an object")) return false;
     struct_of<T>().read(node, &value, path, reader);
     return true;
   }

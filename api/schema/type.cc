@@ -13,7 +13,7 @@ void add_fault(std::optional<std::string> fault, const std::string& path, Errors
 }
 
 // Reports `fault` at a node; whether there was none.
-bool accepted(std::optional<std::string> fault, const Node& node, const std::string& path,
+bool accepted(std::optional<std::string> fault, const TextNode& node, const std::string& path,
               Reader& reader) {
   if (fault) reader.error(path, node.place, std::move(*fault));
   return !fault;
@@ -25,8 +25,8 @@ bool keep(std::optional<T> read, T& value) {
   return read.has_value();
 }
 
-std::optional<int64_t> read_integer(const Node& node, const Field& field, const std::string& path,
-                                    Reader& reader) {
+std::optional<int64_t> read_integer(const TextNode& node, const Field& field,
+                                    const std::string& path, Reader& reader) {
   const auto number = reader.integer(node, path);
   if (!number || !accepted(integer_fault(*number, field), node, path, reader)) return std::nullopt;
   return number;
@@ -41,7 +41,7 @@ void PlainType<bool>::describe(Field& field) {
   field.kind = Kind::kBoolean;
 }
 template <>
-bool PlainType<bool>::read(const Node& node, const Field&, bool& value, const std::string& path,
+bool PlainType<bool>::read(const TextNode& node, const Field&, bool& value, const std::string& path,
                            Reader& reader) {
   return keep(reader.boolean(node, path), value);
 }
@@ -65,8 +65,8 @@ void PlainType<int>::describe(Field& field) {
   field.maximum = std::numeric_limits<int>::max();
 }
 template <>
-bool PlainType<int>::read(const Node& node, const Field& field, int& value, const std::string& path,
-                          Reader& reader) {
+bool PlainType<int>::read(const TextNode& node, const Field& field, int& value,
+                          const std::string& path, Reader& reader) {
   const auto number = read_integer(node, field, path, reader);
   if (number) value = static_cast<int>(*number);
   return number.has_value();
@@ -90,7 +90,7 @@ void PlainType<int64_t>::describe(Field& field) {
   field.kind = Kind::kInteger;
 }
 template <>
-bool PlainType<int64_t>::read(const Node& node, const Field& field, int64_t& value,
+bool PlainType<int64_t>::read(const TextNode& node, const Field& field, int64_t& value,
                               const std::string& path, Reader& reader) {
   return keep(read_integer(node, field, path, reader), value);
 }
@@ -115,7 +115,7 @@ void PlainType<seconds>::describe(Field& field) {
   field.kind = Kind::kSeconds;
 }
 template <>
-bool PlainType<seconds>::read(const Node& node, const Field& field, seconds& value,
+bool PlainType<seconds>::read(const TextNode& node, const Field& field, seconds& value,
                               const std::string& path, Reader& reader) {
   const auto count = read_integer(node, field, path, reader);
   if (count) value = seconds(*count);
@@ -142,7 +142,7 @@ void PlainType<double>::describe(Field& field) {
   field.kind = Kind::kNumber;
 }
 template <>
-bool PlainType<double>::read(const Node& node, const Field& field, double& value,
+bool PlainType<double>::read(const TextNode& node, const Field& field, double& value,
                              const std::string& path, Reader& reader) {
   const auto number = reader.number(node, path);
   if (!number || !accepted(number_fault(*number, field), node, path, reader)) return false;
@@ -170,7 +170,7 @@ void PlainType<std::string>::describe(Field& field) {
   field.kind = Kind::kText;
 }
 template <>
-bool PlainType<std::string>::read(const Node& node, const Field& field, std::string& value,
+bool PlainType<std::string>::read(const TextNode& node, const Field& field, std::string& value,
                                   const std::string& path, Reader& reader) {
   auto text = reader.text(node, path);
   if (!text || !accepted(text_fault(*text, field), node, path, reader)) return false;
@@ -196,9 +196,9 @@ void PlainType<Time>::describe(Field& field) {
   field.kind = Kind::kTime;
 }
 template <>
-bool PlainType<Time>::read(const Node& node, const Field&, Time& value, const std::string& path,
+bool PlainType<Time>::read(const TextNode& node, const Field&, Time& value, const std::string& path,
                            Reader& reader) {
-  if (!reader.expect(node, Node::Kind::kScalar, path, "a time")) return false;
+  if (!reader.expect(node, TextNode::Kind::kScalar, path, "a time")) return false;
   if (keep(parse_time(node.text), value)) return true;
   reader.error(path, node.place,
                in_quotes(node.text) + " is no time; one like 2026-01-31T12:00:00Z is needed");
@@ -220,9 +220,9 @@ void PlainType<TextMap>::describe(Field& field) {
   field.kind = Kind::kTextMap;
 }
 template <>
-bool PlainType<TextMap>::read(const Node& node, const Field& field, TextMap& value,
+bool PlainType<TextMap>::read(const TextNode& node, const Field& field, TextMap& value,
                               const std::string& path, Reader& reader) {
-  if (!reader.expect(node, Node::Kind::kMap, path, "an object of texts")) return false;
+  if (!reader.expect(node, TextNode::Kind::kMap, path, "an object of texts")) return false;
   if (!accepted(count_fault(node.entries.size(), field), node, path, reader)) return false;
   for (const auto& entry : node.entries) {
     const std::string inner = join(path, entry.key);
@@ -261,9 +261,9 @@ void PlainType<AnyObject>::describe(Field& field) {
   field.kind = Kind::kJson;
 }
 template <>
-bool PlainType<AnyObject>::read(const Node& node, const Field&, AnyObject& value,
+bool PlainType<AnyObject>::read(const TextNode& node, const Field&, AnyObject& value,
                                 const std::string& path, Reader& reader) {
-  return reader.expect(node, Node::Kind::kMap, path, "an object") &&
+  return reader.expect(node, TextNode::Kind::kMap, path, "an object") &&
          keep(reader.json(node, path), value);
 }
 template <>

@@ -33,7 +33,7 @@ struct Type;
 template <typename T>
 struct PlainType {
   static void describe(Field& field);
-  static bool read(const Node& node, const Field& field, T& value, const std::string& path,
+  static bool read(const TextNode& node, const Field& field, T& value, const std::string& path,
                    Reader& reader);
   static void check(const T& value, const Field& field, const std::string& path, Errors& errors);
   static Json write(const T& value);
@@ -61,7 +61,7 @@ template <>
 struct Type<nlohmann::json> : PlainType<nlohmann::json> {};
 
 /// The place of a word among field.values.
-std::optional<size_t> read_word(const Node& node, const Field& field, const std::string& path,
+std::optional<size_t> read_word(const TextNode& node, const Field& field, const std::string& path,
                                 Reader& reader);
 Json write_word(std::string_view word);
 
@@ -73,7 +73,7 @@ struct Type<E> {
     field.kind = Kind::kEnum;
     for (const auto& row : EnumNames<E>::kAll) field.values.emplace_back(row.name);
   }
-  static bool read(const Node& node, const Field& field, E& value, const std::string& path,
+  static bool read(const TextNode& node, const Field& field, E& value, const std::string& path,
                    Reader& reader) {
     const auto index = read_word(node, field, path, reader);
     if (index) value = EnumNames<E>::kAll[*index].value;
@@ -87,7 +87,7 @@ struct Type<E> {
 std::string item_path(const std::string& path, size_t i);
 /// Reports other than a list, and one with too many items; notes where the
 /// items stand.
-bool read_list(const Node& node, const Field& field, const std::string& path, Reader& reader);
+bool read_list(const TextNode& node, const Field& field, const std::string& path, Reader& reader);
 void check_count(size_t items, const Field& field, const std::string& path, Errors& errors);
 Json write_list(std::vector<Json> items);
 
@@ -98,7 +98,7 @@ struct Type<std::vector<T>> {
     field.item = field.kind;
     field.kind = Kind::kList;
   }
-  static bool read(const Node& node, const Field& field, std::vector<T>& value,
+  static bool read(const TextNode& node, const Field& field, std::vector<T>& value,
                    const std::string& path, Reader& reader) {
     if (!read_list(node, field, path, reader)) return false;
     for (size_t i = 0; i < node.items.size(); ++i) {
@@ -127,7 +127,7 @@ struct Type<std::vector<T>> {
 template <typename T>
 struct Type<std::optional<T>> {
   static void describe(Field& field) { Type<T>::describe(field); }
-  static bool read(const Node& node, const Field& field, std::optional<T>& value,
+  static bool read(const TextNode& node, const Field& field, std::optional<T>& value,
                    const std::string& path, Reader& reader) {
     T inner{};
     if (Type<T>::read(node, field, inner, path, reader)) value = std::move(inner);

@@ -5,11 +5,12 @@
 
 namespace outrigger::api::schema {
 
-std::optional<size_t> read_word(const Node& node, const Field& field, const std::string& path,
+std::optional<size_t> read_word(const TextNode& node, const Field& field, const std::string& path,
                                 Reader& reader) {
   // Quotes and look are no matter here: a wrong word is answered with the right
   // ones.
-  if (!reader.expect(node, Node::Kind::kScalar, path, "one of a few words")) return std::nullopt;
+  if (!reader.expect(node, TextNode::Kind::kScalar, path, "one of a few words"))
+    return std::nullopt;
   if (auto fault = text_fault(node.text, field)) {
     reader.error(path, node.place, std::move(*fault));
     return std::nullopt;
@@ -24,8 +25,8 @@ std::string item_path(const std::string& path, size_t i) {
   return path + "[" + std::to_string(i) + "]";
 }
 
-bool read_list(const Node& node, const Field& field, const std::string& path, Reader& reader) {
-  if (!reader.expect(node, Node::Kind::kList, path, "a list")) return false;
+bool read_list(const TextNode& node, const Field& field, const std::string& path, Reader& reader) {
+  if (!reader.expect(node, TextNode::Kind::kList, path, "a list")) return false;
   if (auto fault = count_fault(node.items.size(), field)) {
     reader.error(path, node.place, std::move(*fault));
     return false;

@@ -16,7 +16,7 @@ struct Place {
 
 /// One value of a YAML or JSON text with its place. Scalars keep their text as written: only the
 /// field that takes the value knows its type, so nothing is guessed from how it looks.
-struct Node {
+struct TextNode {
   enum class Kind { kNull, kScalar, kList, kMap };
   struct Entry;
 
@@ -24,18 +24,18 @@ struct Node {
   Place place;
   std::string text;   // of a scalar
   bool plain = true;  // a scalar without quotes
-  std::vector<Node> items;
+  std::vector<TextNode> items;
   std::vector<Entry> entries;  // in the text's order; a key may be there twice
 };
 
-struct Node::Entry {
+struct TextNode::Entry {
   std::string key;
   Place place;  // of the key
-  Node value;
+  TextNode value;
 };
 
 /// Reads a text with exactly one document. On a fault `errors` gets one error, and the node is
 /// null. Bounded: 1 MiB of text, 64 levels, 100,000 nodes with aliases written out.
-Node read_tree(std::string_view text, std::vector<FieldError>& errors);
+TextNode read_tree(std::string_view text, std::vector<FieldError>& errors);
 
 }  // namespace outrigger::api::schema

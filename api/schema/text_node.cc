@@ -1,4 +1,4 @@
-#include "api/schema/node.h"
+#include "api/schema/text_node.h"
 
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -26,16 +26,16 @@ struct TreeFault {
   std::string message;
 };
 
-size_t count_nodes(const Node& node) {
+size_t count_nodes(const TextNode& node) {
   size_t count = 1;
-  for (const Node& item : node.items) count += count_nodes(item);
+  for (const TextNode& item : node.items) count += count_nodes(item);
   for (const auto& entry : node.entries) count += count_nodes(entry.value);
   return count;
 }
 
-size_t depth_of(const Node& node) {
+size_t depth_of(const TextNode& node) {
   size_t deepest = 0;
-  for (const Node& item : node.items) deepest = std::max(deepest, depth_of(item));
+  for (const TextNode& item : node.items) deepest = std::max(deepest, depth_of(item));
   for (const auto& entry : node.entries) deepest = std::max(deepest, depth_of(entry.value));
   return deepest + 1;
 }
@@ -44,7 +44,7 @@ size_t depth_of(const Node& node) {
 /// difference between 5 and "5" late, shares aliased nodes, and has no bound.
 class TreeBuilder final : public YAML::EventHandler {
  public:
-  Node take_root() { return std::move(root_); }
+  TextNode take_root() { return std::move(root_); }
   bool has_root() const { return has_root_; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
@@ -54,7 +54,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    add({Node::Kind::kNull, place_of(mark), "", true, {}, {}}, anchor);
+    add({TextNode::Kind::kNull, place_of(mark), "", true, {}, {}}, anchor);
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -62,7 +62,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (known == anchors_.end()) {
       throw TreeFault{place_of(mark), "an alias inside of what it stands for"};
     }
-    Node copy = known->second;
+    TextNode copy = known->second;
     copy.place = place_of(mark);
     spend(count_nodes(copy), copy.place);
     if (open_.size() + depth_of(copy) > kDeepest) too_deep(copy.place);
@@ -74,24 +74,24 @@ class TreeBuilder final : public YAML::EventHandler {
     // yaml-cpp marks scalars without a tag with "?" when plain and "!" when quoted.
     const bool text = tag == "!" || tag == "tag:yaml.org,2002:str";
     if (!text) refuse_tag(tag, mark);
-    add({Node::Kind::kScalar, place_of(mark), value, !text, {}, {}}, anchor);
+    add({TextNode::Kind::kScalar, place_of(mark), value, !text, {}, {}}, anchor);
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
-    open(Node::Kind::kList, mark, tag, anchor);
+    open(TextNode::Kind::kList, mark, tag, anchor);
   }
   void OnSequenceEnd() override { close(); }
 
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
-    open(Node::Kind::kMap, mark, tag, anchor);
+    open(TextNode::Kind::kMap, mark, tag, anchor);
   }
   void OnMapEnd() override { close(); }
 
  private:
   struct Open {
-    Node node;
+    TextNode node;
     YAML::anchor_t anchor;
     bool has_key = false;
   };
@@ -115,7 +115,7 @@ class TreeBuilder final : public YAML::EventHandler {
     }
   }
 
-  void open(Node::Kind kind, const YAML::Mark& mark, const std::string& tag,
+  void open(TextNode::Kind kind, const YAML::Mark& mark, const std::string& tag,
             YAML::anchor_t anchor) {
     refuse_tag(tag, mark);
     if (open_.size() >= kDeepest) too_deep(place_of(mark));
@@ -131,10 +131,11 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   bool wants_key() const {
-    return !open_.empty() && open_.back().node.kind == Node::Kind::kMap && !open_.back().has_key;
+    return !open_.empty() && open_.back().node.kind == TextNode::Kind::kMap &&
+           !open_.back().has_key;
   }
 
-  void add(Node node, YAML::anchor_t anchor, size_t cost = 1) {
+  void add(TextNode node, YAML::anchor_t anchor, size_t cost = 1) {
     spend(cost, node.place);
     if (anchor != YAML::NullAnchor) {
       spend(count_nodes(node), node.place);  // anchors within anchors keep a copy each
@@ -142,10 +143,10 @@ class TreeBuilder final : public YAML::EventHandler {
     }
     if (open_.empty()) return set_root(std::move(node));
     Open& parent = open_.back();
-    if (parent.node.kind == Node::Kind::kList) {
+    if (parent.node.kind == TextNode::Kind::kList) {
       parent.node.items.push_back(std::move(node));
     } else if (wants_key()) {
-      if (node.kind != Node::Kind::kScalar) throw TreeFault{node.place, "a name is missing"};
+      if (node.kind != TextNode::Kind::kScalar) throw TreeFault{node.place, "a name is missing"};
       parent.node.entries.push_back({std::move(node.text), node.place, {}});
       parent.has_key = true;
     } else {
@@ -154,8 +155,8 @@ class TreeBuilder final : public YAML::EventHandler {
     }
   }
 
-  void set_root(Node node) {
-    if (node.kind == Node::Kind::kNull) return;  // an empty document, as after a closing "---"
+  void set_root(TextNode node) {
+    if (node.kind == TextNode::Kind::kNull) return;  // an empty document, as after a closing "---"
     if (has_root_) {
       throw TreeFault{document_, "a second document starts here; a file holds one TrainingJob"};
     }
@@ -163,17 +164,17 @@ class TreeBuilder final : public YAML::EventHandler {
     has_root_ = true;
   }
 
-  Node root_;
+  TextNode root_;
   bool has_root_ = false;
   Place document_;
   std::vector<Open> open_;
-  std::map<YAML::anchor_t, Node> anchors_;
+  std::map<YAML::anchor_t, TextNode> anchors_;
   size_t nodes_ = 0;
 };
 
 }  // namespace
 
-Node read_tree(std::string_view text, std::vector<FieldError>& errors) {
+TextNode read_tree(std::string_view text, std::vector<FieldError>& errors) {
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark)
     text.remove_prefix(kByteOrderMark.size());
   if (const auto bad = find_bad_text(text)) {
