@@ -1,64 +1,30 @@
 #include "http/client.h"
 
-#include <httplib.h>
-
+#include <csignal>
 #include <mutex>
-#include <string_view>
 
 #include "common/error.h"
+#include "http/connection.h"
 
 namespace outrigger::http {
 namespace {
 
-using Connection = httplib::Client;
+using SteadyClock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
 
-std::unique_ptr<Connection> connect(const ClientOptions& options) {
-  auto connection = std::make_unique<Connection>(options.base_url);
-  connection->set_connection_timeout(options.timeout);
-  connection->set_read_timeout(options.timeout);
-  connection->set_write_timeout(options.timeout);
-  connection->set_keep_alive(true);
-  connection->set_tcp_nodelay(true);
-  connection->enable_server_certificate_verification(true);
-  if (!options.ca_file.empty()) connection->set_ca_cert_path(options.ca_file);
-  return connection;
-}
+// Servers and balancers end idle connections after a minute or more; whoever sends just then finds
+// out only by a lost answer.
+constexpr std::chrono::seconds kLongestIdle{30};
 
-bool is_port(std::string_view text) {
-  return !text.empty() && text.size() <= 5 &&
-         text.find_first_not_of("0123456789") == std::string_view::npos;
-}
+std::string in_ms(milliseconds time) { return std::to_string(time.count()) + " ms"; }
 
-// scheme://host or scheme://host:port; an IPv6 host in brackets. The library takes anything and
-// finds out when it connects.
-bool is_server_url(std::string_view url) {
-  const bool tls = url.starts_with("https://");
-  if (!tls && !url.starts_with("http://")) return false;
-  url.remove_prefix(tls ? 8 : 7);
-  if (const size_t colon = url.rfind(':'); colon != std::string_view::npos && url.back() != ']') {
-    if (!is_port(url.substr(colon + 1))) return false;
-    url = url.substr(0, colon);
-  }
-  const bool bracketed = url.starts_with('[') && url.ends_with(']');
-  const std::string_view allowed =
-      bracketed ? "[]:.0123456789abcdefABCDEF"
-                : "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-  return !url.empty() && url.find_first_not_of(allowed) == std::string_view::npos;
-}
-
-void check_url(const std::string& url) {
-  if (is_server_url(url)) return;
-  throw InvalidInput("URL '" + url + "': wanted is http://host:port or https://host:port");
-}
-
-std::string describe(httplib::Error error, std::chrono::milliseconds timeout) {
+std::string describe(httplib::Error error, milliseconds silence) {
   switch (error) {
     case httplib::Error::Connection:
     case httplib::Error::ConnectionTimeout:
       return "cannot connect";
     case httplib::Error::Read:
-      return "the connection was closed, or no answer came within " +
-             std::to_string(timeout.count()) + " ms";
+      return "the connection was closed, or no answer came within " + in_ms(silence);
     case httplib::Error::SSLConnection:
       return "no TLS connection could be made";
     case httplib::Error::SSLLoadingCerts:
@@ -70,76 +36,158 @@ std::string describe(httplib::Error error, std::chrono::milliseconds timeout) {
   }
 }
 
+Response translate(const httplib::Response& from) {
+  Response response{from.status, {}, from.get_header_value("Content-Type"), {}};
+  for (const auto& [name, value] : from.headers) response.headers.emplace_back(name, value);
+  return response;
+}
+
+// An answer's body, held to the limits of a plain request.
+class BoundedBody {
+ public:
+  BoundedBody(const ClientOptions& options, SteadyClock::time_point deadline)
+      : options_(options), deadline_(deadline) {}
+
+  bool append(const char* data, size_t size) {
+    if (text.size() + size > options_.max_body) {
+      refused = "the answer is larger than " + std::to_string(options_.max_body) + " bytes";
+    } else if (SteadyClock::now() > deadline_) {
+      refused = "the answer took longer than " + in_ms(options_.timeout);
+    } else {
+      text.append(data, size);
+    }
+    return refused.empty();
+  }
+
+  std::string text;
+  std::string refused;
+
+ private:
+  const ClientOptions& options_;
+  SteadyClock::time_point deadline_;
+};
+
 }  // namespace
 
 struct Client::Impl {
+  explicit Impl(ClientOptions given)
+      : options(std::move(given)), address(parse_server_url(options.base_url)), tls(options.tls) {}
+
   ClientOptions options;
+  ServerAddress address;
+  TlsMaterial tls;
   std::mutex mutex;
-  std::vector<std::unique_ptr<Connection>> idle;
+  struct Idle {
+    std::unique_ptr<Connection> connection;
+    SteadyClock::time_point since;
+  };
+  std::vector<Idle> idle;  // the one used last at the end
 
   std::unique_ptr<Connection> take() {
     const std::scoped_lock lock(mutex);
-    if (idle.empty()) return connect(options);
-    auto connection = std::move(idle.back());
+    if (!idle.empty() && SteadyClock::now() - idle.back().since > kLongestIdle) idle.clear();
+    if (idle.empty()) return std::make_unique<Connection>(address, options, tls);
+    auto connection = std::move(idle.back().connection);
     idle.pop_back();
     return connection;
   }
 
   void give_back(std::unique_ptr<Connection> connection) {
+    if (!connection->usable()) return;
     const std::scoped_lock lock(mutex);
-    idle.push_back(std::move(connection));
+    idle.push_back({std::move(connection), SteadyClock::now()});
   }
 
-  Response send(httplib::Request request) {
+  std::string name_of(const ClientRequest& request) const {
+    return request.method + " " + options.base_url + request.target;
+  }
+
+  httplib::Request translate(const ClientRequest& from) const {
+    httplib::Request request;
+    request.method = from.method;
+    request.path = from.target;
+    request.body = from.body;
     for (const auto& [name, value] : options.headers) request.headers.emplace(name, value);
-    const std::string what = request.method + " " + options.base_url + request.path;
-    const auto deadline = std::chrono::steady_clock::now() + options.timeout;
-    Response response;
-    std::string refused;
+    for (const auto& [name, value] : from.headers) request.headers.emplace(name, value);
+    return request;
+  }
+
+  Response send(const ClientRequest& from, const std::stop_token& stop) {
+    httplib::Request request = translate(from);
+    BoundedBody body(options, SteadyClock::now() + options.timeout);
     request.content_receiver = [&](const char* data, size_t size, uint64_t, uint64_t) {
-      if (response.body.size() + size > options.max_body) {
-        refused = "the answer is larger than " + std::to_string(options.max_body) + " bytes";
-      } else if (std::chrono::steady_clock::now() > deadline) {
-        refused = "the answer took longer than " + std::to_string(options.timeout.count()) + " ms";
-      } else {
-        response.body.append(data, size);
-      }
-      return refused.empty();
+      return body.append(data, size);
     };
     auto connection = take();
-    const httplib::Result result = connection->send(request);
-    if (!result)
-      throw IoError(what + ": " +
-                    (refused.empty() ? describe(result.error(), options.timeout) : refused));
-    response.status = result->status;
-    response.content_type = result->get_header_value("Content-Type");
+    const httplib::Result result = connection->send(request, options.timeout, stop);
+    if (!result) fail(from, result.error(), {options.timeout, body.refused}, stop);
+    Response response = http::translate(*result);
+    response.body = std::move(body.text);
     give_back(std::move(connection));
     return response;
   }
+
+  Response stream(const ClientRequest& from, const StreamLimits& limits, const Receiver& receiver,
+                  const std::stop_token& stop) {
+    httplib::Request request = translate(from);
+    const auto deadline = SteadyClock::now() + limits.whole;
+    BoundedBody body(options, deadline);
+    std::string refused;
+    Response response;
+    bool enough = false;
+    request.response_handler = [&](const httplib::Response& head) {
+      response = http::translate(head);
+      return true;
+    };
+    request.content_receiver = [&](const char* data, size_t size, uint64_t, uint64_t) {
+      if (response.status / 100 != 2) return body.append(data, size);
+      if (SteadyClock::now() > deadline) refused = "lasted longer than " + in_ms(limits.whole);
+      enough = refused.empty() && !receiver({data, size});
+      return refused.empty() && !enough;
+    };
+    auto connection = take();
+    const httplib::Result result = connection->send(request, limits.silence, stop);
+    if (!result && !enough) {
+      fail(from, result.error(), {limits.silence, refused.empty() ? body.refused : refused}, stop);
+    }
+    response.body = std::move(body.text);
+    if (result) give_back(std::move(connection));
+    return response;
+  }
+
+  struct Reason {
+    milliseconds silence;
+    std::string refused;  // ours; empty: the library's error says it
+  };
+  [[noreturn]] void fail(const ClientRequest& request, httplib::Error error, const Reason& reason,
+                         const std::stop_token& stop) const {
+    if (stop.stop_requested()) throw Cancelled(name_of(request) + ": stopped");
+    throw IoError(name_of(request) + ": " +
+                  (reason.refused.empty() ? describe(error, reason.silence) : reason.refused));
+  }
 };
 
-Client::Client(ClientOptions options) : impl_(std::make_unique<Impl>()) {
-  check_url(options.base_url);
-  impl_->options = std::move(options);
+Client::Client(ClientOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {
+  // The library writes to sockets whose peer may be gone.
+  std::signal(SIGPIPE, SIG_IGN);
 }
 
 Client::~Client() = default;
 
-Response Client::get(const std::string& path) {
-  httplib::Request request;
-  request.method = "GET";
-  request.path = path;
-  return impl_->send(std::move(request));
+Response Client::send(const ClientRequest& request, const std::stop_token& stop) {
+  return impl_->send(request, stop);
 }
+
+Response Client::get(const std::string& path) { return impl_->send({"GET", path}, {}); }
 
 Response Client::post(const std::string& path, const std::string& body,
                       const std::string& content_type) {
-  httplib::Request request;
-  request.method = "POST";
-  request.path = path;
-  request.body = body;
-  request.headers.emplace("Content-Type", content_type);
-  return impl_->send(std::move(request));
+  return impl_->send({"POST", path, {{"Content-Type", content_type}}, body}, {});
+}
+
+Response Client::stream(const ClientRequest& request, const StreamLimits& limits,
+                        const Receiver& receiver, const std::stop_token& stop) {
+  return impl_->stream(request, limits, receiver, stop);
 }
 
 }  // namespace outrigger::http

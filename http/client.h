@@ -2,42 +2,78 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
+#include <string_view>
 
 #include "http/message.h"
 
 namespace outrigger::http {
+
+/// What both sides prove in TLS; all texts are PEM.
+struct TlsOptions {
+  /// The authorities to trust; empty: the system's.
+  std::string authorities = {};
+  /// Our certificate, followed by its intermediates, and its key; empty: none is shown.
+  std::string certificate = {};
+  std::string key = {};
+  /// Whether the server's certificate and host name are verified. False lets anyone in between
+  /// read and change everything.
+  bool verify = true;
+};
 
 struct ClientOptions {
   /// "http://host:port" or "https://host:port".
   std::string base_url;
   /// For connecting, for each read and write, and for the whole answer.
   std::chrono::milliseconds timeout{5000};
+  /// For connecting alone, where that is less than `timeout`.
+  std::chrono::milliseconds connect_timeout{5000};
   /// A larger answer is an error.
   size_t max_body = size_t{1} << 20;
-  /// PEM file of the authorities to trust; empty: the system's. Certificate and host name are
-  /// always verified.
+  /// PEM file of the authorities to trust; empty: tls.authorities.
   std::string ca_file = {};
+  TlsOptions tls = {};
   /// Sent with every request (Authorization, say).
   Headers headers = {};
 };
 
-/// Asks one server. Connections are kept and used again. Thread-safe: concurrent requests use a
-/// connection each.
+/// How long a streamed answer may last, and be silent.
+struct StreamLimits {
+  /// Nothing came for so long: the peer is taken for dead.
+  std::chrono::milliseconds silence{150'000};
+  /// The stream is ended as soon as something, or silence, comes after so long.
+  std::chrono::milliseconds whole{660'000};
+};
+
+/// Asks one server. Connections are kept and used again; a peer that vanishes is noticed by TCP
+/// keepalive (after half a minute). Thread-safe: concurrent requests use a connection each.
 class Client {
  public:
-  /// Does not connect. Throws InvalidInput where the URL is none.
+  /// Takes a piece of a streamed body; false ends the stream. Must not throw.
+  using Receiver = std::function<bool(std::string_view piece)>;
+
+  /// Does not connect. Throws InvalidInput where the URL is none or a PEM text cannot be read.
   explicit Client(ClientOptions options);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
   /// The server's answer, whatever its status. Throws IoError with method, URL and cause where
-  /// there is none: not reached, certificate not trusted, time over, or body too large.
+  /// there is none: not reached, certificate not trusted, time over, or body too large; Cancelled
+  /// once `stop` is requested, from any thread.
+  Response send(const ClientRequest& request, const std::stop_token& stop = {});
   Response get(const std::string& path);
   Response post(const std::string& path, const std::string& body,
                 const std::string& content_type = "application/json");
+
+  /// As send(), but the body of an answer with status 2xx goes to `receiver` piece by piece as it
+  /// comes, without bound, and is not in the response. Returns when the server ended the body or
+  /// the receiver wanted no more; a body that breaks off is an IoError.
+  Response stream(const ClientRequest& request, const StreamLimits& limits,
+                  const Receiver& receiver, const std::stop_token& stop = {});
 
  private:
   struct Impl;

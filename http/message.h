@@ -15,6 +15,10 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 /// The first value under `name`, if any.
 std::optional<std::string> find_header(const Headers& headers, std::string_view name);
 
+/// `text` as one segment of a path or one value of a query: all but RFC 3986's unreserved
+/// characters becomes %XX.
+std::string percent_encode(std::string_view text);
+
 /// What a server is asked.
 struct Request {
   std::string method;
@@ -24,11 +28,20 @@ struct Request {
   std::string body;
 };
 
+/// What a client asks.
+struct ClientRequest {
+  std::string method = "GET";
+  std::string target;  // path and query, percent-encoded where they must be
+  Headers headers = {};
+  std::string body = {};
+};
+
 /// What a server answers.
 struct Response {
   int status = 200;
   std::string body;
   std::string content_type = "text/plain; charset=utf-8";
+  Headers headers = {};  // the others
 };
 
 }  // namespace outrigger::http

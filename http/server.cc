@@ -3,7 +3,6 @@
 #include <httplib.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -42,17 +41,6 @@ void only_reuse_address(int socket) {
 
 }  // namespace
 
-std::optional<std::string> find_header(const Headers& headers, std::string_view name) {
-  const auto same = [](unsigned char a, unsigned char b) {
-    return std::tolower(a) == std::tolower(b);
-  };
-  for (const auto& [candidate, value] : headers) {
-    if (std::equal(candidate.begin(), candidate.end(), name.begin(), name.end(), same))
-      return value;
-  }
-  return std::nullopt;
-}
-
 struct Server::Impl {
   httplib::Server server;
   int port = 0;
@@ -69,6 +57,7 @@ struct Server::Impl {
                      : Response{405, "this page does not take " + from.method + "\n"};
     }
     to.status = response.status;
+    for (const auto& [name, value] : response.headers) to.set_header(name, value);
     to.set_content(response.body, response.content_type);
   }
 };
@@ -116,6 +105,16 @@ void Server::start() {
     impl->dispatch(from, to);
   };
   impl_->server.Get(".*", dispatch).Post(".*", dispatch);
+  // A request that names no length has no body (RFC 9112, section 6.3); the library would wait for
+  // one until the peer gives up.
+  impl_->server.set_pre_routing_handler(
+      [dispatch](const httplib::Request& from, httplib::Response& to) {
+        if (from.method != "POST" || from.has_header("Content-Length") ||
+            from.has_header("Transfer-Encoding"))
+          return httplib::Server::HandlerResponse::Unhandled;
+        dispatch(from, to);
+        return httplib::Server::HandlerResponse::Handled;
+      });
   impl_->thread = std::jthread([impl = impl_.get()] { impl->server.listen_after_bind(); });
   // Until the loop runs, stop() would be lost on the library.
   while (!impl_->server.is_running()) std::this_thread::yield();

@@ -63,14 +63,8 @@ void Simulation::add_worker(bool local) {
 
 void Simulation::count_states_of(WorkerId id, const std::string& fault) {
   if (provoked_ == nullptr) return;
-  for (const auto& step : coordinator_.ledger().steps()) {
-    for (const feed::WorkItem& item : step.second) {
-      const bool holds =
-          std::ranges::any_of(item.holders, [&](const auto& h) { return h.worker == id; });
-      const bool source = item.source && item.source->worker == id;
-      if (holds || source) ++(*provoked_)[{to_string(item.state), fault}];
-    }
-  }
+  for (const auto& [state, count] : coordinator_.ledger().held_by(id))
+    (*provoked_)[{to_string(state), fault}] += count;
 }
 
 void Simulation::kill(WorkerId id, const std::string& fault) {

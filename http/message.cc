@@ -1,0 +1,33 @@
+#include "http/message.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace outrigger::http {
+
+std::optional<std::string> find_header(const Headers& headers, std::string_view name) {
+  const auto same = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
+  for (const auto& [candidate, value] : headers) {
+    if (std::equal(candidate.begin(), candidate.end(), name.begin(), name.end(), same))
+      return value;
+  }
+  return std::nullopt;
+}
+
+std::string percent_encode(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string encoded;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80 && (std::isalnum(byte) != 0 || c == '-' || c == '.' || c == '_' || c == '~')) {
+      encoded += c;
+    } else {
+      encoded += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return encoded;
+}
+
+}  // namespace outrigger::http

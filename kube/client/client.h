@@ -1,0 +1,128 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kube/client/api_error.h"
+#include "kube/client/config.h"
+#include "kube/client/retry.h"
+#include "kube/object/json.h"
+#include "kube/object/resource.h"
+#include "kube/observer.h"
+#include "kube/timer.h"
+
+namespace outrigger::kube {
+
+struct ClientOptions {
+  /// Who speaks: the API server's audit log and managedFields show it.
+  std::string user_agent = "outrigger";
+  /// For one answer; a watch has limits of its own.
+  std::chrono::milliseconds timeout{30'000};
+  /// Requests sent at once; more wait for their turn. Watches do not count.
+  int in_flight = 64;
+  /// A larger answer is an error; a chunk of a list of large objects is the largest there is.
+  size_t max_body = size_t{64} << 20;
+  RetryPolicy retry = {};
+  const Timer* timer = &Timer::system();
+  Observer* observer = &Observer::none();
+};
+
+/// Which objects of a resource.
+struct Selection {
+  std::string ns = {};      // empty: all namespaces
+  std::string labels = {};  // label selector: "app=faces,tier!=test"
+  std::string fields = {};  // field selector: "spec.nodeName=one"
+};
+
+struct WriteOptions {
+  /// The server refuses unknown and repeated fields instead of dropping them in silence.
+  bool strict = true;
+  bool dry_run = false;
+  /// Empty: the server takes the user agent's name. Required for an apply.
+  std::string field_manager = {};
+  /// An apply takes over fields that others own instead of a 409.
+  bool force = false;
+};
+
+enum class PatchType { kMerge, kJson, kApply };
+enum class Propagation { kBackground, kForeground, kOrphan };
+
+struct DeleteOptions {
+  /// Only the object with this UID, not a same-named successor: else 409.
+  std::string uid = {};
+  /// Only in this version: else 409.
+  std::string resource_version = {};
+  Propagation propagation = Propagation::kBackground;
+  std::optional<std::chrono::seconds> grace_period = std::nullopt;
+};
+
+/// Takes a list in chunks. `restart`: forget all items so far, the list begins anew.
+struct ListReceiver {
+  std::function<void(Json item)> item;
+  std::function<void()> restart = [] {};
+};
+
+/// Talks to one API server about any resource. Thread-safe.
+///
+/// Answers of the server that are no success come back as ApiError in the result; before that, 429
+/// (any verb) and 5xx (verbs that may be repeated) were tried again as RetryPolicy says. No answer
+/// at all, after the same tries, is an IoError. Once `stop` is requested, requests under way end
+/// with Cancelled.
+class Client {
+ public:
+  /// Reads the config's files; does not connect.
+  explicit Client(const Config& config, ClientOptions options = {}, std::stop_token stop = {});
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  /// An object, or its `subresource` ("status", "scale").
+  Result<Json> get(const Resource& resource, const ObjectKey& key,
+                   const std::string& subresource = "");
+
+  /// All objects selected, `chunk` at a time; returns the list's resourceVersion, from which a
+  /// watch goes on. Where the chunks' snapshot is lost on the way (410), begins again with one
+  /// whole answer. Items carry apiVersion and kind.
+  Result<std::string> list(const Resource& resource, const Selection& selection,
+                           const ListReceiver& receiver,
+                           const std::vector<DroppedField>& dropped = {}, int chunk = 500);
+  Result<std::vector<Json>> list(const Resource& resource, const Selection& selection = {});
+
+  /// Each returns the object as stored. `object` names itself; an update with a resourceVersion is
+  /// refused with 409 unless that is still the stored one.
+  Result<Json> create(const Resource& resource, const Json& object, const WriteOptions& = {});
+  Result<Json> update(const Resource& resource, const Json& object, const WriteOptions& = {},
+                      const std::string& subresource = "");
+  Result<Json> update_status(const Resource& resource, const Json& object);
+  Result<Json> patch(const Resource& resource, const ObjectKey& key, PatchType type,
+                     const Json& patch, const WriteOptions& = {},
+                     const std::string& subresource = "");
+  /// Writes spec.replicas through the scale subresource; returns the Scale.
+  Result<Json> scale(const Resource& resource, const ObjectKey& key, int replicas);
+
+  /// Returns the object where it goes on living for a while, else a Status.
+  Result<Json> remove(const Resource& resource, const ObjectKey& key, const DeleteOptions& = {});
+
+  /// Streams a GET of `target` (path and query), once, to its end; an ApiError where the answer is
+  /// other than 2xx, IoError where it breaks off, Cancelled once `stop` is requested.
+  using Receiver = std::function<bool(std::string_view piece)>;
+  struct StreamLimits {
+    std::chrono::milliseconds silence;
+    std::chrono::milliseconds whole;
+  };
+  Result<std::monostate> stream(const std::string& target, const StreamLimits& limits,
+                                const Receiver& receiver, const std::stop_token& stop);
+
+  const ClientOptions& options() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace outrigger::kube

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "kube/client/client.h"
+#include "kube/control/token_bucket.h"
+#include "kube/object/timestamp.h"
+
+namespace outrigger::kube {
+
+/// events.k8s.io/v1 Event.
+extern const Resource kEvents;
+
+/// What an event is about (corev1.ObjectReference).
+struct EventSubject {
+  std::string api_version;
+  std::string kind;
+  ObjectKey key;
+  std::string uid;
+  std::string resource_version = {};
+};
+
+enum class EventType { kNormal, kWarning };
+
+/// What happened. Reason and action are words in CamelCase; the note is for people.
+struct Event {
+  EventType type = EventType::kNormal;
+  std::string reason;  // "Restarting"
+  std::string action;  // what was done about it: "CreatePod"
+  std::string note;    // cut at 1024 bytes, the API's limit
+};
+
+struct EventRecorderOptions {
+  std::string controller;  // "outrigger.dev/operator"
+  std::string instance;    // this process
+  /// What is alike, of one object, within this time of the last one is one event with a count.
+  Duration series = std::chrono::minutes(6);
+  /// A series is written again at most so often; its second event at once.
+  Duration between_updates = std::chrono::seconds(30);
+  /// Each object's own: so many at once, then one in five minutes (as client-go's spam filter).
+  TokenBucket::Options budget{1.0 / 300, 25};
+  /// Waiting to be sent; more are dropped.
+  size_t most_pending = 1000;
+  /// Series remembered; where there are more, the oldest is forgotten.
+  size_t most_series = 4096;
+  const Timer* timer = &Timer::system();
+  Observer* observer = &Observer::none();
+};
+
+/// Tells people what happened to an object, as `kubectl describe` and `kubectl get events` show.
+/// Thread-safe. Recording never waits for the network: a thread sends; events that nobody could
+/// send in time are dropped and counted, since nothing may depend on them.
+class EventRecorder {
+ public:
+  EventRecorder(Client& client, EventRecorderOptions options);
+  /// Sends what is pending if the server takes it at once; waits for one request at most.
+  ~EventRecorder();
+  EventRecorder(const EventRecorder&) = delete;
+  EventRecorder& operator=(const EventRecorder&) = delete;
+
+  void record(const EventSubject& subject, const Event& event);
+  /// Waits until nothing is pending; for tests and the end of a process. False at `deadline`.
+  bool flush(TimePoint deadline);
+
+ private:
+  // Events with the same subject, type, reason, action and note.
+  struct Series {
+    Json object;  // as created
+    int count = 1;
+    Timestamp last_seen{};
+    TimePoint last_time{};
+    TimePoint last_written{};
+    bool created = false;  // known to the server
+    bool pending = false;  // in pending_
+  };
+  Json make_event(const EventSubject& subject, const Event& event) const;
+  bool within_budget(const std::string& uid, TimePoint now);
+  void repeat(const std::string& id, Series& series, TimePoint now);
+  void forget_old(TimePoint now);
+  void queue(const std::string& id, Series& series);
+  void run(const std::stop_token& stop);
+  void send(const std::string& id, std::unique_lock<std::mutex>& lock);
+  bool deliver(const Series& series);
+  TimePoint queue_due_updates(TimePoint now);
+
+  Client& client_;
+  const EventRecorderOptions options_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::map<std::string, Series> series_;
+  std::deque<std::string> pending_;
+  std::set<std::string> unwritten_;             // series whose count the server does not have yet
+  std::map<std::string, TokenBucket> budgets_;  // by UID
+  bool sending_ = false;
+  uint64_t made_ = 0;
+  std::jthread thread_;
+};
+
+}  // namespace outrigger::kube
