@@ -1,0 +1,131 @@
+#include "operator/controller/applier.h"
+
+#include <utility>
+#include <variant>
+
+#include "api/names.h"
+#include "common/log.h"
+#include "kube/object/object.h"
+#include "operator/controller/refusal.h"
+#include "operator/controller/resources.h"
+#include "operator/names.h"
+
+namespace outrigger::controller {
+namespace {
+
+TimePoint now() { return SystemClock().now(); }
+
+api::Time wall_seconds() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+}
+
+std::optional<api::Role> role_of(const Json& object) {
+  return parse_role(kube::label(object, std::string(api::kRoleLabel)).value_or(""));
+}
+
+int attempt_of(const Json& object) { return keep_child(object).attempt; }
+
+// The server is overloaded or broken: what was asked for is not to blame.
+bool only_time_mends(const kube::ApiError& error) {
+  return error.code() >= 500 || error.too_many_requests() || error.code() == 401;
+}
+
+}  // namespace
+
+Applier::Outcome Applier::apply(const Plan& plan) {
+  for (const Action& action : plan.actions) {
+    const Outcome outcome = std::visit([this](const auto& one) { return carry_out(one); }, action);
+    if (outcome != Outcome::kDone) return outcome;
+  }
+  return Outcome::kDone;
+}
+
+Applier::Outcome Applier::carry_out(const Create& create) {
+  const auto result = client_.create(resource_of(create.kind), create.object);
+  const std::string name = kube::name_of(create.object);
+  if (result) {
+    remember(create, *result);
+    log::info("{}/{}: made {}", job_.metadata.namespace_name, job_.metadata.name,
+              child_name(create.kind, name));
+    return Outcome::kDone;
+  }
+  const kube::ApiError& error = result.error();
+  if (error.already_exists()) return look_at_existing(create, name);
+  if (error.not_found()) return Outcome::kStale;  // the namespace is gone
+  if (error.conflict() || only_time_mends(error)) throw kube::ApiError(error);
+  return refuse(create, cause_of(error), error.message());
+}
+
+// Our own create, whose answer was lost or which the caches do not show yet; or a collision.
+Applier::Outcome Applier::look_at_existing(const Create& create, const std::string& name) {
+  if (create.kind == ObjectKind::kSecret) {  // its name has our UID in it, and nobody reads it
+    remember(create, create.object);
+    return Outcome::kDone;
+  }
+  const auto existing = client_.get(resource_of(create.kind), {job_.metadata.namespace_name, name});
+  if (!existing) {
+    if (existing.error().not_found()) return Outcome::kStale;
+    throw kube::ApiError(existing.error());
+  }
+  if (const auto cause = collision_with(*existing, job_.metadata)) {
+    return refuse(create, *cause,
+                  *cause == RefusalCause::kForeign
+                      ? "an object of this name exists and is not this job's"
+                      : "an object of this name belongs to a former job and is being deleted");
+  }
+  remember(create, *existing);
+  return create.kind == ObjectKind::kPod ? Outcome::kStale : Outcome::kDone;
+}
+
+void Applier::remember(const Create& create, const Json& object) {
+  const std::string child = child_name(create.kind, kube::name_of(object));
+  if (create.kind == ObjectKind::kPod) {
+    memory_.wrote_pod(object, now());
+  } else {
+    memory_.wrote_child(child, attempt_of(object));
+  }
+  memory_.created(child);
+}
+
+Applier::Outcome Applier::refuse(const Create& create, RefusalCause cause,
+                                 const std::string& message) {
+  const std::string child = child_name(create.kind, kube::name_of(create.object));
+  log::warning("{}/{}: {} was refused: {}", job_.metadata.namespace_name, job_.metadata.name, child,
+               message);
+  memory_.refused({child, role_of(create.object), cause, message, wall_seconds()});
+  return Outcome::kRefused;
+}
+
+Applier::Outcome Applier::carry_out(const Remove& remove) {
+  kube::DeleteOptions options;
+  options.uid = remove.uid;
+  options.grace_period = remove.grace;
+  const auto result = client_.remove(resource_of(remove.kind),
+                                     {job_.metadata.namespace_name, remove.name}, options);
+  if (!result) {
+    // It is gone, or another has its name by now: what was wanted.
+    if (result.error().not_found() || result.error().conflict()) return Outcome::kDone;
+    throw kube::ApiError(result.error());
+  }
+  log::info("{}/{}: deleted {}: {}", job_.metadata.namespace_name, job_.metadata.name,
+            child_name(remove.kind, remove.name), remove.why);
+  if (remove.kind == ObjectKind::kPod && kube::is_deleting(*result))
+    memory_.wrote_pod(*result, now());
+  if (remove.kind == ObjectKind::kConfigMap)
+    memory_.child_is_gone(child_name(remove.kind, remove.name));
+  return Outcome::kDone;
+}
+
+Applier::Outcome Applier::carry_out(const Patch& patch) {
+  const auto result =
+      client_.patch(resource_of(patch.kind), {job_.metadata.namespace_name, patch.name},
+                    kube::PatchType::kMerge, patch.patch);
+  if (!result) {
+    if (result.error().not_found()) return Outcome::kStale;
+    throw kube::ApiError(result.error());
+  }
+  memory_.wrote_child(child_name(patch.kind, patch.name), attempt_of(*result));
+  return Outcome::kDone;
+}
+
+}  // namespace outrigger::controller

@@ -1,0 +1,188 @@
+#include "operator/controller/caches.h"
+
+#include <utility>
+
+#include "api/names.h"
+#include "operator/controller/resources.h"
+#include "operator/read_pod.h"
+
+namespace outrigger::controller {
+namespace {
+
+constexpr const char* kByJob = "job";
+
+std::string job_label(const Json& object) {
+  return kube::label(object, std::string(api::kJobNameLabel)).value_or("");
+}
+
+kube::InformerOptions<JobRecord> job_options(const std::string& ns) {
+  kube::InformerOptions<JobRecord> options;
+  options.source.resource = kTrainingJobs;
+  options.source.selection.ns = ns;
+  options.keep = [](const Json& object) { return read_job(object); };
+  return options;
+}
+
+template <typename T>
+std::string job_key_of(const kube::Cached<T>& child) {
+  return kube::ObjectKey{child.key.ns, child.value.job}.text();
+}
+
+template <typename T>
+using InformerPtr = std::unique_ptr<kube::Informer<T>>;
+
+template <typename T>
+InformerPtr<T> follow(kube::Client& client, const std::string& ns, ObjectKind kind,
+                      T (*keep)(const Json&)) {
+  kube::InformerOptions<T> options;
+  options.source.resource = resource_of(kind);
+  options.source.selection = {.ns = ns, .labels = managed_selector()};
+  options.keep = keep;
+  options.indexers[kByJob] = [](const kube::Cached<T>& child) {
+    return std::vector<std::string>{job_key_of(child)};
+  };
+  return std::make_unique<kube::Informer<T>>(client, std::move(options));
+}
+
+template <typename T>
+void tell(kube::Informer<T>& informer, const std::function<void(const std::string&)>& notice) {
+  informer.on_change([notice](const auto& before, const auto& after) {
+    notice(job_key_of(*(after ? after : before)));
+  });
+}
+
+}  // namespace
+
+std::string child_name(ObjectKind kind, const std::string& name) {
+  return resource_of(kind).kind + " " + name;
+}
+
+PodRecord keep_pod(const Json& object) {
+  auto pod = read_pod(object);
+  return {pod.value_or(Pod()), job_label(object), pod.has_value()};
+}
+
+ChildRecord keep_child(const Json& object) {
+  ChildRecord child;
+  child.job = job_label(object);
+  if (const auto owner = kube::controller_of(object)) child.job_uid = owner->uid;
+  const auto attempt = kube::label(object, std::string(api::kAttemptLabel));
+  try {
+    if (attempt) child.attempt = std::stoi(*attempt);
+  } catch (const std::exception&) {
+    child.attempt = 0;  // somebody changed the label
+  }
+  return child;
+}
+
+struct Caches::Scope {
+  Scope(kube::Client& client, const std::string& ns)
+      : jobs(client, job_options(ns)),
+        pods(follow<PodRecord>(client, ns, ObjectKind::kPod, keep_pod)) {
+    for (const ObjectKind kind :
+         {ObjectKind::kService, ObjectKind::kConfigMap, ObjectKind::kNetworkPolicy})
+      children[kind] = follow<ChildRecord>(client, ns, kind, keep_child);
+  }
+
+  kube::Informer<JobRecord> jobs;
+  InformerPtr<PodRecord> pods;
+  std::map<ObjectKind, InformerPtr<ChildRecord>> children;
+};
+
+Caches::Caches(kube::Client& client, const std::vector<std::string>& namespaces) {
+  for (const std::string& ns : namespaces) scopes_[ns] = std::make_unique<Scope>(client, ns);
+  if (namespaces.empty()) scopes_[""] = std::make_unique<Scope>(client, "");
+}
+
+Caches::~Caches() = default;
+
+void Caches::on_change(const std::function<void(const std::string&)>& notice) {
+  for (auto& [ns, scope] : scopes_) {
+    scope->jobs.on_change([notice](const auto& before, const auto& after) {
+      notice((after ? after : before)->key.text());
+    });
+    tell(*scope->pods, notice);
+    for (auto& [kind, informer] : scope->children) tell(*informer, notice);
+  }
+}
+
+void Caches::on_pod_gone(const GoneNotice& notice) {
+  for (auto& [ns, scope] : scopes_) {
+    scope->pods->on_change([notice](const auto& before, const auto& after) {
+      if (!after) notice(job_key_of(*before), before->uid);
+    });
+  }
+}
+
+void Caches::on_child_gone(const GoneNotice& notice) {
+  for (auto& [ns, scope] : scopes_) {
+    for (auto& child : scope->children) {
+      const ObjectKind kind = child.first;
+      child.second->on_change([notice, kind](const auto& before, const auto& after) {
+        if (!after) notice(job_key_of(*before), child_name(kind, before->key.name));
+      });
+    }
+  }
+}
+
+void Caches::start() {
+  for (auto& [ns, scope] : scopes_) {
+    scope->jobs.start();
+    scope->pods->start();
+    for (auto& [kind, informer] : scope->children) informer->start();
+  }
+}
+
+bool Caches::wait_for_sync(const std::stop_token& stop) {
+  for (auto& [ns, scope] : scopes_) {
+    if (!scope->jobs.wait_for_sync(stop) || !scope->pods->wait_for_sync(stop)) return false;
+    for (auto& [kind, informer] : scope->children) {
+      if (!informer->wait_for_sync(stop)) return false;
+    }
+  }
+  return true;
+}
+
+void Caches::stop() {
+  for (auto& [ns, scope] : scopes_) {
+    scope->jobs.stop();
+    scope->pods->stop();
+    for (auto& [kind, informer] : scope->children) informer->stop();
+  }
+}
+
+const Caches::Scope* Caches::scope_of(const std::string& ns) const {
+  auto found = scopes_.find(ns);
+  if (found == scopes_.end()) found = scopes_.find("");
+  return found == scopes_.end() ? nullptr : found->second.get();
+}
+
+kube::CachedPtr<JobRecord> Caches::job(const kube::ObjectKey& key) const {
+  const Scope* scope = scope_of(key.ns);
+  return scope == nullptr ? nullptr : scope->jobs.store().get(key);
+}
+
+std::vector<kube::CachedPtr<JobRecord>> Caches::jobs() const {
+  std::vector<kube::CachedPtr<JobRecord>> all;
+  for (const auto& [ns, scope] : scopes_) {
+    for (auto& job : scope->jobs.store().list()) all.push_back(std::move(job));
+  }
+  return all;
+}
+
+std::vector<kube::CachedPtr<PodRecord>> Caches::pods(const std::string& job_key) const {
+  const Scope* scope = scope_of(kube::ObjectKey::parse(job_key).ns);
+  if (scope == nullptr) return {};
+  auto pods = scope->pods->store().by_index(kByJob, job_key);
+  std::erase_if(pods, [](const auto& pod) { return !pod->value.ours; });
+  return pods;
+}
+
+std::vector<kube::CachedPtr<ChildRecord>> Caches::children(ObjectKind kind,
+                                                           const std::string& job_key) const {
+  const Scope* scope = scope_of(kube::ObjectKey::parse(job_key).ns);
+  if (scope == nullptr) return {};
+  return scope->children.at(kind)->store().by_index(kByJob, job_key);
+}
+
+}  // namespace outrigger::controller

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "kube/cache/informer.h"
+#include "operator/observed.h"
+#include "operator/plan.h"
+#include "operator/read_job.h"
+
+namespace outrigger::controller {
+
+/// A pod of ours and the job that it is for.
+struct PodRecord {
+  Pod pod;
+  std::string job;  // name
+  bool ours = false;
+};
+
+/// Another child.
+struct ChildRecord {
+  std::string job;      // name
+  std::string job_uid;  // of the owner
+  int attempt = 0;
+};
+
+/// How a child is called in memory and messages: "Pod faces-server-0-0".
+std::string child_name(ObjectKind kind, const std::string& name);
+
+PodRecord keep_pod(const Json& object);
+ChildRecord keep_child(const Json& object);
+
+/// Follows jobs and what the operator made of them: what is not ours never enters its memory, and
+/// of what is ours only what policies ask for. Thread-safe.
+class Caches {
+ public:
+  /// Of these namespaces; of all where there are none.
+  Caches(kube::Client& client, const std::vector<std::string>& namespaces);
+  ~Caches();
+  Caches(const Caches&) = delete;
+  Caches& operator=(const Caches&) = delete;
+
+  /// Called with "namespace/name" of a job whenever something of it changed. Before start() only.
+  void on_change(const std::function<void(const std::string& job_key)>& notice);
+  /// Called with the job and the UID of a pod that is gone, before on_change()'s notice where it
+  /// was added before. Before start() only.
+  using GoneNotice = std::function<void(const std::string& job_key, const std::string& what)>;
+  void on_pod_gone(const GoneNotice& notice);
+  /// The same of another child: "Service faces-server".
+  void on_child_gone(const GoneNotice& notice);
+
+  void start();
+  /// False if `stop` was requested before all is in the caches.
+  bool wait_for_sync(const std::stop_token& stop);
+  void stop();
+
+  kube::CachedPtr<JobRecord> job(const kube::ObjectKey& key) const;
+  std::vector<kube::CachedPtr<JobRecord>> jobs() const;
+  std::vector<kube::CachedPtr<PodRecord>> pods(const std::string& job_key) const;
+  std::vector<kube::CachedPtr<ChildRecord>> children(ObjectKind kind,
+                                                     const std::string& job_key) const;
+
+ private:
+  struct Scope;  // one namespace, or all
+  const Scope* scope_of(const std::string& ns) const;
+
+  std::map<std::string, std::unique_ptr<Scope>> scopes_;  // by namespace; "" is all
+};
+
+}  // namespace outrigger::controller

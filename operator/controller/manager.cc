@@ -1,0 +1,211 @@
+#include "operator/controller/manager.h"
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "kube/client/client.h"
+#include "kube/control/events.h"
+#include "kube/control/leader_election.h"
+#include "kube/control/work_queue.h"
+#include "operator/controller/caches.h"
+#include "operator/controller/memory.h"
+#include "operator/controller/metrics.h"
+#include "operator/controller/reconciler.h"
+#include "operator/names.h"
+#include "telemetry/status_server.h"
+
+namespace outrigger::controller {
+namespace {
+
+constexpr std::chrono::seconds kBetweenCounts{5};
+
+/// Everything that runs while this process leads.
+class Shift {
+ public:
+  Shift(const ManagerOptions& options, ControllerMetrics& metrics, const std::stop_token& stop);
+  /// Returns when `stop` is requested and nothing runs any more.
+  void run(const std::stop_token& stop);
+
+ private:
+  void work(const std::stop_token& stop);
+  void work_on(const std::string& job_key);
+
+  const ManagerOptions& options_;
+  ControllerMetrics& metrics_;
+  kube::Client client_;
+  Caches caches_;
+  Memory memory_;
+  kube::EventRecorder events_;
+  Reconciler reconciler_;
+  kube::WorkQueue queue_;
+  Poller poller_;
+};
+
+kube::ClientOptions client_options(ControllerMetrics& metrics) {
+  kube::ClientOptions options;
+  options.user_agent = std::string(kComponent);
+  options.observer = &metrics;
+  return options;
+}
+
+kube::EventRecorderOptions event_options(const ManagerOptions& options,
+                                         ControllerMetrics& metrics) {
+  kube::EventRecorderOptions events;
+  events.controller = "outrigger.dev/operator";
+  events.instance = options.identity;
+  events.observer = &metrics;
+  return events;
+}
+
+kube::WorkQueueOptions queue_options(ControllerMetrics& metrics) {
+  kube::WorkQueueOptions queue;
+  queue.name = "trainingjob";
+  queue.observer = &metrics;
+  return queue;
+}
+
+Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const std::stop_token& stop)
+    : options_(options),
+      metrics_(metrics),
+      client_(options.api_server, client_options(metrics), stop),
+      caches_(client_, options.namespaces),
+      events_(client_, event_options(options, metrics)),
+      reconciler_(client_, caches_, memory_, events_, metrics, options.jobs),
+      queue_(queue_options(metrics)),
+      poller_({.period = options.poll_period, .ask = options.ask}, metrics,
+              [this](const std::string& job_key, const ServerReport& report) {
+                if (const auto memory = memory_.find(job_key)) memory->reported(report);
+                queue_.add(job_key);
+              }) {
+  caches_.on_pod_gone([this](const std::string& job_key, const std::string& uid) {
+    if (const auto memory = memory_.find(job_key)) memory->pod_is_gone(uid);
+  });
+  caches_.on_child_gone([this](const std::string& job_key, const std::string& child) {
+    if (const auto memory = memory_.find(job_key)) memory->child_is_gone(child);
+  });
+  caches_.on_change([this](const std::string& job_key) { queue_.add(job_key); });
+}
+
+void Shift::run(const std::stop_token& stop) {
+  caches_.start();
+  if (caches_.wait_for_sync(stop)) {
+    log::info("{} jobs are known; working", caches_.jobs().size());
+    poller_.start();
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < options_.workers; ++i) threads.emplace_back([this, &stop] { work(stop); });
+    while (!stop.stop_requested()) {
+      metrics_.count(caches_.jobs());
+      kube::Timer::system().sleep(kBetweenCounts, stop);
+    }
+    queue_.shut_down();
+    threads.clear();
+    poller_.stop();
+  }
+  caches_.stop();
+}
+
+void Shift::work(const std::stop_token& stop) {
+  while (const auto job_key = queue_.take(stop)) {
+    metrics_.worker_is_busy(true);
+    work_on(*job_key);
+    metrics_.worker_is_busy(false);
+    queue_.done(*job_key);
+  }
+}
+
+void Shift::work_on(const std::string& job_key) {
+  using Result = ControllerMetrics::Result;
+  const TimePoint begin = SystemClock().now();
+  Result result = Result::kSuccess;
+  try {
+    const auto outcome = reconciler_.reconcile(job_key);
+    poller_.watch(job_key, outcome.server_ip);
+    queue_.forget(job_key);
+    if (outcome.again) {
+      result = Result::kRequeueAfter;
+      queue_.add_after(job_key, *outcome.again);
+    }
+  } catch (const Cancelled&) {
+    return;
+  } catch (const std::exception& error) {
+    log::warning("{}: {}", job_key, error.what());
+    result = Result::kError;
+    queue_.add_rate_limited(job_key);
+  }
+  metrics_.reconciled(result, SystemClock().now() - begin);
+}
+
+}  // namespace
+
+struct Manager::Impl {
+  explicit Impl(ManagerOptions given) : options(std::move(given)), observer(metrics) {
+    observer.set_workers(options.workers);
+    telemetry::StatusSource source;
+    source.not_ready = [this] {
+      return failed ? std::vector<std::string>{"the lease is lost"} : std::vector<std::string>{};
+    };
+    source.status_json = [this] {
+      return nlohmann::json{{"leader", leading.load()}, {"identity", options.identity}}.dump();
+    };
+    telemetry::StatusServerOptions pages;
+    pages.http.address = options.listen;
+    pages.http.port = options.status_port;
+    pages.http.threads = 4;
+    server = std::make_unique<telemetry::StatusServer>(pages, metrics, source);
+  }
+
+  void lead(const std::stop_token& stop) {
+    leading = true;
+    try {
+      Shift shift(options, observer, stop);
+      shift.run(stop);
+    } catch (const std::exception& error) {
+      log::error("{}", error.what());
+      failed = true;
+      ending.request_stop();
+    }
+    leading = false;
+  }
+
+  ManagerOptions options;
+  telemetry::Metrics metrics;
+  ControllerMetrics observer;
+  std::atomic<bool> leading{false};
+  std::atomic<bool> failed{false};
+  std::stop_source ending;
+  std::unique_ptr<telemetry::StatusServer> server;
+};
+
+Manager::Manager(ManagerOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Manager::~Manager() = default;
+int Manager::status_port() const { return impl_->server->port(); }
+telemetry::Metrics& Manager::metrics() { return impl_->metrics; }
+
+Manager::End Manager::run(const std::stop_token& stop) {
+  const ManagerOptions& options = impl_->options;
+  const std::stop_callback end(stop, [this] { impl_->ending.request_stop(); });
+  const std::stop_token ended = impl_->ending.get_token();
+  if (!options.elect_leader) {
+    impl_->lead(ended);
+    return impl_->failed ? End::kLostLease : End::kStopped;
+  }
+  kube::LeaderElectionOptions election;
+  election.lease = {options.lease_ns, options.lease_name};
+  election.identity = options.identity;
+  election.user_agent = std::string(kComponent);
+  election.observer = &impl_->observer;
+  kube::LeaderElection leader(options.api_server, election);
+  const auto outcome = leader.run(
+      ended, {.lead = [this](const std::stop_token& lease) { impl_->lead(lease); },
+              .lost = [this] { impl_->failed = true; },
+              .observed = [](const std::string& identity) { log::info("{} leads", identity); }});
+  return outcome == kube::LeaderElection::Outcome::kLost || impl_->failed ? End::kLostLease
+                                                                          : End::kStopped;
+}
+
+}  // namespace outrigger::controller

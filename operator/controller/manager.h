@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "kube/client/config.h"
+#include "operator/controller/poller.h"
+#include "operator/options.h"
+#include "telemetry/metrics.h"
+
+namespace outrigger::controller {
+
+struct ManagerOptions {
+  kube::Config api_server;
+  /// The namespaces whose jobs are run; empty: all.
+  std::vector<std::string> namespaces = {};
+  /// Jobs that are worked on at a time.
+  int workers = 4;
+  /// Where health, readiness, metrics and status are shown.
+  std::string listen = "0.0.0.0";
+  int status_port = 8080;
+  /// With it, one of several processes works and the others wait.
+  bool elect_leader = true;
+  std::string lease_ns = {};
+  std::string lease_name = "outrigger-operator";
+  std::string identity = {};
+  Options jobs = {};
+  /// How servers are asked; a test's own.
+  std::function<std::optional<std::string>(const std::string& ip)> ask = ask_status;
+  Duration poll_period = std::chrono::seconds(10);
+};
+
+/// The operator: wires client, caches, queue, reconciler, poller and leader election together.
+class Manager {
+ public:
+  /// Binds the status port. Throws InvalidInput, IoError.
+  explicit Manager(ManagerOptions options);
+  ~Manager();
+  Manager(const Manager&) = delete;
+  Manager& operator=(const Manager&) = delete;
+
+  enum class End { kStopped, kLostLease };
+  /// Works until `stop` is requested, then gives the lease back; or until the lease is lost.
+  End run(const std::stop_token& stop);
+  int status_port() const;
+  telemetry::Metrics& metrics();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace outrigger::controller

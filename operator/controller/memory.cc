@@ -1,0 +1,127 @@
+#include "operator/controller/memory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kube/object/object.h"
+#include "operator/read_pod.h"
+
+namespace outrigger::controller {
+namespace {
+
+// A cache that lags further behind than this has a broken watch; then what it shows next is a list.
+constexpr std::chrono::seconds kLongestLag{60};
+constexpr std::chrono::seconds kRefusalLife{60};
+
+}  // namespace
+
+kube::CachedPtr<JobRecord> JobMemory::newer_job(const kube::CachedPtr<JobRecord>& cached) const {
+  const std::scoped_lock lock(mutex_);
+  const bool newer = job_ && cached && job_->uid == cached->uid &&
+                     kube::is_older_version(cached->resource_version, job_->resource_version);
+  return newer ? job_ : cached;
+}
+
+void JobMemory::wrote_job(kube::CachedPtr<JobRecord> job) {
+  const std::scoped_lock lock(mutex_);
+  job_ = std::move(job);
+}
+
+std::vector<Pod> JobMemory::overlay(const std::vector<kube::CachedPtr<PodRecord>>& cached,
+                                    TimePoint now) {
+  const std::scoped_lock lock(mutex_);
+  std::vector<Pod> pods;
+  for (const auto& pod : cached) {
+    const auto written = pods_.find(pod->uid);
+    if (written == pods_.end()) {
+      pods.push_back(pod->value.pod);
+    } else if (kube::is_older_version(pod->resource_version, written->second.version)) {
+      pods.push_back(written->second.pod);
+    } else {
+      pods_.erase(written);
+      pods.push_back(pod->value.pod);
+    }
+  }
+  std::erase_if(pods_, [&](const auto& item) { return now - item.second.at > kLongestLag; });
+  for (const auto& written : pods_) {
+    const bool shown = std::any_of(cached.begin(), cached.end(),
+                                   [&](const auto& pod) { return pod->uid == written.first; });
+    if (!shown) pods.push_back(written.second.pod);
+  }
+  return pods;
+}
+
+void JobMemory::wrote_pod(const Json& object, TimePoint now) {
+  const auto pod = read_pod(object);
+  if (!pod) return;
+  const std::scoped_lock lock(mutex_);
+  pods_[pod->uid] = {pod->name, kube::resource_version_of(object), *pod, now};
+}
+
+void JobMemory::pod_is_gone(const std::string& uid) {
+  const std::scoped_lock lock(mutex_);
+  pods_.erase(uid);
+}
+
+void JobMemory::wrote_child(const std::string& child, int attempt) {
+  const std::scoped_lock lock(mutex_);
+  children_[child] = attempt;
+}
+
+std::optional<int> JobMemory::child(const std::string& child) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = children_.find(child);
+  return found == children_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void JobMemory::child_is_gone(const std::string& child) {
+  const std::scoped_lock lock(mutex_);
+  children_.erase(child);
+}
+
+void JobMemory::refused(const Refusal& refusal) {
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(refusals_, [&](const Refusal& one) { return one.object == refusal.object; });
+  refusals_.push_back(refusal);
+}
+
+void JobMemory::created(const std::string& object) {
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(refusals_, [&](const Refusal& one) { return one.object == object; });
+}
+
+std::vector<Refusal> JobMemory::refusals(api::Time now) {
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(refusals_, [&](const Refusal& one) { return now - one.at > kRefusalLife; });
+  return refusals_;
+}
+
+void JobMemory::reported(const ServerReport& report) {
+  const std::scoped_lock lock(mutex_);
+  report_ = report;
+}
+
+std::optional<ServerReport> JobMemory::report() const {
+  const std::scoped_lock lock(mutex_);
+  return report_;
+}
+
+std::shared_ptr<JobMemory> Memory::of(const std::string& job_key, const std::string& uid) {
+  const std::scoped_lock lock(mutex_);
+  auto& job = jobs_[job_key];
+  if (!job || job->uid() != uid) job = std::make_shared<JobMemory>(uid);
+  return job;
+}
+
+std::shared_ptr<JobMemory> Memory::find(const std::string& job_key) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = jobs_.find(job_key);
+  return found == jobs_.end() ? nullptr : found->second;
+}
+
+void Memory::forget(const std::string& job_key) {
+  const std::scoped_lock lock(mutex_);
+  jobs_.erase(job_key);
+}
+
+}  // namespace outrigger::controller

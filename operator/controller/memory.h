@@ -1,0 +1,77 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "operator/controller/caches.h"
+#include "operator/observed.h"
+
+namespace outrigger::controller {
+
+/// What the API server answered to our own writes of one job and the caches do not show yet, what
+/// it refused, and what the job's server said. May all be lost: it is found out again. Thread-safe.
+class JobMemory {
+ public:
+  explicit JobMemory(std::string uid) : uid_(std::move(uid)) {}
+  const std::string& uid() const { return uid_; }
+
+  /// The job as we wrote it last, if that is newer than the one cached.
+  kube::CachedPtr<JobRecord> newer_job(const kube::CachedPtr<JobRecord>& cached) const;
+  void wrote_job(kube::CachedPtr<JobRecord> job);
+
+  /// Pods of the cache with our own newer writes over them.
+  std::vector<Pod> overlay(const std::vector<kube::CachedPtr<PodRecord>>& cached, TimePoint now);
+  void wrote_pod(const Json& pod, TimePoint now);
+  void pod_is_gone(const std::string& uid);
+
+  /// A child by "Service/faces-server"; for which attempt it was written.
+  void wrote_child(const std::string& child, int attempt);
+  std::optional<int> child(const std::string& child) const;
+  void child_is_gone(const std::string& child);
+
+  /// Remembers what was refused, or that it no longer is.
+  void refused(const Refusal& refusal);
+  void created(const std::string& object);
+  /// Those that are not too old to mean anything.
+  std::vector<Refusal> refusals(api::Time now);
+
+  void reported(const ServerReport& report);
+  std::optional<ServerReport> report() const;
+
+ private:
+  struct Written {
+    std::string name;
+    std::string version;
+    Pod pod;
+    TimePoint at;
+  };
+
+  const std::string uid_;
+  mutable std::mutex mutex_;
+  kube::CachedPtr<JobRecord> job_;
+  std::map<std::string, Written> pods_;  // by UID
+  std::map<std::string, int> children_;
+  std::vector<Refusal> refusals_;
+  std::optional<ServerReport> report_;
+};
+
+/// One for each living job.
+class Memory {
+ public:
+  /// That of the job with this UID; a former one of the same name is forgotten.
+  std::shared_ptr<JobMemory> of(const std::string& job_key, const std::string& uid);
+  /// Null if there is none.
+  std::shared_ptr<JobMemory> find(const std::string& job_key) const;
+  void forget(const std::string& job_key);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<JobMemory>> jobs_;
+};
+
+}  // namespace outrigger::controller

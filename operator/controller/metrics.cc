@@ -1,0 +1,174 @@
+#include "operator/controller/metrics.h"
+
+#include <array>
+#include <chrono>
+
+#include "operator/names.h"
+
+namespace outrigger::controller {
+namespace {
+
+using telemetry::HistogramInfo;
+using telemetry::MetricInfo;
+
+constexpr const char* kController = "trainingjob";
+
+// The bounds that controller-runtime and client-go use, thinned out.
+const std::vector<double> kReconcileBounds{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
+const std::vector<double> kQueueBounds{1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10};
+const std::vector<double> kRequestBounds{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60};
+const std::vector<double> kFirstStepBounds{5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600};
+
+const MetricInfo kReconciles{
+    "controller_runtime_reconcile_total", "Reconciliations by result.", {"controller", "result"}};
+const MetricInfo kReconcileErrors{
+    "controller_runtime_reconcile_errors_total", "Reconciliations that failed.", {"controller"}};
+const HistogramInfo kReconcileTime{
+    {"controller_runtime_reconcile_time_seconds", "Time of a reconciliation.", {"controller"}},
+    kReconcileBounds};
+const MetricInfo kBusyWorkers{
+    "controller_runtime_active_workers", "Threads that reconcile now.", {"controller"}};
+const MetricInfo kWorkers{
+    "controller_runtime_max_concurrent_reconciles", "Threads that may reconcile.", {"controller"}};
+const MetricInfo kRequests{"rest_client_requests_total",
+                           "Requests to the API server by answer.",
+                           {"code", "method", "host"}};
+const HistogramInfo kRequestTime{{"rest_client_request_duration_seconds",
+                                  "Time of a request to the API server.",
+                                  {"verb", "host"}},
+                                 kRequestBounds};
+const MetricInfo kRequestRetries{"rest_client_request_retries_total",
+                                 "Requests to the API server that were sent again.",
+                                 {"code", "verb", "host"}};
+const MetricInfo kQueueAdds{"workqueue_adds_total", "Keys added to a queue.", {"name"}};
+const MetricInfo kQueueDepth{"workqueue_depth", "Keys in a queue.", {"name"}};
+const MetricInfo kQueueRetries{"workqueue_retries_total", "Keys that are tried again.", {"name"}};
+const HistogramInfo kQueueWait{
+    {"workqueue_queue_duration_seconds", "Time that a key waits in a queue.", {"name"}},
+    kQueueBounds};
+const HistogramInfo kQueueWork{
+    {"workqueue_work_duration_seconds", "Time that a key is worked on.", {"name"}}, kQueueBounds};
+const MetricInfo kLists{"reflector_lists_total", "Lists of a resource.", {"name"}};
+const MetricInfo kWatches{"reflector_watches_total", "Watches of a resource.", {"name"}};
+const MetricInfo kLeader{
+    "leader_election_master_status", "1 while this process leads, else 0.", {"name"}};
+const MetricInfo kJobs{"outrigger_jobs", "TrainingJobs by state.", {"state"}};
+const MetricInfo kJobWorkers{
+    "outrigger_workers", "Workers of all jobs, desired and ready.", {"state"}};
+const MetricInfo kRestarts{"outrigger_job_restarts_total",
+                           "Restarts of jobs, by the role that failed and why.",
+                           {"role", "cause", "counted"}};
+const MetricInfo kPolls{
+    "outrigger_status_polls_total", "Questions to servers' status pages.", {"result"}};
+const MetricInfo kEventsDropped{
+    "outrigger_events_dropped_total", "Events that were not sent to spare the API server.", {}};
+const HistogramInfo kFirstStep{
+    {"outrigger_job_first_step_seconds", "Time from a job's start to its first step.", {}},
+    kFirstStepBounds};
+
+constexpr std::array kStates{"Pending",    "Starting",  "Running",  "Restarting",
+                             "Suspending", "Suspended", "Complete", "Failed"};
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
+
+ControllerMetrics::ControllerMetrics(telemetry::Metrics& metrics)
+    : metrics_(metrics),
+      busy_workers_(metrics.gauge(kBusyWorkers, {{"controller", kController}})),
+      workers_(metrics.gauge(kWorkers, {{"controller", kController}})),
+      polls_answered_(metrics.counter(kPolls, {{"result", "answered"}})),
+      polls_failed_(metrics.counter(kPolls, {{"result", "failed"}})),
+      events_dropped_(metrics.counter(kEventsDropped)),
+      first_step_(metrics.histogram(kFirstStep)),
+      reconcile_time_(metrics.histogram(kReconcileTime, {{"controller", kController}})) {
+  for (const char* state : kStates) metrics_.gauge(kJobs, {{"state", state}});
+  metrics_.counter(kReconcileErrors, {{"controller", kController}});
+}
+
+void ControllerMetrics::reconciled(Result result, Duration took) {
+  const char* name = result == Result::kSuccess        ? "success"
+                     : result == Result::kRequeueAfter ? "requeue_after"
+                                                       : "error";
+  metrics_.counter(kReconciles, {{"controller", kController}, {"result", name}}).add();
+  if (result == Result::kError)
+    metrics_.counter(kReconcileErrors, {{"controller", kController}}).add();
+  reconcile_time_.observe(seconds(took));
+}
+
+void ControllerMetrics::told(const api::TrainingJob& before, const Plan& plan) {
+  if (plan.restart) {
+    metrics_
+        .counter(kRestarts, {{"role", std::string(role_name(plan.restart->role))},
+                             {"cause", plan.restart->cause},
+                             {"counted", plan.restart->counted ? "true" : "false"}})
+        .add();
+  }
+  const auto stepped = [](const api::TrainingJobStatus& status) {
+    return status.progress && status.progress->step > 0;
+  };
+  const bool first = before.status && !stepped(*before.status) && stepped(plan.status);
+  if (first && plan.status.start_time && plan.status.progress->updated_time)
+    first_step_.observe(seconds(*plan.status.progress->updated_time - *plan.status.start_time));
+}
+
+void ControllerMetrics::count(const std::vector<kube::CachedPtr<JobRecord>>& jobs) {
+  std::map<std::string, int> states;
+  int desired = 0;
+  int ready = 0;
+  for (const auto& job : jobs) {
+    const auto& status = *job->value.job.status;
+    ++states[status.state.empty() ? "Pending" : status.state];
+    for (const auto& role : status.roles) {
+      if (role.name != role_name(api::Role::kWorker)) continue;
+      desired += role.desired;
+      ready += role.ready;
+    }
+  }
+  for (const char* state : kStates) metrics_.gauge(kJobs, {{"state", state}}).set(states[state]);
+  metrics_.gauge(kJobWorkers, {{"state", "desired"}}).set(desired);
+  metrics_.gauge(kJobWorkers, {{"state", "ready"}}).set(ready);
+}
+
+void ControllerMetrics::request_finished(const Request& request) {
+  metrics_
+      .counter(kRequests,
+               {{"code", request.code}, {"method", request.verb}, {"host", request.host}})
+      .add();
+  metrics_.histogram(kRequestTime, {{"verb", request.verb}, {"host", request.host}})
+      .observe(seconds(request.duration));
+}
+
+void ControllerMetrics::request_retried(const Request& request) {
+  metrics_
+      .counter(kRequestRetries,
+               {{"code", request.code}, {"verb", request.verb}, {"host", request.host}})
+      .add();
+}
+
+void ControllerMetrics::queue_added(const std::string& queue) {
+  metrics_.counter(kQueueAdds, {{"name", queue}}).add();
+}
+void ControllerMetrics::queue_depth(const std::string& queue, size_t keys) {
+  metrics_.gauge(kQueueDepth, {{"name", queue}}).set(static_cast<double>(keys));
+}
+void ControllerMetrics::queue_waited(const std::string& queue, Duration waited) {
+  metrics_.histogram(kQueueWait, {{"name", queue}}).observe(seconds(waited));
+}
+void ControllerMetrics::queue_worked(const std::string& queue, Duration worked) {
+  metrics_.histogram(kQueueWork, {{"name", queue}}).observe(seconds(worked));
+}
+void ControllerMetrics::queue_retried(const std::string& queue) {
+  metrics_.counter(kQueueRetries, {{"name", queue}}).add();
+}
+void ControllerMetrics::listed(const std::string& resource, size_t /*objects*/, Duration /*took*/) {
+  metrics_.counter(kLists, {{"name", resource}}).add();
+}
+void ControllerMetrics::watched(const std::string& resource) {
+  metrics_.counter(kWatches, {{"name", resource}}).add();
+}
+void ControllerMetrics::leader_changed(const std::string& lease, bool leading) {
+  metrics_.gauge(kLeader, {{"name", lease}}).set(leading ? 1 : 0);
+}
+
+}  // namespace outrigger::controller

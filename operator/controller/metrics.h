@@ -1,0 +1,57 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/clock.h"
+#include "kube/observer.h"
+#include "operator/controller/caches.h"
+#include "operator/plan.h"
+#include "telemetry/metrics.h"
+
+namespace outrigger::controller {
+
+/// What the operator tells Prometheus: what every Go controller tells, under the same names, so
+/// that dashboards and alerts work; and jobs by state, restarts by role and cause, and the time to
+/// the first step. No series bears a job's name, so their number does not grow with the jobs.
+/// Thread-safe.
+class ControllerMetrics final : public kube::Observer {
+ public:
+  /// `metrics` must outlive this.
+  explicit ControllerMetrics(telemetry::Metrics& metrics);
+
+  enum class Result { kSuccess, kRequeueAfter, kError };
+  void reconciled(Result result, Duration took);
+  void worker_is_busy(bool busy) { busy_workers_.add(busy ? 1 : -1); }
+  void set_workers(int workers) { workers_.set(workers); }
+  /// A plan whose status was written, and the job before it.
+  void told(const api::TrainingJob& before, const Plan& plan);
+  /// Counts jobs by state and workers.
+  void count(const std::vector<kube::CachedPtr<JobRecord>>& jobs);
+  void polled(bool answered) { (answered ? polls_answered_ : polls_failed_).add(); }
+
+  void request_finished(const Request& request) override;
+  void request_retried(const Request& request) override;
+  void queue_added(const std::string& queue) override;
+  void queue_depth(const std::string& queue, size_t keys) override;
+  void queue_waited(const std::string& queue, Duration waited) override;
+  void queue_worked(const std::string& queue, Duration worked) override;
+  void queue_retried(const std::string& queue) override;
+  void listed(const std::string& resource, size_t objects, Duration took) override;
+  void watched(const std::string& resource) override;
+  void leader_changed(const std::string& lease, bool leading) override;
+  void event_dropped() override { events_dropped_.add(); }
+
+ private:
+  telemetry::Metrics& metrics_;
+  telemetry::Gauge& busy_workers_;
+  telemetry::Gauge& workers_;
+  telemetry::Counter& polls_answered_;
+  telemetry::Counter& polls_failed_;
+  telemetry::Counter& events_dropped_;
+  telemetry::Histogram& first_step_;
+  telemetry::Histogram& reconcile_time_;
+};
+
+}  // namespace outrigger::controller

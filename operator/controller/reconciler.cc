@@ -1,0 +1,176 @@
+#include "operator/controller/reconciler.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "api/names.h"
+#include "api/write.h"
+#include "common/log.h"
+#include "kube/object/object.h"
+#include "operator/controller/applier.h"
+#include "operator/controller/resources.h"
+#include "operator/names.h"
+#include "operator/read_pod.h"
+
+namespace outrigger::controller {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Behind the second in which something is due: times have whole seconds.
+constexpr milliseconds kAfterDue{50};
+// A pass that changed nothing is not repeated at once, whatever it asks for.
+constexpr std::chrono::seconds kAtLeast{1};
+// A conflict: the watch brings what changed within moments.
+constexpr milliseconds kAfterConflict{200};
+
+std::string server_ip(const Observed& seen) {
+  for (const Pod& pod : seen.pods) {
+    if (pod.role == api::Role::kServer && pod.index == 0 && pod.started && !pod.ended &&
+        !pod.deleting && pod.job_uid == seen.job.metadata.uid)
+      return pod.ip;
+  }
+  return {};
+}
+
+Json status_object(const kube::Cached<JobRecord>& job, const api::TrainingJobStatus& status) {
+  return {{"apiVersion", api::kApiVersion},
+          {"kind", api::kKind},
+          {"metadata",
+           {{"name", job.key.name},
+            {"namespace", job.key.ns},
+            {"uid", job.uid},
+            {"resourceVersion", job.resource_version}}},
+          {"status", Json::parse(api::to_json(status).dump())}};
+}
+
+}  // namespace
+
+api::Time Reconciler::system_time() {
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+}
+
+Reconciler::Reconciler(kube::Client& client, const Caches& caches, Memory& memory,
+                       kube::EventRecorder& events, ControllerMetrics& metrics, Options options,
+                       WallClock clock)
+    : client_(client),
+      caches_(caches),
+      memory_(memory),
+      events_(events),
+      metrics_(metrics),
+      options_(std::move(options)),
+      clock_(std::move(clock)) {}
+
+Observed Reconciler::observe(const JobRecord& record, const std::string& job_key, JobMemory& memory,
+                             api::Time now) {
+  Observed seen;
+  seen.job = record.job;
+  seen.errors = record.errors;
+  seen.pods = memory.overlay(caches_.pods(job_key), SystemClock().now());
+  const std::string& name = record.job.metadata.name;
+  const std::string& uid = record.job.metadata.uid;
+  const auto own = [&](ObjectKind kind) {
+    auto children = caches_.children(kind, job_key);
+    std::erase_if(children, [&](const auto& child) { return child->value.job_uid != uid; });
+    return children;
+  };
+  for (const auto& service : own(ObjectKind::kService)) {
+    if (service->key.name == service_name(name))
+      seen.service = ServiceState{service->value.attempt};
+  }
+  if (const auto attempt = memory.child(child_name(ObjectKind::kService, service_name(name)))) {
+    seen.service = ServiceState{std::max(*attempt, seen.service.value_or(ServiceState{}).attempt)};
+  }
+  for (const auto& map : own(ObjectKind::kConfigMap))
+    seen.config_maps[map->value.attempt] = map->key.name;
+  const int attempt = record.job.status->execution_attempts;
+  const std::string config_map = config_map_name(name, attempt);
+  if (memory.child(child_name(ObjectKind::kConfigMap, config_map)))
+    seen.config_maps[attempt] = config_map;
+  seen.network_policy =
+      !own(ObjectKind::kNetworkPolicy).empty() ||
+      memory.child(child_name(ObjectKind::kNetworkPolicy, network_policy_name(name)));
+  seen.secret = memory.child(child_name(ObjectKind::kSecret, secret_name(name, uid))).has_value();
+  seen.refusals = memory.refusals(now);
+  seen.report = memory.report();
+  ask_nodes(seen, now);
+  return seen;
+}
+
+void Reconciler::ask_nodes(Observed& seen, api::Time now) {
+  for (const std::string& name : nodes_wanted(seen.pods, now)) {
+    const auto node = client_.get(kNodes, {"", name});
+    if (node) {
+      seen.nodes[name] = read_node(*node);
+    } else if (node.error().not_found()) {
+      seen.nodes[name] = {.exists = false};
+    } else {
+      // Without the right to read nodes, pods on dead ones are left to people.
+      log::debug("node {}: {}", name, node.error().what());
+    }
+  }
+}
+
+bool Reconciler::write_status(const kube::Cached<JobRecord>& job, const Plan& plan,
+                              JobMemory& memory) {
+  const auto result = client_.update_status(kTrainingJobs, status_object(job, plan.status));
+  if (!result) {
+    if (result.error().conflict() || result.error().not_found()) return false;
+    throw kube::ApiError(result.error());
+  }
+  auto written = std::make_shared<kube::Cached<JobRecord>>();
+  written->key = job.key;
+  written->uid = job.uid;
+  written->resource_version = kube::resource_version_of(*result);
+  written->value = job.value;
+  written->value.job.status = plan.status;
+  written->value.job.metadata.resource_version = written->resource_version;
+  memory.wrote_job(std::move(written));
+  return true;
+}
+
+void Reconciler::tell(const kube::Cached<JobRecord>& job, const Plan& plan) {
+  const kube::EventSubject subject{std::string(api::kApiVersion), std::string(api::kKind), job.key,
+                                   job.uid, job.resource_version};
+  for (const Event& event : plan.events) {
+    log::info("{}: {}: {}", job.key.text(), event.reason, event.message);
+    events_.record(subject, {event.warning ? kube::EventType::kWarning : kube::EventType::kNormal,
+                             event.reason, "Reconcile", event.message});
+  }
+  metrics_.told(job.value.job, plan);
+}
+
+Reconciler::Outcome Reconciler::reconcile(const std::string& job_key) {
+  const auto cached = caches_.job(kube::ObjectKey::parse(job_key));
+  if (!cached) {
+    memory_.forget(job_key);
+    return {};
+  }
+  const auto memory = memory_.of(job_key, cached->uid);
+  const auto job = memory->newer_job(cached);
+  const api::Time now = clock_();
+  const Observed seen = observe(job->value, job_key, *memory, now);
+  const Plan made = plan(seen, options_, now);
+  switch (Applier(client_, seen.job, *memory).apply(made)) {
+    case Applier::Outcome::kDone:
+      break;
+    case Applier::Outcome::kRefused:
+      return {.again = Duration::zero(), .server_ip = {}};
+    case Applier::Outcome::kStale:
+      return {.again = kAfterConflict, .server_ip = {}};
+  }
+  const bool differs = made.status != *seen.job.status;
+  if (differs && !write_status(*job, made, *memory))
+    return {.again = kAfterConflict, .server_ip = {}};
+  if (differs) tell(*job, made);
+  Outcome outcome{.again = std::nullopt, .server_ip = server_ip(seen)};
+  if (made.look_again) {
+    const Duration due = *made.look_again - now;
+    const Duration least = differs ? Duration::zero() : Duration(kAtLeast);
+    outcome.again = std::max(due <= due.zero() ? due : due + kAfterDue, least);
+  }
+  return outcome;
+}
+
+}  // namespace outrigger::controller

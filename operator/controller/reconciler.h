@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "kube/client/client.h"
+#include "kube/control/events.h"
+#include "operator/controller/caches.h"
+#include "operator/controller/memory.h"
+#include "operator/controller/metrics.h"
+#include "operator/options.h"
+#include "operator/plan.h"
+
+namespace outrigger::controller {
+
+/// Brings one job's world a step nearer to what its spec says: observe, plan, apply, write the
+/// status. Thread-safe, for different jobs at a time.
+class Reconciler {
+ public:
+  /// Wall-clock time; a test's own.
+  using WallClock = std::function<api::Time()>;
+  static api::Time system_time();
+
+  /// All references must outlive this.
+  Reconciler(kube::Client& client, const Caches& caches, Memory& memory,
+             kube::EventRecorder& events, ControllerMetrics& metrics, Options options,
+             WallClock clock = system_time);
+
+  struct Outcome {
+    /// When to look again at the latest; nothing: when something changes.
+    std::optional<Duration> again;
+    /// Where the first server's status page is; empty: nobody to ask.
+    std::string server_ip;
+  };
+  /// Throws kube::ApiError or IoError for what may go better later.
+  Outcome reconcile(const std::string& job_key);
+
+ private:
+  Observed observe(const JobRecord& record, const std::string& job_key, JobMemory& memory,
+                   api::Time now);
+  void ask_nodes(Observed& seen, api::Time now);
+  /// False where somebody else wrote the job meanwhile.
+  bool write_status(const kube::Cached<JobRecord>& job, const Plan& plan, JobMemory& memory);
+  void tell(const kube::Cached<JobRecord>& job, const Plan& plan);
+
+  kube::Client& client_;
+  const Caches& caches_;
+  Memory& memory_;
+  kube::EventRecorder& events_;
+  ControllerMetrics& metrics_;
+  const Options options_;
+  const WallClock clock_;
+};
+
+}  // namespace outrigger::controller

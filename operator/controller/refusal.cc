@@ -1,0 +1,43 @@
+#include "operator/controller/refusal.h"
+
+#include "api/names.h"
+#include "kube/object/object.h"
+
+namespace outrigger::controller {
+namespace {
+
+bool has_cause(const kube::ApiError& error, const char* reason) {
+  if (!error.details().is_object()) return false;
+  const auto causes = error.details().find("causes");
+  if (causes == error.details().end()) return false;
+  for (const Json& cause : *causes) {
+    if (cause.is_object() && cause.value("reason", "") == reason) return true;
+  }
+  return false;
+}
+
+bool says(const kube::ApiError& error, const char* words) {
+  return error.message().find(words) != std::string::npos;
+}
+
+}  // namespace
+
+RefusalCause cause_of(const kube::ApiError& error) {
+  if (error.invalid() || error.code() == 400) return RefusalCause::kInvalid;
+  if (!error.forbidden()) return RefusalCause::kOther;
+  if (has_cause(error, "NamespaceTerminating") || says(error, "is being terminated"))
+    return RefusalCause::kNamespaceEnds;
+  // The admission plugins say which they are in words alone.
+  if (says(error, "violates PodSecurity")) return RefusalCause::kPodSecurity;
+  if (says(error, "exceeded quota") || says(error, "failed quota")) return RefusalCause::kQuota;
+  return RefusalCause::kForbidden;
+}
+
+std::optional<RefusalCause> collision_with(const Json& object, const api::Metadata& job) {
+  const auto owner = kube::controller_of(object);
+  if (!owner || owner->kind != api::kKind || owner->name != job.name) return RefusalCause::kForeign;
+  if (owner->uid != job.uid) return RefusalCause::kLeftover;
+  return std::nullopt;
+}
+
+}  // namespace outrigger::controller

@@ -1,0 +1,41 @@
+#include "operator/controller/resources.h"
+
+#include <string>
+
+#include "api/names.h"
+
+namespace outrigger::controller {
+
+const kube::Resource kTrainingJobs{std::string(api::kGroup), std::string(api::kVersion),
+                                   std::string(api::kPlural), std::string(api::kKind)};
+const kube::Resource kPods{"", "v1", "pods", "Pod"};
+const kube::Resource kNodes{"", "v1", "nodes", "Node", false};
+const kube::Resource kServices{"", "v1", "services", "Service"};
+const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
+const kube::Resource kSecrets{"", "v1", "secrets", "Secret"};
+const kube::Resource kNetworkPolicies{"networking.k8s.io", "v1", "networkpolicies",
+                                      "NetworkPolicy"};
+
+const kube::Resource& resource_of(ObjectKind kind) {
+  switch (kind) {
+    case ObjectKind::kPod:
+      return kPods;
+    case ObjectKind::kService:
+      return kServices;
+    case ObjectKind::kConfigMap:
+      return kConfigMaps;
+    case ObjectKind::kSecret:
+      return kSecrets;
+    case ObjectKind::kNetworkPolicy:
+      return kNetworkPolicies;
+    case ObjectKind::kTrainingJob:
+      break;
+  }
+  return kTrainingJobs;
+}
+
+std::string managed_selector() {
+  return std::string(api::kManagedByLabel) + "=" + std::string(api::kManagedByValue);
+}
+
+}  // namespace outrigger::controller

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "kube/object/resource.h"
+#include "operator/plan.h"
+
+/// The resources that the operator touches, as the API server knows them.
+namespace outrigger::controller {
+
+extern const kube::Resource kTrainingJobs;
+extern const kube::Resource kPods;
+extern const kube::Resource kNodes;
+extern const kube::Resource kServices;
+extern const kube::Resource kConfigMaps;
+extern const kube::Resource kSecrets;
+extern const kube::Resource kNetworkPolicies;
+
+const kube::Resource& resource_of(ObjectKind kind);
+
+/// What selects every child that the operator ever made.
+std::string managed_selector();
+
+}  // namespace outrigger::controller

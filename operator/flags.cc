@@ -1,0 +1,182 @@
+#include "operator/flags.h"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "common/error.h"
+#include "common/file.h"
+#include "common/nearest.h"
+
+namespace outrigger::controller {
+namespace {
+
+constexpr size_t kShortestKey = 32;
+
+struct Flag {
+  const char* name;
+  const char* value;  // in the help
+  const char* help;
+  std::function<void(Flags&, const std::string&)> set;
+};
+
+struct Range {
+  int64_t least;
+  int64_t most;
+};
+
+int64_t number(const std::string& text, Range range) {
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < range.least || value > range.most) {
+    throw InvalidInput("'" + text + "' is not allowed; a number from " +
+                       std::to_string(range.least) + " to " + std::to_string(range.most));
+  }
+  return value;
+}
+
+bool truth(const std::string& text) {
+  if (text != "true" && text != "false")
+    throw InvalidInput("'" + text + "' is not allowed; true or false is needed");
+  return text == "true";
+}
+
+const std::string& level(const std::string& text) {
+  if (text != "debug" && text != "info" && text != "warning" && text != "error")
+    throw InvalidInput("'" + text + "' is not allowed; one of debug, info, warning, error");
+  return text;
+}
+
+std::vector<Flag> cluster_flags() {
+  return {
+      {"--kubeconfig", "FILE", "How to reach the API server; else KUBECONFIG, else the pod's own.",
+       [](Flags& flags, const std::string& value) { flags.kubeconfig = value; }},
+      {"--context", "NAME", "Context of the kubeconfig, instead of its current one.",
+       [](Flags& flags, const std::string& value) { flags.context = value; }},
+      {"--namespace", "NAME",
+       "Runs the jobs of a namespace; may be given several times; else of all.",
+       [](Flags& flags, const std::string& value) { flags.namespaces.push_back(value); }},
+      {"--leader-elect", "true|false", "One of several operators works, the others wait.",
+       [](Flags& flags, const std::string& value) { flags.elect_leader = truth(value); }},
+      {"--lease-namespace", "NAME", "Where the Lease is; else the pod's namespace.",
+       [](Flags& flags, const std::string& value) { flags.lease_ns = value; }},
+      {"--lease-name", "NAME", "The Lease's name.",
+       [](Flags& flags, const std::string& value) { flags.lease_name = value; }},
+      {"--workers", "N", "Jobs that are worked on at a time.",
+       [](Flags& flags, const std::string& value) {
+         flags.workers = static_cast<int>(number(value, {1, 256}));
+       }},
+      {"--listen", "ADDRESS", "Address for health, readiness and metrics.",
+       [](Flags& flags, const std::string& value) { flags.listen = value; }},
+      {"--status-port", "PORT", "Port for them; 0: any free one.",
+       [](Flags& flags, const std::string& value) {
+         flags.status_port = static_cast<int>(number(value, {0, 65535}));
+       }},
+      {"--log-level", "LEVEL", "debug, info, warning or error.",
+       [](Flags& flags, const std::string& value) { flags.log_level = level(value); }},
+  };
+}
+
+std::vector<Flag> job_flags() {
+  return {
+      {"--token-key-file", "FILE", "The key that jobs' tokens are made from, 32 bytes or more.",
+       [](Flags& flags, const std::string& value) { flags.token_key_file = value; }},
+      {"--server-image", "IMAGE", "Of server containers that name none.",
+       [](Flags& flags, const std::string& value) { flags.jobs.server_image = value; }},
+      {"--worker-image", "IMAGE", "Of worker containers that name none.",
+       [](Flags& flags, const std::string& value) { flags.jobs.worker_image = value; }},
+      {"--image-pull-secret", "NAME", "That pods pull with; may be given several times.",
+       [](Flags& flags, const std::string& value) {
+         flags.jobs.image_pull_secrets.push_back(value);
+       }},
+      {"--fs-group", "N", "Group that owns servers' volumes; else the cluster chooses it.",
+       [](Flags& flags, const std::string& value) {
+         flags.jobs.fs_group = number(value, {0, 4294967295});
+       }},
+      {"--gpu", "", "The server image can use a GPU.",
+       [](Flags& flags, const std::string& value) { flags.jobs.gpu = truth(value); }},
+      {"--job-log-level", "LEVEL", "The same for servers and workers.",
+       [](Flags& flags, const std::string& value) { flags.jobs.process_log_level = level(value); }},
+  };
+}
+
+const std::vector<Flag>& all_flags() {
+  static const std::vector<Flag> flags = [] {
+    auto all = job_flags();
+    for (Flag& flag : cluster_flags()) all.push_back(std::move(flag));
+    return all;
+  }();
+  return flags;
+}
+
+const Flag& find(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Flag& flag : all_flags()) {
+    if (flag.name == name) return flag;
+    known.emplace_back(flag.name);
+  }
+  const auto meant = nearest(name, known);
+  throw InvalidInput("'" + name + "' is no flag of this program" +
+                     (meant ? "; did you mean " + *meant + "?" : "; --help lists them"));
+}
+
+void require(const Flags& flags) {
+  if (flags.token_key_file.empty()) throw InvalidInput("--token-key-file: missing");
+  if (flags.jobs.server_image.empty()) throw InvalidInput("--server-image: missing");
+  if (flags.jobs.worker_image.empty()) throw InvalidInput("--worker-image: missing");
+}
+
+}  // namespace
+
+Flags parse_flags(std::span<const char* const> arguments) {
+  Flags flags;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string argument = arguments[i];
+    const size_t equals = argument.find('=');
+    const Flag& flag = find(argument.substr(0, equals));
+    std::string value;
+    if (equals != argument.npos) {
+      value = argument.substr(equals + 1);
+    } else if (*flag.value == '\0') {
+      value = "true";
+    } else if (++i < arguments.size()) {
+      value = arguments[i];
+    } else {
+      throw InvalidInput(argument + ": a value is missing: " + flag.value);
+    }
+    try {
+      flag.set(flags, value);
+    } catch (const InvalidInput& error) {
+      throw InvalidInput(std::string(flag.name) + ": " + error.what());
+    }
+  }
+  require(flags);
+  return flags;
+}
+
+std::string flags_help() {
+  std::string text =
+      "Usage: outrigger-operator --token-key-file FILE --server-image IMAGE --worker-image IMAGE\n"
+      "Runs TrainingJobs on a Kubernetes cluster.\n\nFlags:\n";
+  for (const Flag& flag : all_flags()) {
+    std::string left = "  " + std::string(flag.name) + " " + flag.value;
+    left.resize(std::max<size_t>(left.size() + 1, 34), ' ');
+    text += left + flag.help + "\n";
+  }
+  return text + "  --help                          This text.\n";
+}
+
+std::string read_token_key(const std::filesystem::path& path) {
+  std::string key = read_file(path, size_t{64} << 10);
+  while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
+  if (key.size() < kShortestKey) {
+    throw InvalidInput(path.string() + " holds a key of " + std::to_string(key.size()) +
+                       " bytes; at least " + std::to_string(kShortestKey) + " are needed");
+  }
+  return key;
+}
+
+}  // namespace outrigger::controller

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "operator/options.h"
+
+namespace outrigger::controller {
+
+/// What the operator's command line says.
+struct Flags {
+  std::filesystem::path kubeconfig;
+  std::string context;
+  std::vector<std::string> namespaces;  // empty: all
+  std::filesystem::path token_key_file;
+  int workers = 4;
+  std::string listen = "0.0.0.0";
+  int status_port = 8080;
+  bool elect_leader = true;
+  std::string lease_ns;  // empty: that of the operator's own pod
+  std::string lease_name = "outrigger-operator";
+  std::string log_level = "info";
+  Options jobs;  // without the key
+};
+
+/// Reads "--flag value", "--flag=value", and switches. Throws InvalidInput that names the flag, the
+/// value and what is allowed; for an unknown one the nearest flag that there is.
+Flags parse_flags(std::span<const char* const> arguments);
+/// The text for --help.
+std::string flags_help();
+
+/// The key that tokens are made from, out of its file. Throws InvalidInput where it is shorter than
+/// 32 bytes, IoError where it cannot be read.
+std::string read_token_key(const std::filesystem::path& path);
+
+}  // namespace outrigger::controller

@@ -1,0 +1,188 @@
+#include "operator/objects/pod.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/launch.h"
+#include "api/names.h"
+#include "operator/objects/merge.h"
+#include "operator/objects/metadata.h"
+#include "operator/objects/volumes.h"
+
+namespace outrigger::controller {
+namespace {
+
+using std::chrono::seconds;
+
+// A worker gives its leases back in moments; the server, which has a checkpoint to write, has
+// spec.checkpoint.gracePeriodSeconds.
+constexpr seconds kWorkerGrace{30};
+// Leases make a second worker harmless, so a lost node is not waited for.
+constexpr seconds kWorkerToleration{10};
+
+const std::optional<Json>& template_of(const api::TrainingJob& job, api::Role role) {
+  return role == api::Role::kServer ? job.spec.server.pod_template : job.spec.workers.pod_template;
+}
+
+Json template_part(const api::TrainingJob& job, api::Role role, const char* part) {
+  const auto& pod_template = template_of(job, role);
+  if (!pod_template || !pod_template->contains(part) || !(*pod_template)[part].is_object())
+    return Json::object();
+  return (*pod_template)[part];
+}
+
+std::vector<std::string> arguments(const api::TrainingJob& job, const PodOrder& order,
+                                   const Options& options) {
+  const std::string& ns = job.metadata.namespace_name;
+  const std::string first =
+      server_address(job.metadata.name, ns, 0) + ":" + std::to_string(job.spec.network.port);
+  api::Launch launch;
+  launch.role = order.place.role;
+  launch.token_file = api::kJoinTokenPath;
+  launch.termination_file = api::kTerminationLogPath;
+  launch.log_level = options.process_log_level;
+  if (order.place.role == api::Role::kWorker) {
+    launch.index = order.place.index;
+    const int rank = order.place.index % job.spec.server.replicas;
+    launch.server =
+        server_address(job.metadata.name, ns, rank) + ":" + std::to_string(job.spec.network.port);
+    return api::launch_arguments(launch);
+  }
+  launch.job_file = api::kJobFilePath;
+  launch.control_token_file = api::kControlTokenPath;
+  launch.rank = order.place.index;
+  launch.replicas = api::rank_count(job.spec);
+  if (launch.replicas > 1) launch.rendezvous = first;
+  launch.attempt = fencing_attempt(job, order.attempt);
+  launch.resume = true;
+  return api::launch_arguments(launch);
+}
+
+Json take_container(Json& spec, const std::string& name) {
+  Json& containers = list_at(spec, "containers");
+  const Json* given = find_named(containers, name);
+  Json container = given == nullptr ? Json{{"name", name}} : *given;
+  if (given != nullptr) containers.erase(static_cast<size_t>(given - &containers[0]));
+  return container;
+}
+
+void add_port(Json& container, const char* name, int port) {
+  Json& ports = list_at(container, "ports");
+  const bool there = std::any_of(ports.begin(), ports.end(), [&](const Json& one) {
+    return one.value("name", "") == name || one.value("containerPort", 0) == port;
+  });
+  if (!there) ports.push_back({{"name", name}, {"containerPort", port}, {"protocol", "TCP"}});
+}
+
+void complete_container(Json& container, const api::TrainingJob& job, const PodOrder& order,
+                        const Options& options) {
+  const bool server = order.place.role == api::Role::kServer;
+  container["image"] = order.image;
+  Json args = arguments(job, order, options);
+  if (container.contains("args") && container["args"].is_array())
+    args.insert(args.end(), container["args"].begin(), container["args"].end());
+  container["args"] = std::move(args);
+  if (server) add_port(container, "join", job.spec.network.port);
+  add_port(container, "status", api::kStatusPort);
+  fill(container, {{"terminationMessagePath", api::kTerminationLogPath},
+                   {"terminationMessagePolicy", "FallbackToLogsOnError"},
+                   {"readinessProbe",
+                    {{"httpGet", {{"path", api::kReadyPath}, {"port", api::kStatusPort}}},
+                     {"periodSeconds", 5},
+                     {"timeoutSeconds", 2}}},
+                   {"securityContext",
+                    {{"allowPrivilegeEscalation", false},
+                     {"readOnlyRootFilesystem", true},
+                     {"capabilities", {{"drop", Json::array({"ALL"})}}}}}});
+  if (server && job.spec.server.gpus > 0) {
+    Json& limits = object_at(object_at(container, "resources"), "limits");
+    limits[job.spec.server.gpu_resource_name] = std::to_string(job.spec.server.gpus);
+  }
+}
+
+void tolerate_lost_nodes(Json& spec) {
+  Json& tolerations = list_at(spec, "tolerations");
+  for (const char* key : {"node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"}) {
+    const bool there = std::any_of(tolerations.begin(), tolerations.end(),
+                                   [&](const Json& one) { return one.value("key", "") == key; });
+    if (there) continue;
+    tolerations.push_back({{"key", key},
+                           {"operator", "Exists"},
+                           {"effect", "NoExecute"},
+                           {"tolerationSeconds", kWorkerToleration.count()}});
+  }
+}
+
+void complete_spec(Json& spec, const api::TrainingJob& job, const PodOrder& order,
+                   const Options& options) {
+  spec["restartPolicy"] = "Never";
+  Json security{{"runAsNonRoot", true}, {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+  Json defaults{{"automountServiceAccountToken", false}, {"enableServiceLinks", false}};
+  if (order.place.role == api::Role::kServer) {
+    spec["hostname"] = server_host(job.metadata.name, order.place.index);
+    spec["subdomain"] = service_name(job.metadata.name);
+    spec["terminationGracePeriodSeconds"] = job.spec.checkpoint.grace_period.count();
+    if (options.fs_group) {
+      security["fsGroup"] = *options.fs_group;
+      security["fsGroupChangePolicy"] = "OnRootMismatch";
+    }
+  } else {
+    defaults["terminationGracePeriodSeconds"] = kWorkerGrace.count();
+    tolerate_lost_nodes(spec);
+  }
+  defaults["securityContext"] = std::move(security);
+  fill(spec, defaults);
+  for (const std::string& secret : options.image_pull_secrets)
+    add_named(list_at(spec, "imagePullSecrets"), {{"name", secret}});
+}
+
+Json complete_metadata(const api::TrainingJob& job, const PodOrder& order) {
+  const api::Role role = order.place.role;
+  Json metadata = child_metadata(job, pod_name(job.metadata.name, order.place), role);
+  metadata["labels"][std::string(api::kIndexLabel)] = std::to_string(order.place.index);
+  metadata["labels"][std::string(api::kAttemptLabel)] = std::to_string(order.attempt);
+  metadata["annotations"] = {{api::kDefaultContainerAnnotation, role_name(role)}};
+  if (role == api::Role::kServer)
+    metadata["annotations"][std::string(api::kSafeToEvictAnnotation)] = "false";
+  if (order.failures > 0)
+    metadata["annotations"][std::string(kFailuresAnnotation)] = std::to_string(order.failures);
+  const Json given = template_part(job, role, "metadata");
+  for (const char* part : {"labels", "annotations"}) {
+    if (given.contains(part) && given[part].is_object()) fill(metadata[part], given[part]);
+  }
+  return metadata;
+}
+
+}  // namespace
+
+Json build_pod(const api::TrainingJob& job, const PodOrder& order, const Options& options) {
+  const api::Role role = order.place.role;
+  Json spec = template_part(job, role, "spec");
+  Json container = take_container(spec, std::string(role_name(role)));
+  complete_container(container, job, order, options);
+  complete_spec(spec, job, order, options);
+  add_volumes(spec, container, job, order);
+  Json& containers = list_at(spec, "containers");
+  containers.insert(containers.begin(), std::move(container));
+  return {{"apiVersion", "v1"},
+          {"kind", "Pod"},
+          {"metadata", complete_metadata(job, order)},
+          {"spec", std::move(spec)}};
+}
+
+std::string wanted_image(const api::TrainingJob& job, api::Role role, const Options& options) {
+  const Json spec = template_part(job, role, "spec");
+  if (spec.contains("containers")) {
+    const Json* container = find_named(spec["containers"], std::string(role_name(role)));
+    if (container != nullptr && container->contains("image") && (*container)["image"].is_string())
+      return (*container)["image"].get<std::string>();
+  }
+  return role == api::Role::kServer ? options.server_image : options.worker_image;
+}
+
+int64_t fencing_attempt(const api::TrainingJob& job, int attempt) {
+  const auto made = job.metadata.creation_time;
+  return (made ? made->time_since_epoch().count() : 0) + attempt;
+}
+
+}  // namespace outrigger::controller

@@ -1,0 +1,113 @@
+#include "operator/objects/volumes.h"
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "api/names.h"
+#include "operator/objects/merge.h"
+
+namespace outrigger::controller {
+namespace {
+
+// Prefixed, so that a template's own volumes hardly ever bear such a name.
+constexpr const char* kConfigVolume = "outrigger-config";
+constexpr const char* kTemporaryVolume = "outrigger-tmp";
+constexpr const char* kOutputVolume = "outrigger-output";
+constexpr const char* kCheckpointVolume = "outrigger-checkpoint";
+// Readable by any user: the container may run as anyone.
+constexpr int kReadableByAll = 0444;
+
+std::string below(std::string_view path, const std::filesystem::path& folder) {
+  return std::filesystem::path(path).lexically_relative(folder).string();
+}
+
+// One volume for file and tokens: a mount inside another read-only mount has nowhere to be made.
+Json config_volume(const api::TrainingJob& job, const PodOrder& order) {
+  const std::filesystem::path folder = std::filesystem::path(api::kJobFilePath).parent_path();
+  const bool server = order.place.role == api::Role::kServer;
+  Json items = Json::array({{{"key", "join-token"}, {"path", below(api::kJoinTokenPath, folder)}}});
+  if (server)
+    items.push_back({{"key", "control-token"}, {"path", below(api::kControlTokenPath, folder)}});
+  Json sources = Json::array({{{"secret",
+                                {{"name", secret_name(job.metadata.name, job.metadata.uid)},
+                                 {"items", std::move(items)}}}}});
+  if (server) {
+    sources.push_back({{"configMap",
+                        {{"name", config_map_name(job.metadata.name, order.attempt)},
+                         {"items", Json::array({{{"key", std::string(api::kJobFileName)},
+                                                 {"path", below(api::kJobFilePath, folder)}}})}}}});
+  }
+  return {{"name", kConfigVolume},
+          {"projected", {{"defaultMode", kReadableByAll}, {"sources", std::move(sources)}}}};
+}
+
+/// The mounts of one container. A claim becomes one volume however often it is mounted, since a pod
+/// that names a claim twice does not always start.
+class Mounts {
+ public:
+  Mounts(Json& spec, Json& container)
+      : volumes_(list_at(spec, "volumes")), mounts_(list_at(container, "volumeMounts")) {}
+
+  /// Whether something of the template or of us is mounted there, or above.
+  bool covered(const std::string& path) const {
+    for (const Json& mount : mounts_) {
+      const std::string at = mount.value("mountPath", "");
+      if (path == at || path.rfind(at + "/", 0) == 0) return true;
+    }
+    return false;
+  }
+  void mount(const Json& volume, const std::string& path, bool read_only) {
+    for (const Json& mount : mounts_) {
+      if (mount.value("mountPath", "") == path) return;
+    }
+    add_named(volumes_, volume);
+    Json entry{{"name", volume.at("name")}, {"mountPath", path}};
+    if (read_only) entry["readOnly"] = true;
+    mounts_.push_back(std::move(entry));
+  }
+  void mount_claim(const std::string& claim, const std::string& path, bool read_only) {
+    const auto [at, fresh] =
+        claims_.emplace(claim, "outrigger-claim-" + std::to_string(claims_.size()));
+    mount({{"name", at->second}, {"persistentVolumeClaim", {{"claimName", claim}}}}, path,
+          read_only);
+  }
+  void mount_empty(const char* name, const std::string& path) {
+    mount({{"name", name}, {"emptyDir", Json::object()}}, path, false);
+  }
+
+ private:
+  Json& volumes_;
+  Json& mounts_;
+  std::map<std::string, std::string> claims_;
+};
+
+void mount_results(Mounts& mounts, const api::TrainingJobSpec& spec) {
+  if (spec.output.volume_claim_name) {
+    mounts.mount_claim(*spec.output.volume_claim_name, spec.output.path, false);
+  } else if (!mounts.covered(spec.output.path)) {
+    mounts.mount_empty(kOutputVolume, spec.output.path);
+  }
+  if (!spec.checkpoint.path) return;
+  if (spec.checkpoint.volume_claim_name) {
+    mounts.mount_claim(*spec.checkpoint.volume_claim_name, *spec.checkpoint.path, false);
+  } else if (!mounts.covered(*spec.checkpoint.path)) {
+    mounts.mount_empty(kCheckpointVolume, *spec.checkpoint.path);
+  }
+}
+
+}  // namespace
+
+void add_volumes(Json& spec, Json& container, const api::TrainingJob& job, const PodOrder& order) {
+  Mounts mounts(spec, container);
+  const auto folder = std::filesystem::path(api::kJobFilePath).parent_path().string();
+  mounts.mount(config_volume(job, order), folder, true);
+  if (job.spec.data.volume_claim_name) {
+    mounts.mount_claim(*job.spec.data.volume_claim_name, std::string(api::kDataMountPath), true);
+  }
+  if (order.place.role == api::Role::kServer) mount_results(mounts, job.spec);
+  if (!mounts.covered("/tmp")) mounts.mount_empty(kTemporaryVolume, "/tmp");
+}
+
+}  // namespace outrigger::controller

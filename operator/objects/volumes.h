@@ -1,0 +1,14 @@
+#pragma once
+
+#include "api/training_job.h"
+#include "operator/objects/pod.h"
+#include "operator/plan.h"
+
+namespace outrigger::controller {
+
+/// Adds to a pod's spec the volumes that its role needs, and to our container where they lie: the
+/// job's file and tokens in kJobFilePath's folder, claims at their paths, room to write at /tmp and
+/// at an output path that no claim and no mount of the template covers.
+void add_volumes(Json& spec, Json& container, const api::TrainingJob& job, const PodOrder& order);
+
+}  // namespace outrigger::controller

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/field_error.h"
+#include "api/run_policy.h"
+#include "api/time.h"
+#include "api/training_job.h"
+
+/// What the operator knows of one job and its world when it plans. Plain values.
+namespace outrigger::controller {
+
+enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
+
+/// How a container ended.
+struct Ended {
+  int exit_code = 0;
+  std::string reason;   // "OOMKilled", "Error", "Completed", …
+  std::string message;  // the termination message
+  std::optional<api::Time> at;
+};
+
+/// Why a pod is not running yet.
+struct Waiting {
+  std::string reason;  // "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", …
+  std::string message;
+};
+
+struct Pod {
+  std::string name;
+  std::string uid;
+  std::string node;     // empty: not placed yet
+  std::string job_uid;  // of the owner; another's is a leftover of a job of the same name
+  api::Role role = api::Role::kServer;
+  int index = 0;
+  int number = 0;  // at the end of the name
+  int attempt = 0;
+  int failures = 0;  // kFailuresAnnotation
+  PodPhase phase = PodPhase::kPending;
+  bool ready = false;
+  std::string ip;
+  std::string image_id;  // of our container, once it runs
+  std::optional<api::Time> created;
+  std::optional<api::Time> started;   // our container
+  std::optional<api::Time> deleting;  // the end of the grace it was given
+  std::set<std::string> conditions;   // types that are True, such as DisruptionTarget
+  std::string reason;                 // of the pod: "Evicted", "UnexpectedAdmissionError", …
+  std::string message;
+  std::optional<Waiting> unscheduled;  // why no node was found
+  std::optional<Waiting> waiting;      // the first container that cannot start
+  std::optional<Ended> ended;          // our container, whatever others do
+};
+
+/// A node of a pod that should be gone by now.
+struct NodeState {
+  bool exists = true;
+  bool out_of_service = false;  // tainted node.kubernetes.io/out-of-service
+};
+
+/// What the API server refused to create, and why; forgotten once tried again.
+enum class RefusalCause {
+  kInvalid,      // 422
+  kPodSecurity,  // 403 of the PodSecurity admission
+  kQuota,        // 403: the namespace's quota is used up
+  kForeign,      // an object of that name is not ours
+  kLeftover,     // an object of that name belongs to a former job of this name and goes
+  kNamespaceEnds,
+  kForbidden,  // any other 403
+  kOther,
+};
+
+struct Refusal {
+  std::string object;  // "pod faces-server-0-0"
+  std::optional<api::Role> role;
+  RefusalCause cause = RefusalCause::kOther;
+  std::string message;  // the server's text
+  api::Time at;
+};
+
+/// What a server's status page said.
+struct ServerReport {
+  api::ProgressStatus progress;
+  std::optional<api::SplitStatus> split;
+  std::optional<int64_t> checkpoint_step;
+};
+
+struct ServiceState {
+  int attempt = 0;  // whose servers it names
+};
+
+struct Observed {
+  api::TrainingJob job;  // with the status last written
+  /// Why spec cannot be run as it is; empty: it can.
+  std::vector<api::FieldError> errors = {};
+  std::vector<Pod> pods = {};
+  std::optional<ServiceState> service = {};
+  std::map<int, std::string> config_maps = {};  // attempt to name
+  bool network_policy = false;
+  bool secret = false;  // made by this process, or found there when making it
+  std::vector<Refusal> refusals = {};
+  std::map<std::string, NodeState> nodes = {};  // of `nodes_wanted`, where they could be asked
+  std::optional<ServerReport> report = {};
+};
+
+}  // namespace outrigger::controller

@@ -1,0 +1,56 @@
+#include "operator/plan.h"
+
+#include "operator/policy/conditions.h"
+#include "operator/policy/ends.h"
+#include "operator/policy/images.h"
+#include "operator/policy/lifecycle.h"
+#include "operator/policy/pass.h"
+#include "operator/policy/progress.h"
+#include "operator/policy/restarts.h"
+#include "operator/policy/roles.h"
+#include "operator/policy/summary.h"
+
+namespace outrigger::controller {
+namespace {
+
+// The first that has something to say ends the pass: its word goes into the status before anything
+// is done.
+bool decide(Pass& pass) {
+  if (complete(pass) || refuse(pass)) return true;
+  if (pass.spec.suspend) return false;
+  return start(pass) || fail_by_deadline(pass) || restart(pass);
+}
+
+void keep(Pass& pass) {
+  if (pass.spec.suspend) {
+    suspend(pass);
+    return;
+  }
+  stop_suspending(pass);
+  keep_children(pass);
+  keep_servers(pass);
+  keep_workers(pass);
+  pin_images(pass);
+  tell_pods(pass);
+}
+
+}  // namespace
+
+Plan plan(const Observed& seen, const Options& options, api::Time now) {
+  Pass pass(seen, options, now);
+  if (seen.job.metadata.deletion_time) return std::move(pass.plan);  // the collector's turn
+  if (is_finished(pass.status())) {
+    after_the_end(pass);
+    remove_from_dead_nodes(pass);
+  } else {
+    take_report(pass);
+    if (!decide(pass)) {
+      keep(pass);
+      remove_from_dead_nodes(pass);
+    }
+  }
+  tell_numbers(pass);
+  return std::move(pass.plan);
+}
+
+}  // namespace outrigger::controller

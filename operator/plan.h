@@ -1,0 +1,74 @@
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "api/status.h"
+#include "operator/observed.h"
+#include "operator/options.h"
+
+namespace outrigger::controller {
+
+using Json = nlohmann::json;
+
+enum class ObjectKind { kPod, kService, kConfigMap, kSecret, kNetworkPolicy, kTrainingJob };
+
+struct Create {
+  ObjectKind kind = ObjectKind::kPod;
+  Json object;
+};
+struct Remove {
+  ObjectKind kind = ObjectKind::kPod;
+  std::string name;
+  std::string uid;                            // nothing else of that name is deleted
+  std::optional<std::chrono::seconds> grace;  // absent: the object's own; 0 takes it out of the
+                                              // API without asking its node
+  std::string why;
+};
+/// A merge patch.
+struct Patch {
+  ObjectKind kind = ObjectKind::kService;
+  std::string name;
+  Json patch;
+};
+using Action = std::variant<Create, Remove, Patch>;
+
+/// Told to people once the status that it comes with is written.
+struct Event {
+  bool warning = false;
+  std::string reason;
+  std::string message;
+};
+
+/// For metrics.
+struct RestartNote {
+  api::Role role = api::Role::kServer;
+  std::string cause;
+  bool counted = false;
+};
+
+/// What to do now. Actions are carried out in their order, as far as they go; then the status is
+/// written, where it differs, in the resource version that was observed.
+///
+/// Whatever must not be lost or done twice goes into the status in a pass of its own, which has no
+/// actions: a restart is counted before the first pod of the former attempt is deleted, and a job
+/// has ended before its pods are cleaned up. So a crash between any two actions changes nothing.
+struct Plan {
+  std::vector<Action> actions;
+  api::TrainingJobStatus status;
+  std::vector<Event> events;
+  std::optional<RestartNote> restart;
+  std::optional<api::Time> look_again;  // absent: when something changes
+};
+
+/// Pure: the same for equal arguments. `now` is this machine's wall clock.
+Plan plan(const Observed& seen, const Options& options, api::Time now);
+
+/// Nodes whose state `plan` wants to know: those of pods that should be gone by now.
+std::vector<std::string> nodes_wanted(const std::vector<Pod>& pods, api::Time now);
+
+}  // namespace outrigger::controller

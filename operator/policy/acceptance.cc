@@ -1,0 +1,83 @@
+#include <string>
+
+#include "api/names.h"
+#include "api/support.h"
+#include "operator/policy/conditions.h"
+#include "operator/policy/ends.h"
+#include "operator/policy/lifecycle.h"
+#include "operator/policy/restarts.h"
+
+namespace outrigger::controller {
+
+std::vector<api::FieldError> not_supported(const Pass& pass) {
+  auto errors = api::check_supported(pass.seen.job, {.cluster = true, .gpu = pass.options.gpu});
+  const auto& spec = pass.spec;
+  if (spec.server.gpus > 1) {
+    errors.push_back({"spec.server.gpus",
+                      "more than one GPU of a pod is not built yet; write 1 and more replicas"});
+  }
+  if (!spec.output.path.starts_with('/')) {
+    errors.push_back(
+        {"spec.output.path", "a pod's folder is at a path that begins with /, like /output"});
+  }
+  if (spec.checkpoint.path && !spec.checkpoint.path->starts_with('/')) {
+    errors.push_back({"spec.checkpoint.path",
+                      "a pod's folder is at a path that begins with /, like /checkpoints"});
+  }
+  if (pass.seen.job.metadata.labels.contains(std::string(api::kQueueNameLabel))) {
+    errors.push_back({"metadata.labels", "waiting in a queue of Kueue is not built yet; take " +
+                                             std::string(api::kQueueNameLabel) + " off"});
+  }
+  return errors;
+}
+
+namespace {
+
+// The reason of a refusal that trying again does not mend; null for others.
+const char* final_reason(RefusalCause cause) {
+  switch (cause) {
+    case RefusalCause::kInvalid:
+      return "InvalidPod";
+    case RefusalCause::kPodSecurity:
+      return "PodSecurity";
+    case RefusalCause::kForeign:
+      return "NameCollision";
+    default:
+      return nullptr;
+  }
+}
+
+// Workers never fail a job that runs: a policy that somebody put on its namespace meanwhile costs
+// it workers, and no more.
+bool is_final(const Pass& pass, const Refusal& refusal) {
+  return final_reason(refusal.cause) != nullptr &&
+         !(refusal.role == api::Role::kWorker && has_run(pass.plan.status));
+}
+
+}  // namespace
+
+bool refuse(Pass& pass) {
+  const bool started = pass.plan.status.start_time.has_value();
+  if (!pass.seen.errors.empty()) {
+    const std::string text = api::to_string(pass.seen.errors);
+    if (started) {
+      set_condition(pass, api::kConditionDegraded, true, {"InvalidSpec", text});
+    } else {
+      fail(pass, "InvalidSpec", text);
+    }
+    return true;
+  }
+  const auto errors = not_supported(pass);
+  if (!errors.empty() && !started) {
+    fail(pass, "NotSupported", api::to_string(errors));
+    return true;
+  }
+  for (const Refusal& refusal : pass.seen.refusals) {
+    if (!is_final(pass, refusal)) continue;
+    fail(pass, final_reason(refusal.cause), refusal.object + ": " + refusal.message);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace outrigger::controller

@@ -1,0 +1,76 @@
+#include "operator/policy/ends.h"
+
+#include <algorithm>
+
+#include "api/names.h"
+#include "operator/policy/conditions.h"
+#include "operator/policy/pods.h"
+#include "operator/policy/progress.h"
+
+namespace outrigger::controller {
+namespace {
+
+void end(Pass& pass, std::string_view condition, const std::string& reason,
+         const std::string& message) {
+  pass.plan.actions.clear();
+  pass.status().completion_time = pass.now;
+  set_condition(pass, condition, true, {reason, message});
+  set_condition(pass, api::kConditionRunning, false, {"Ended", "the job has ended"});
+  set_condition(pass, api::kConditionPodsReady, false, {"Ended", "the job has ended"});
+  if (is_true(pass.status(), api::kConditionRestarting))
+    set_condition(pass, api::kConditionRestarting, false, {"Ended", "the job has ended"});
+  pass.again_at(pass.now);
+}
+
+void clean_pods(Pass& pass) {
+  const auto policy = pass.spec.clean_pod_policy;
+  if (policy == api::CleanPodPolicy::kNone) return;
+  for (const auto role : {api::Role::kServer, api::Role::kWorker}) {
+    for (const Pod* pod : own_pods(pass, role)) {
+      // A pod whose sidecars run on is running.
+      const bool rests = pod->phase == PodPhase::kSucceeded || pod->phase == PodPhase::kFailed;
+      if (policy == api::CleanPodPolicy::kAll || !rests) pass.remove(*pod, "the job has ended");
+    }
+  }
+}
+
+void end_of_life(Pass& pass) {
+  const auto& ended = pass.status().completion_time;
+  if (!pass.spec.ttl_after_finished || !ended) return;
+  const api::Time last = *ended + *pass.spec.ttl_after_finished;
+  if (pass.now < last) return pass.again_at(last);
+  pass.plan.actions.push_back(Remove{ObjectKind::kTrainingJob,
+                                     pass.job_name(),
+                                     pass.job_uid(),
+                                     {},
+                                     "ttlSecondsAfterFinished is over"});
+}
+
+}  // namespace
+
+void fail(Pass& pass, const std::string& reason, const std::string& message) {
+  take_last_words(pass);
+  end(pass, api::kConditionFailed, reason, message);
+  pass.event("Failed", reason + ": " + message, true);
+}
+
+bool complete(Pass& pass) {
+  const auto servers = current_servers(pass);
+  const bool first_done = std::any_of(servers.begin(), servers.end(), [](const Pod* pod) {
+    return pod->index == 0 && is_done(*pod);
+  });
+  if (!first_done) return false;
+  if (!std::all_of(servers.begin(), servers.end(), [](const Pod* pod) { return is_over(*pod); }))
+    return false;
+  take_last_words(pass);
+  end(pass, api::kConditionComplete, "Trained", "training is done");
+  pass.event("Completed", "training is done");
+  return true;
+}
+
+void after_the_end(Pass& pass) {
+  clean_pods(pass);
+  end_of_life(pass);
+}
+
+}  // namespace outrigger::controller

@@ -1,0 +1,108 @@
+#include "operator/policy/failures.h"
+
+#include <algorithm>
+
+#include "api/exit_codes.h"
+#include "api/last_words.h"
+#include "operator/policy/pods.h"
+
+namespace outrigger::controller {
+namespace {
+
+using api::FailureAction;
+
+std::string reason_of(const Pod& pod) {
+  if (is_disrupted(pod)) return "Disrupted";
+  if (!pod.ended) {
+    if (!pod.reason.empty()) return pod.reason;
+    return pod.deleting ? "PodDeleted" : "PodFailed";
+  }
+  if (pod.ended->reason == "OOMKilled") return pod.ended->reason;
+  if (const auto known = api::find_exit_code(pod.ended->exit_code)) return std::string(known->name);
+  return "ExitCode" + std::to_string(pod.ended->exit_code);
+}
+
+std::string message_of(const Pod& pod) {
+  if (pod.ended && !pod.ended->message.empty()) {
+    const auto words = api::parse_last_words(pod.ended->message);
+    return words ? words->message : pod.ended->message;
+  }
+  if (!pod.message.empty()) return pod.message;
+  if (!pod.ended && pod.deleting) return "somebody deleted the pod";
+  return pod.ended ? "no last words" : "";
+}
+
+template <typename List, typename Value>
+bool contains(const List& list, const Value& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+bool fits(const api::FailureRule& rule, const Pod& pod) {
+  if (rule.role && *rule.role != pod.role) return false;
+  if (pod.ended && contains(rule.on_exit_codes, pod.ended->exit_code)) return true;
+  if (std::any_of(pod.conditions.begin(), pod.conditions.end(),
+                  [&](const auto& type) { return contains(rule.on_pod_conditions, type); }))
+    return true;
+  return contains(rule.on_reasons, reason_of(pod)) || contains(rule.on_reasons, pod.reason) ||
+         (pod.ended && contains(rule.on_reasons, pod.ended->reason));
+}
+
+// A pod that others delete ends as asked: with Stopped, by its signal, or without a word.
+bool ended_as_asked(const Pod& pod) {
+  constexpr int kKilled = 137;
+  constexpr int kTerminated = 143;
+  if (!pod.deleting) return false;
+  if (!pod.ended) return true;
+  if (pod.ended->reason == "OOMKilled") return false;
+  return pod.ended->exit_code == kKilled || pod.ended->exit_code == kTerminated;
+}
+
+void judge_by_table(const Pod& pod, Verdict& verdict) {
+  if (is_disrupted(pod) || ended_as_asked(pod)) {
+    verdict.counted = false;
+    return;
+  }
+  const auto known = pod.ended ? api::find_exit_code(pod.ended->exit_code) : std::nullopt;
+  if (!known || pod.ended->reason == "OOMKilled") return;
+  verdict.counted = known->counted;
+  if (!known->retryable) verdict.action = FailureAction::kFailJob;
+}
+
+}  // namespace
+
+Verdict judge(const api::FailurePolicy& policy, const Pod& pod) {
+  Verdict verdict;
+  verdict.reason = reason_of(pod);
+  verdict.message = message_of(pod);
+  for (const api::FailureRule& rule : policy.rules) {
+    if (!fits(rule, pod)) continue;
+    verdict.by_rule = true;
+    verdict.action = rule.action;
+    verdict.counted = rule.action == FailureAction::kRestartJob;
+    verdict.message += (verdict.message.empty() ? "" : "; ") + std::string("by the rule ") +
+                       rule.name + " of failurePolicy";
+    return verdict;
+  }
+  if (pod.role == api::Role::kWorker) {
+    verdict.action = FailureAction::kReplacePod;
+    verdict.counted = false;
+    return verdict;
+  }
+  judge_by_table(pod, verdict);
+  return verdict;
+}
+
+api::FailureStatus failure_of(const Pod& pod, const Verdict& verdict, api::Time now) {
+  constexpr size_t kLongestMessage = 4096;  // a status is read whole by everyone who watches jobs
+  api::FailureStatus failure;
+  failure.role = pod.role;
+  failure.pod = pod.name;
+  failure.node = pod.node;
+  if (pod.ended) failure.exit_code = pod.ended->exit_code;
+  failure.reason = verdict.reason;
+  failure.message = verdict.message.substr(0, kLongestMessage);
+  failure.time = pod.ended && pod.ended->at ? *pod.ended->at : now;
+  return failure;
+}
+
+}  // namespace outrigger::controller

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "api/run_policy.h"
+#include "operator/policy/pass.h"
+
+namespace outrigger::controller {
+
+/// What follows a pod's failure: the first rule of failurePolicy that fits decides, else a
+/// disruption by the cluster restarts without being counted, else the table of exit codes decides.
+/// A worker that no rule names is replaced, whatever it died of.
+struct Verdict {
+  api::FailureAction action = api::FailureAction::kRestartJob;
+  bool counted = true;
+  bool by_rule = false;
+  std::string reason;   // one word: "OOMKilled", "NumericalError", "Disrupted", "ExitCode3"
+  std::string message;  // the process's last words, or the kubelet's
+};
+Verdict judge(const api::FailurePolicy& policy, const Pod& pod);
+
+/// The entry of status.lastFailure.
+api::FailureStatus failure_of(const Pod& pod, const Verdict& verdict, api::Time now);
+
+}  // namespace outrigger::controller

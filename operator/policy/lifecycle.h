@@ -1,0 +1,34 @@
+#pragma once
+
+#include <vector>
+
+#include "api/field_error.h"
+#include "operator/policy/pass.h"
+
+namespace outrigger::controller {
+
+/// Refuses what cannot be run: a spec that is not valid, a field that is not built yet, an object of
+/// our name that is not ours, a pod that the API server will never take. True: the pass ends here,
+/// and a job that had not started has failed. One that runs is not ended for its spec, which
+/// another version of the operator took: it goes on as it is, or without what is not built, and is
+/// Degraded.
+bool refuse(Pass& pass);
+
+/// The fields that ask for what is not built yet.
+std::vector<api::FieldError> not_supported(const Pass& pass);
+
+/// Begins a job, or a job that was suspended: time, attempt and images go into the status, before
+/// the first pod is made. True: it did.
+bool start(Pass& pass);
+
+/// Ends all pods, servers before workers, and says so once they are gone.
+void suspend(Pass& pass);
+
+/// spec.suspend was taken back before all pods were gone.
+void stop_suspending(Pass& pass);
+
+/// Fails a job that runs too long, or whose servers cannot be started at all or in time. True: it
+/// did.
+bool fail_by_deadline(Pass& pass);
+
+}  // namespace outrigger::controller

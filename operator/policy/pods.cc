@@ -1,0 +1,48 @@
+#include "operator/policy/pods.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace outrigger::controller {
+
+bool is_over(const Pod& pod) {
+  return pod.ended || pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
+}
+
+bool is_done(const Pod& pod) {
+  return pod.ended ? pod.ended->exit_code == 0 : pod.phase == PodPhase::kSucceeded;
+}
+
+bool is_overdue(const Pod& pod, api::Time now) {
+  return pod.deleting && now > *pod.deleting + kDeletionMargin;
+}
+
+bool is_disrupted(const Pod& pod) { return pod.conditions.contains("DisruptionTarget"); }
+
+std::vector<const Pod*> own_pods(const Pass& pass, api::Role role) {
+  std::vector<const Pod*> pods;
+  for (const Pod& pod : pass.seen.pods) {
+    if (pod.role == role && pass.is_own(pod)) pods.push_back(&pod);
+  }
+  std::sort(pods.begin(), pods.end(), [](const Pod* a, const Pod* b) {
+    return std::tie(a->index, a->number) < std::tie(b->index, b->number);
+  });
+  return pods;
+}
+
+std::vector<const Pod*> current_servers(const Pass& pass) {
+  auto pods = own_pods(pass, api::Role::kServer);
+  std::erase_if(
+      pods, [&](const Pod* pod) { return pod->attempt != pass.plan.status.execution_attempts; });
+  return pods;
+}
+
+int next_number(const Pass& pass, api::Role role, int index) {
+  int next = 0;
+  for (const Pod& pod : pass.seen.pods) {
+    if (pod.role == role && pod.index == index) next = std::max(next, pod.number + 1);
+  }
+  return next;
+}
+
+}  // namespace outrigger::controller

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "operator/policy/pass.h"
+
+/// What a pod's state means, asked by many policies.
+namespace outrigger::controller {
+
+/// How long after the end of its grace a pod may still be there before its node counts as dead.
+inline constexpr std::chrono::seconds kDeletionMargin{30};
+
+/// Our container has ended, or never will begin.
+bool is_over(const Pod& pod);
+/// Over, and all is well; whatever sidecars do.
+bool is_done(const Pod& pod);
+inline bool is_failed(const Pod& pod) { return is_over(pod) && !is_done(pod); }
+/// Was to be gone by now: nobody on its node answers.
+bool is_overdue(const Pod& pod, api::Time now);
+/// Neither over nor asked to end.
+inline bool is_living(const Pod& pod) { return !is_over(pod) && !pod.deleting; }
+/// Ended by the cluster (drain, preemption, spot, eviction), not by itself.
+bool is_disrupted(const Pod& pod);
+
+/// The job's own pods of a role, by index and number.
+std::vector<const Pod*> own_pods(const Pass& pass, api::Role role);
+/// Own servers of the attempt that the status names.
+std::vector<const Pod*> current_servers(const Pass& pass);
+/// One more than the highest number of that role and index, leftovers of a former job included.
+int next_number(const Pass& pass, api::Role role, int index);
+
+}  // namespace outrigger::controller

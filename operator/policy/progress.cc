@@ -1,0 +1,85 @@
+#include "operator/policy/progress.h"
+
+#include <algorithm>
+
+#include "api/last_words.h"
+#include "api/names.h"
+#include "operator/policy/conditions.h"
+#include "operator/policy/pods.h"
+#include "operator/read_report.h"
+
+namespace outrigger::controller {
+namespace {
+
+constexpr std::chrono::seconds kBetweenWrites{30};
+constexpr int kStarvedPercent = 20;
+constexpr int kFedPercent = 10;
+
+std::string run_folder(const Pass& pass, const std::string& path) {
+  return path + (path.ends_with('/') ? "" : "/") + pass.job_name();
+}
+
+std::string checkpoint_path(const Pass& pass, int64_t step) {
+  const auto& folder = pass.spec.checkpoint.path;
+  return run_folder(pass, folder ? *folder : pass.spec.output.path) + "/" +
+         std::string(api::kCheckpointPrefix) + std::to_string(step);
+}
+
+void put_progress(Pass& pass, api::ProgressStatus progress) {
+  progress.updated_time = pass.now;
+  pass.status().progress = std::move(progress);
+}
+
+bool is_news(const Pass& pass, const ServerReport& report) {
+  const auto& status = pass.plan.status;
+  if (!status.progress || !status.progress->updated_time) return true;
+  if (status.split && report.split && status.split->plan != report.split->plan) return true;
+  const auto& before = *status.progress;
+  if (before.step == 0 && report.progress.step > 0) return true;
+  if (before.percent != report.progress.percent || before.epoch != report.progress.epoch)
+    return true;
+  return before.step != report.progress.step && pass.now - *before.updated_time >= kBetweenWrites;
+}
+
+// Set at one bound and cleared at another, so that it does not flap between them.
+void tell_starvation(Pass& pass, const api::SplitStatus& split) {
+  const bool was = is_true(pass.plan.status, api::kConditionInputStarved);
+  const bool is = split.stall_percent >= (was ? kFedPercent : kStarvedPercent);
+  if (!is && find_condition(pass.plan.status, api::kConditionInputStarved) == nullptr) return;
+  if (is == was) return;
+  set_condition(
+      pass, api::kConditionInputStarved, is,
+      {is ? "DeviceWaits" : "DeviceIsFed",
+       "the server's device waits for " + std::to_string(split.stall_percent) + " % of its time"});
+}
+
+}  // namespace
+
+void take_report(Pass& pass) {
+  auto& status = pass.status();
+  if (status.output == std::nullopt && status.start_time)
+    status.output = api::OutputStatus{run_folder(pass, pass.spec.output.path)};
+  if (!pass.seen.report) return;
+  const ServerReport& report = *pass.seen.report;
+  if (report.checkpoint_step &&
+      (!status.checkpoint || status.checkpoint->step != *report.checkpoint_step)) {
+    status.checkpoint = api::CheckpointStatus{
+        *report.checkpoint_step, checkpoint_path(pass, *report.checkpoint_step), pass.now};
+  }
+  if (!is_news(pass, report)) return;
+  put_progress(pass, report.progress);
+  if (!report.split) return;
+  status.split = report.split;
+  tell_starvation(pass, *report.split);
+}
+
+void take_last_words(Pass& pass) {
+  for (const Pod* pod : current_servers(pass)) {
+    if (pod->index != 0 || !pod->ended) continue;
+    const auto words = api::parse_last_words(pod->ended->message);
+    if (!words) continue;
+    if (auto progress = read_progress(words->progress)) put_progress(pass, *std::move(progress));
+  }
+}
+
+}  // namespace outrigger::controller

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "operator/policy/pass.h"
+
+namespace outrigger::controller {
+
+/// What the first server's page said goes into the status: at once where a percent, an epoch, the
+/// plan or a checkpoint is new, else every half minute, so that steps do not flood the API server.
+void take_report(Pass& pass);
+
+/// The progress that the first server told when it ended.
+void take_last_words(Pass& pass);
+
+}  // namespace outrigger::controller

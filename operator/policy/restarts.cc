@@ -1,0 +1,174 @@
+#include "operator/policy/restarts.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/exit_codes.h"
+#include "api/names.h"
+#include "operator/policy/conditions.h"
+#include "operator/policy/ends.h"
+#include "operator/policy/failures.h"
+#include "operator/policy/pods.h"
+#include "operator/policy/reasons.h"
+
+namespace outrigger::controller {
+namespace {
+
+using api::FailureAction;
+
+// Ranks tell of a lost peer within moments of each other; the one that knows why may be last.
+constexpr std::chrono::seconds kPeerPatience{10};
+
+struct Failure {
+  api::FailureStatus status;
+  Verdict verdict;
+};
+
+bool only_noticed(const Failure& failure) {
+  return failure.status.exit_code == static_cast<int>(api::ExitCode::kPeerLost);
+}
+
+// The smaller, the more it says of the cause.
+int distance_to_cause(const Failure& failure) {
+  if (failure.verdict.by_rule) return 0;
+  if (failure.verdict.action == FailureAction::kFailJob) return 1;
+  if (only_noticed(failure)) return 4;
+  return failure.verdict.counted ? 2 : 3;
+}
+
+Failure failure_of_pod(const Pass& pass, const Pod& pod) {
+  Verdict verdict = judge(pass.spec.failure_policy, pod);
+  auto status = failure_of(pod, verdict, pass.now);
+  return {std::move(status), std::move(verdict)};
+}
+
+Failure vanished(const Pass& pass, int index) {
+  Failure failure;
+  failure.verdict.counted = false;
+  failure.verdict.reason = "PodDeleted";
+  failure.verdict.message = "the pod of rank " + std::to_string(index) + " is gone";
+  failure.status.role = api::Role::kServer;
+  failure.status.reason = failure.verdict.reason;
+  failure.status.message = failure.verdict.message;
+  failure.status.time = pass.now;
+  return failure;
+}
+
+std::vector<Failure> server_failures(Pass& pass) {
+  std::vector<Failure> failures;
+  std::set<int> there;
+  for (const Pod* pod : current_servers(pass)) {
+    there.insert(pod->index);
+    if (is_done(*pod)) continue;
+    if (is_over(*pod) || is_overdue(*pod, pass.now)) {
+      failures.push_back(failure_of_pod(pass, *pod));
+    } else if (pod->deleting) {
+      pass.again_at(*pod->deleting + kDeletionMargin + std::chrono::seconds(1));
+    }
+  }
+  for (int index = 0; index < pass.spec.server.replicas; ++index) {
+    if (!there.contains(index) && !is_creating(pass.plan.status))
+      failures.push_back(vanished(pass, index));
+  }
+  return failures;
+}
+
+// Workers count only where a rule says so, and while a restart is under way none does: their failed
+// pods are deleted then.
+void add_worker_failures(const Pass& pass, std::vector<Failure>& failures) {
+  if (is_true(pass.plan.status, api::kConditionRestarting)) return;
+  for (const Pod* pod : own_pods(pass, api::Role::kWorker)) {
+    if (!is_failed(*pod)) continue;
+    Failure failure = failure_of_pod(pass, *pod);
+    if (failure.verdict.action != FailureAction::kReplacePod)
+      failures.push_back(std::move(failure));
+  }
+}
+
+bool should_wait(Pass& pass, const std::vector<Failure>& failures) {
+  if (!std::all_of(failures.begin(), failures.end(), only_noticed)) return false;
+  const auto servers = current_servers(pass);
+  if (std::all_of(servers.begin(), servers.end(), [](const Pod* pod) { return is_over(*pod); }))
+    return false;
+  api::Time first = pass.now;
+  for (const Failure& failure : failures) first = std::min(first, failure.status.time.value());
+  if (pass.now - first >= kPeerPatience) return false;
+  pass.again_at(first + kPeerPatience);
+  return true;
+}
+
+void begin_again(Pass& pass, const Failure& cause) {
+  auto& status = pass.status();
+  const bool ran = has_run(status);
+  const Verdict& verdict = cause.verdict;
+  if (verdict.counted) ++status.restarts;
+  status.last_failure = cause.status;
+  begin_attempt(pass);
+  const std::string text = verdict.reason + (verdict.message.empty() ? "" : ": " + verdict.message);
+  set_condition(pass, api::kConditionRestarting, true,
+                {ran ? verdict.reason : std::string(kFailedBeforeRunning), text});
+  pass.plan.restart =
+      RestartNote{cause.status.role.value_or(api::Role::kServer), verdict.reason, verdict.counted};
+  pass.event("Restarting",
+             "attempt " + std::to_string(status.execution_attempts) + ", " +
+                 (verdict.counted ? "restart " + std::to_string(status.restarts) + " of " +
+                                        std::to_string(pass.spec.failure_policy.max_restarts)
+                                  : std::string("not counted")) +
+                 ", after " + text,
+             true);
+}
+
+}  // namespace
+
+void begin_attempt(Pass& pass) {
+  auto& status = pass.status();
+  pass.plan.actions.clear();
+  ++status.execution_attempts;
+  const api::RoleStatus none{std::string(api::kServerRole), pass.spec.server.replicas, 0, 0};
+  for (auto& role : status.roles) {
+    if (role.name == none.name) role = none;
+  }
+  set_condition(pass, api::kConditionRunning, false,
+                {std::string(kCreatingServers), "server pods are being made"});
+  set_condition(pass, api::kConditionPodsScheduled, false,
+                {"Creating", "server pods are being made"});
+  set_condition(pass, api::kConditionPodsReady, false, {"Creating", "server pods are being made"});
+  pass.again_at(pass.now);
+}
+
+bool is_creating(const api::TrainingJobStatus& status) {
+  return has_reason(status, api::kConditionRunning, kCreatingServers);
+}
+
+bool has_run(const api::TrainingJobStatus& status) {
+  return find_condition(status, api::kConditionRunning) != nullptr && !is_creating(status) &&
+         !has_reason(status, api::kConditionRunning, kStartingServers);
+}
+
+bool restart(Pass& pass) {
+  std::vector<Failure> failures = server_failures(pass);
+  add_worker_failures(pass, failures);
+  if (failures.empty() || should_wait(pass, failures)) return false;
+  const Failure& cause =
+      *std::min_element(failures.begin(), failures.end(), [](const auto& a, const auto& b) {
+        return std::pair(distance_to_cause(a), a.status.time) <
+               std::pair(distance_to_cause(b), b.status.time);
+      });
+  const Verdict& verdict = cause.verdict;
+  if (verdict.action == FailureAction::kFailJob) {
+    pass.status().last_failure = cause.status;
+    fail(pass, verdict.reason, verdict.message);
+  } else if (verdict.counted && pass.status().restarts >= pass.spec.failure_policy.max_restarts) {
+    pass.status().last_failure = cause.status;
+    fail(pass, "MaxRestartsExceeded",
+         "failurePolicy.maxRestarts is " + std::to_string(pass.spec.failure_policy.max_restarts) +
+             "; the last failure was " + verdict.reason + ": " + verdict.message);
+  } else {
+    begin_again(pass, cause);
+  }
+  return true;
+}
+
+}  // namespace outrigger::controller

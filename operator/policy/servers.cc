@@ -1,0 +1,70 @@
+#include <algorithm>
+#include <map>
+
+#include "api/names.h"
+#include "operator/objects/pod.h"
+#include "operator/policy/conditions.h"
+#include "operator/policy/images.h"
+#include "operator/policy/pods.h"
+#include "operator/policy/reasons.h"
+#include "operator/policy/roles.h"
+
+namespace outrigger::controller {
+namespace {
+
+// An attempt that never ran would else be followed by the next at once, for ever where restarts are
+// not counted.
+constexpr std::chrono::seconds kPauseBeforeNext{10};
+
+// True while a server of a former attempt may still be at work.
+bool former_are_at_work(Pass& pass) {
+  bool at_work = false;
+  for (const Pod* pod : own_pods(pass, api::Role::kServer)) {
+    if (pod->attempt >= pass.plan.status.execution_attempts) continue;
+    pass.remove(*pod, "attempt " + std::to_string(pod->attempt) + " is over");
+    if (is_over(*pod) || is_overdue(*pod, pass.now)) continue;
+    at_work = true;
+    if (pod->deleting) pass.again_at(*pod->deleting + kDeletionMargin + std::chrono::seconds(1));
+  }
+  return at_work;
+}
+
+bool should_pause(Pass& pass) {
+  const auto* restarting = find_condition(pass.plan.status, api::kConditionRestarting);
+  if (restarting == nullptr || restarting->status != api::ConditionStatus::kTrue ||
+      restarting->reason != kFailedBeforeRunning || !restarting->last_transition_time)
+    return false;
+  // Stays True from one failed attempt to the next, so its transition is no use here.
+  const auto& failed = pass.plan.status.last_failure;
+  if (!failed || !failed->time) return false;
+  const api::Time until = std::min(*failed->time, pass.now) + kPauseBeforeNext;
+  if (pass.now >= until) return false;
+  pass.again_at(until);
+  return true;
+}
+
+}  // namespace
+
+void keep_servers(Pass& pass) {
+  if (former_are_at_work(pass) || should_pause(pass)) return;
+  const auto refused = refused_until(pass, api::Role::kServer);
+  std::map<int, const Pod*> kept;
+  for (const Pod* pod : current_servers(pass)) {
+    if (pod->index >= pass.spec.server.replicas) {
+      pass.remove(*pod, "there are fewer servers now");
+    } else if (!kept.emplace(pod->index, pod).second) {
+      pass.remove(*pod, "another server has its index");
+    }
+  }
+  for (int index = 0; index < pass.spec.server.replicas; ++index) {
+    if (kept.contains(index)) continue;
+    if (refused) return pass.again_at(*refused);
+    PodOrder order;
+    order.place = {api::Role::kServer, index, next_number(pass, api::Role::kServer, index)};
+    order.attempt = pass.plan.status.execution_attempts;
+    order.image = image_for(pass, api::Role::kServer);
+    pass.create(ObjectKind::kPod, build_pod(pass.seen.job, order, pass.options));
+  }
+}
+
+}  // namespace outrigger::controller

@@ -1,0 +1,66 @@
+#include <algorithm>
+
+#include "api/names.h"
+#include "operator/policy/conditions.h"
+#include "operator/policy/images.h"
+#include "operator/policy/lifecycle.h"
+#include "operator/policy/pods.h"
+#include "operator/policy/restarts.h"
+
+namespace outrigger::controller {
+
+bool start(Pass& pass) {
+  auto& status = pass.status();
+  if (status.start_time) return false;
+  const bool resumes = status.execution_attempts > 0;
+  status.start_time = pass.now;
+  choose_images(pass);
+  begin_attempt(pass);
+  if (find_condition(status, api::kConditionSuspended) != nullptr) {
+    set_condition(pass, api::kConditionSuspended, false, {"Resumed", "the job goes on"});
+  }
+  pass.event(resumes ? "Resumed" : "Started",
+             "attempt " + std::to_string(status.execution_attempts));
+  return true;
+}
+
+void suspend(Pass& pass) {
+  auto& status = pass.status();
+  const auto servers = own_pods(pass, api::Role::kServer);
+  const auto workers = own_pods(pass, api::Role::kWorker);
+  for (const Pod* pod : servers) pass.remove(*pod, "the job is suspended");
+  // A server that writes its last checkpoint may still be evaluating with workers.
+  const bool servers_ended = std::all_of(servers.begin(), servers.end(), [&](const Pod* pod) {
+    return is_over(*pod) || is_overdue(*pod, pass.now);
+  });
+  for (const Pod* pod : workers) {
+    if (servers_ended) pass.remove(*pod, "the job is suspended");
+  }
+  for (const Pod* pod : servers) {
+    if (pod->deleting && !is_over(*pod)) pass.again_at(*pod->deleting + kDeletionMargin);
+  }
+  const size_t left = servers.size() + workers.size();
+  if (left > 0) {
+    if (!has_reason(status, api::kConditionSuspended, "Suspending"))
+      pass.event("Suspending", "servers write a checkpoint and end, then workers");
+    set_condition(pass, api::kConditionSuspended, false,
+                  {"Suspending", std::to_string(left) + " pods have not ended yet"});
+  } else {
+    if (!is_true(status, api::kConditionSuspended)) pass.event("Suspended", "no pods are left");
+    set_condition(pass, api::kConditionSuspended, true, {"Suspended", "no pods are left"});
+    status.start_time.reset();
+    status.images.clear();
+  }
+  set_condition(pass, api::kConditionRunning, false, {"Suspended", "spec.suspend is true"});
+  set_condition(pass, api::kConditionPodsReady, false, {"Suspended", "spec.suspend is true"});
+  set_condition(pass, api::kConditionPodsScheduled, false, {"Suspended", "spec.suspend is true"});
+  if (is_true(status, api::kConditionRestarting))
+    set_condition(pass, api::kConditionRestarting, false, {"Suspended", "spec.suspend is true"});
+}
+
+void stop_suspending(Pass& pass) {
+  if (!has_reason(pass.status(), api::kConditionSuspended, "Suspending")) return;
+  set_condition(pass, api::kConditionSuspended, false, {"Resumed", "the job goes on"});
+}
+
+}  // namespace outrigger::controller

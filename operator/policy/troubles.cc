@@ -1,0 +1,53 @@
+#include "operator/policy/troubles.h"
+
+#include "operator/policy/pods.h"
+
+namespace outrigger::controller {
+namespace {
+
+std::string reason_of(RefusalCause cause) {
+  switch (cause) {
+    case RefusalCause::kQuota:
+      return "QuotaExceeded";
+    case RefusalCause::kForbidden:
+      return "Forbidden";
+    case RefusalCause::kInvalid:
+      return "InvalidPod";
+    case RefusalCause::kPodSecurity:
+      return "PodSecurity";
+    case RefusalCause::kForeign:
+      return "NameCollision";
+    case RefusalCause::kLeftover:
+      return "FormerPodsRemain";
+    case RefusalCause::kNamespaceEnds:
+      return "NamespaceEnds";
+    case RefusalCause::kOther:
+      break;
+  }
+  return "CreateFailed";
+}
+
+}  // namespace
+
+std::optional<Waiting> placing_trouble(const Pass& pass, api::Role role) {
+  for (const Refusal& refusal : pass.seen.refusals) {
+    if (refusal.role.value_or(role) == role)
+      return Waiting{reason_of(refusal.cause), refusal.object + ": " + refusal.message};
+  }
+  for (const Pod* pod : own_pods(pass, role)) {
+    if (is_living(*pod) && pod->unscheduled)
+      return Waiting{pod->unscheduled->reason, pod->name + ": " + pod->unscheduled->message};
+  }
+  return std::nullopt;
+}
+
+std::optional<Waiting> trouble_of(const Pass& pass, api::Role role) {
+  if (auto trouble = placing_trouble(pass, role)) return trouble;
+  for (const Pod* pod : own_pods(pass, role)) {
+    if (is_living(*pod) && pod->waiting)
+      return Waiting{pod->waiting->reason, pod->name + ": " + pod->waiting->message};
+  }
+  return std::nullopt;
+}
+
+}  // namespace outrigger::controller

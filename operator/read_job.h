@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "api/field_error.h"
+#include "api/training_job.h"
+#include "operator/plan.h"
+
+namespace outrigger::controller {
+
+/// A TrainingJob as the API server has it, with defaults.
+struct JobRecord {
+  api::TrainingJob job;                 // always has a status
+  std::vector<api::FieldError> errors;  // in spec
+};
+
+/// Fields of metadata that Kubernetes adds without our knowing are passed over. So is what a newer
+/// operator wrote into the status: nobody's job fails for a downgrade.
+JobRecord read_job(const Json& object);
+
+}  // namespace outrigger::controller

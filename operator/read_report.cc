@@ -1,0 +1,92 @@
+#include "operator/read_report.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "api/enums.h"
+
+namespace outrigger::controller {
+namespace {
+
+constexpr double kMost = 9e15;
+
+std::optional<int64_t> number(const Json& object, const char* name) {
+  const auto at = object.find(name);
+  if (at == object.end() || !at->is_number()) return std::nullopt;
+  const double value = at->get<double>();
+  if (!std::isfinite(value)) return std::nullopt;
+  return static_cast<int64_t>(std::clamp(value, 0.0, kMost));
+}
+
+int percent(const Json& object, const char* name) {
+  return static_cast<int>(std::min<int64_t>(100, number(object, name).value_or(0)));
+}
+
+std::string text(const Json& object, const char* name, size_t longest) {
+  const auto at = object.find(name);
+  return at != object.end() && at->is_string() ? at->get<std::string>().substr(0, longest)
+                                               : std::string();
+}
+
+void add_metric(const Json& object, const char* from, const char* name,
+                api::ProgressStatus& progress) {
+  const auto at = object.find(from);
+  if (at == object.end() || !at->is_number()) return;
+  std::array<char, 32> digits{};
+  std::snprintf(digits.data(), digits.size(), "%.4g", at->get<double>());
+  progress.metrics.push_back({name, digits.data()});
+}
+
+std::optional<api::SplitStatus> read_split(const Json& page) {
+  const auto at = page.find("split");
+  if (at == page.end() || !at->is_object()) return std::nullopt;
+  api::SplitStatus split;
+  split.plan = number(*at, "plan").value_or(0);
+  split.cut = text(*at, "cut", 128);
+  split.share_percent = percent(*at, "sharePercent");
+  split.stall_percent = percent(*at, "stallPercent");
+  const std::string cause = text(*at, "stallCause", 64);
+  bool known = cause.empty();
+  for (const auto& row : api::EnumNames<api::StallCause>::kAll) {
+    if (row.name != cause) continue;
+    split.stall_cause = row.value;
+    known = true;
+  }
+  split.reason = known ? text(*at, "reason", 1024) : "the device waits for: " + cause;
+  return split;
+}
+
+}  // namespace
+
+std::optional<api::ProgressStatus> read_progress(const Json& progress) {
+  if (!progress.is_object() || !number(progress, "step")) return std::nullopt;
+  api::ProgressStatus read;
+  read.step = *number(progress, "step");
+  read.percent = percent(progress, "percent");
+  read.epoch = number(progress, "epoch");
+  read.total_steps = number(progress, "totalSteps");
+  read.samples_per_second = number(progress, "samplesPerSecond");
+  read.remaining_seconds = number(progress, "remainingSeconds");
+  add_metric(progress, "loss", "loss", read);
+  add_metric(progress, "accuracy", "accuracy", read);
+  return read;
+}
+
+std::optional<ServerReport> read_report(const std::string& page_text) {
+  const Json page = Json::parse(page_text, nullptr, false);
+  if (!page.is_object() || !page.contains("progress")) return std::nullopt;
+  auto progress = read_progress(page["progress"]);
+  if (!progress) return std::nullopt;
+  ServerReport report;
+  report.progress = *std::move(progress);
+  if (page.contains("evaluation") && page["evaluation"].is_object())
+    add_metric(page["evaluation"], "accuracy", "validationAccuracy", report.progress);
+  report.split = read_split(page);
+  if (page.contains("checkpoint") && page["checkpoint"].is_object())
+    report.checkpoint_step = number(page["checkpoint"], "step");
+  return report;
+}
+
+}  // namespace outrigger::controller
