@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace outrigger::training {
+
+// What the planner knows. Times are seconds, sizes bytes, both of one micro-batch unless said
+// otherwise; a *core-second* is what one of the server's cores does in a second when it has nothing
+// else to do.
+
+/// What a legal cut costs.
+struct CutCosts {
+  int32_t cut = 0;  // layers before it
+  std::string name = "Input";
+  bool trains = false;        // gradients come back
+  double stem_forward = 0;    // core-seconds
+  double stem_backward = 0;   // core-seconds; 0 where nothing before the cut trains
+  double head = 0;            // core-seconds, forward and backward behind the cut
+  double activations = 0;     // bytes on the wire
+  double gradients = 0;       // bytes on the wire, of the activations' gradient
+  double weights = 0;         // bytes of the stem's parameters, and of their gradients
+  double server_percent = 0;  // of the multiply-adds, where all stems are away
+};
+
+/// What does not change while a job runs.
+struct JobCosts {
+  std::vector<CutCosts> cuts;  // the first is "Input"
+  uint32_t micro_batches = 1;  // M
+  uint64_t staleness = 0;      // s
+  double pixels = 0;           // bytes
+  double optimizer = 0;        // core-seconds of a step
+};
+
+/// The server as measured. `cores`: core-seconds a second that its device does.
+struct ServerRates {
+  double cores = 1;
+  double decode = 0;   // seconds for a micro-batch, on all cores that the local worker has
+  bool shared = true;  // device and local worker share cores
+};
+
+/// A remote worker as measured.
+struct WorkerRates {
+  double stem_speed = 1;  // core-seconds a second that it does, with all its cores
+  double decode = 0;      // seconds for a micro-batch, with all its cores
+  double bytes_per_second = 1e9;
+  double latency = 0;  // seconds, one way
+  bool stems = true;   // may run stems
+};
+
+/// How a step is divided: a place in JobCosts::cuts, and how many of M stems run on workers.
+struct Choice {
+  size_t cut = 0;
+  uint32_t away = 0;
+  auto operator<=>(const Choice&) const =
+      default;  // NOLINT(modernize-use-nullptr): its own rewriting
+};
+
+}  // namespace outrigger::training
