@@ -84,9 +84,9 @@ std::span<const std::byte> SampleReader::State::read(int file, const Sample& sam
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) throw_errno("cannot read " + (root / sample.path).string(), errno);
     if (n == 0) {
-      throw IoError((root / sample.path).string() + " ends at byte " +
-                    std::to_string(sample.offset + done) + "; " + std::to_string(length - done) +
-                    " more were expected");
+      throw IoError((root / sample.path).string() + " is cut short: at offset " +
+                    std::to_string(sample.offset) + " it has " + std::to_string(done) + " of the " +
+                    std::to_string(length) + " bytes of a sample");
     }
     done += static_cast<uint64_t>(n);
   }

@@ -11,73 +11,15 @@
 #include "common/clock.h"
 #include "common/tensor.h"
 #include "data/sample.h"
+#include "feed/coordinator_options.h"
 #include "feed/latency.h"
 #include "feed/ledger.h"
 #include "feed/messages.h"
 #include "feed/order.h"
 #include "feed/plan.h"
+#include "feed/results.h"
 
 namespace outrigger::feed {
-
-struct CoordinatorOptions {
-  uint32_t incarnation = 1;
-  uint64_t first_step = 0;
-  uint64_t total_steps = 0;
-  uint32_t micro_batches = 1;  // M, of this server's steps
-  uint32_t micro_batch = 1;    // m, samples
-  /// Where the step's first micro-batch lies in the global step: slot = (step * all + first +
-  /// index) * m + position.
-  uint32_t first_micro_batch = 0;
-  uint32_t all_micro_batches = 0;  // of all replicas; 0: micro_batches
-  uint64_t staleness = 0;          // s
-  uint32_t steps_ahead = 1;        // how many steps beyond the present one may be drawn
-  double max_bad_fraction = 0.01;
-  Duration least_deadline =
-      std::chrono::milliseconds(200);  // before a second lease, whatever the latencies say
-  Duration set_aside =
-      std::chrono::seconds(5);     // how long a worker whose read failed gets no lease
-  uint32_t max_read_failures = 8;  // of one micro-batch, before the job fails
-};
-
-struct WorkerTraits {
-  std::string name;
-  bool local = false;  // in the server's own process
-  bool runs_stems =
-      true;  // false: computes differently from the server, so it gets work at cut 0 only
-};
-
-/// A message and whom it is for.
-struct Outgoing {
-  WorkerId to = 0;
-  ServerMessage message;
-};
-
-/// One line of the audit: what filled a micro-batch, written when its step is committed.
-struct AuditItem {
-  uint64_t step = 0;
-  uint32_t index = 0;
-  uint64_t first_slot = 0;
-  std::vector<uint32_t> samples;
-  uint64_t pixel_hash = 0;
-};
-struct Replacement {
-  uint64_t slot = 0;
-  uint32_t broken = 0;
-  uint32_t by = 0;
-  std::string path;
-  std::string reason;
-};
-
-/// What the trainer takes out: a micro-batch that is ready for the head.
-struct ReadyMicroBatch {
-  uint64_t step = 0;
-  uint32_t index = 0;
-  int32_t cut = 0;
-  std::shared_ptr<const Tensor> tensor;
-  std::vector<float> statistics;  // of the stem's norms; empty at cut 0
-  std::vector<uint64_t> slots;
-  std::vector<int32_t> labels;
-};
 
 /// The server's half of the feed: draws steps, leases micro-batches to workers, keeps the ledger,
 /// and answers the trainer. Event-driven and without threads, sockets or clocks of its own: calls

@@ -133,6 +133,19 @@ void Ledger::lose(WorkerId worker) {
   }
 }
 
+std::map<WorkState, uint32_t> Ledger::held_by(WorkerId worker) const {
+  std::map<WorkState, uint32_t> held;
+  for (const auto& step : steps_) {
+    for (const WorkItem& item : step.second) {
+      const bool leased = std::ranges::any_of(
+          item.holders, [&](const Holder& holder) { return holder.worker == worker; });
+      const bool kept = item.source && item.source->worker == worker;
+      if (leased || kept) ++held[item.state];
+    }
+  }
+  return held;
+}
+
 void Ledger::commit(uint64_t step) {
   const auto found = steps_.find(step);
   ensure(found != steps_.end(), "a committed step was drawn");

@@ -89,6 +89,10 @@ class Ledger {
   /// Removes the step, which must be complete.
   void commit(uint64_t step);
 
+  /// How many items of each state a worker holds: with a lease for what is missing, or with the
+  /// activations that a gradient will want.
+  std::map<WorkState, uint32_t> held_by(WorkerId worker) const;
+
   const std::map<uint64_t, std::vector<WorkItem>>& steps() const { return steps_; }
   std::map<uint64_t, std::vector<WorkItem>>& steps() { return steps_; }
   uint32_t incarnation() const { return incarnation_; }

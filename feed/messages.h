@@ -9,15 +9,12 @@
 
 #include "common/bytes.h"
 #include "common/tensor.h"
+#include "common/wire_format.h"
 #include "data/sample.h"
 
 /// What the server and a worker say to each other in a step. Plain values; how they become frames
 /// is worker/protocol.h.
 namespace outrigger::feed {
-
-/// How a tensor travels at the cut.
-enum class WireFormat : uint8_t { kUint8, kFloat32, kBFloat16, kInt8 };
-const char* to_string(WireFormat format);
 
 /// The number of one try at one piece of work; a number is given out once in the life of a job.
 struct WorkKey {
@@ -99,6 +96,16 @@ struct Pull {
   uint32_t leases = 0;
 };
 
+/// What a piece of work took on the worker, in seconds with all its cores: what plans are made
+/// from.
+struct WorkTimes {
+  int32_t cut = 0;
+  float decode = 0;
+  float forward = 0;  // of the stem
+  float backward = 0;
+  float bytes_per_second = 0;  // at which the worker's link has sent so far; 0: not known
+};
+
 /// The result of a forward or evaluation lease.
 struct MicroBatch {
   WorkKey key;
@@ -106,6 +113,7 @@ struct MicroBatch {
   std::shared_ptr<const Tensor> tensor;  // uint8 {n, H, W, C} at cut 0, else activations at the cut
   std::vector<float> statistics;         // of the stem's batch norms
   uint64_t pixel_hash = 0;               // of the decoded pixels, whatever the cut: for the audit
+  WorkTimes times = {};
 };
 
 /// The result of a backward, or of a forward lease after its CutGradient: the stem's parameter
@@ -113,6 +121,7 @@ struct MicroBatch {
 struct StemGradient {
   WorkKey key;
   std::shared_ptr<const std::vector<float>> gradients;
+  WorkTimes times = {};
 };
 
 /// Bytes were read but are no image: the samples at these places of the lease.

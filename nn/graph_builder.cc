@@ -1,8 +1,9 @@
+#include "nn/graph_builder.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "common/error.h"
-#include "nn/graph.h"
 #include "nn/shape_inference.h"
 
 namespace outrigger::nn {

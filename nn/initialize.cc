@@ -53,8 +53,7 @@ void initialize(const Graph& graph, uint64_t seed, std::span<float> parameters,
          "arenas have the model's sizes");
   for (const Parameter& parameter : graph.parameters()) {
     const Layer& layer = graph.layers()[static_cast<size_t>(parameter.layer)];
-    const auto values = parameters.subspan(static_cast<size_t>(parameter.range.offset),
-                                           static_cast<size_t>(parameter.range.size));
+    const auto values = part_of(parameters, parameter.range);
     const RandomStream random = stream_of(seed, parameter.name);
     switch (parameter.kind) {
       case ParameterKind::kWeight:
@@ -80,8 +79,7 @@ void initialize(const Graph& graph, uint64_t seed, std::span<float> parameters,
     }
   }
   for (const NormBuffer& buffer : graph.buffers()) {
-    const auto both = buffers.subspan(static_cast<size_t>(buffer.range.offset),
-                                      static_cast<size_t>(buffer.range.size));
+    const auto both = part_of(buffers, buffer.range);
     const auto channels = static_cast<size_t>(buffer.channels);
     std::fill_n(both.begin(), channels, 0.0f);   // mean
     std::fill_n(both.rbegin(), channels, 1.0f);  // variance

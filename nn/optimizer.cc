@@ -30,8 +30,7 @@ double sum_of_squares(const Graph& graph, std::span<const float> values) {
   double sum = 0;
   for (const Parameter& parameter : graph.parameters()) {
     if (!parameter.trainable) continue;
-    sum += block_sums(values.subspan(static_cast<size_t>(parameter.range.offset),
-                                     static_cast<size_t>(parameter.range.size)));
+    sum += block_sums(part_of(values, parameter.range));
   }
   return sum;
 }

@@ -23,6 +23,9 @@ struct ProgramOptions {
   uint64_t seed = 0;            // the job's; keys dropout
 };
 
+/// Aborts unless a program of the graph can have these options. For backends.
+void check_options(const Graph& graph, const ProgramOptions& options);
+
 /// Element type and full shape, {m, H, W, C} or {m, F}, of what enters or leaves a program.
 struct TensorSpec {
   ElementType type = ElementType::kFloat32;

@@ -1,5 +1,7 @@
 #include "telemetry/status_server.h"
 
+#include <utility>
+
 #include "common/hash.h"
 #include "common/log.h"
 
@@ -15,6 +17,15 @@ bool authorized(const Request& request, const std::string& token) {
   const auto bytes_of = [](const std::string& text) { return std::as_bytes(std::span(text)); };
   const std::string sent = http::find_header(request.headers, "Authorization").value_or("");
   return equal_in_constant_time(sha256(bytes_of(sent)), sha256(bytes_of("Bearer " + token)));
+}
+
+/// `handler` for those who have the token.
+http::Server::Handler guarded(const std::string& token, http::Server::Handler handler) {
+  return [token, handler = std::move(handler)](const Request& request) {
+    if (!authorized(request, token))
+      return Response{401, "wanted is Authorization: Bearer <control token>\n"};
+    return handler(request);
+  };
 }
 
 Response readiness(const std::vector<std::string>& reasons) {
@@ -38,15 +49,24 @@ StatusServer::StatusServer(const StatusServerOptions& options, Metrics& metrics,
   server_.route("GET", "/status", [ask = source.status_json](const Request&) {
     return Response{200, ask() + "\n", "application/json"};
   });
+  if (source.plan_json) {
+    server_.route("GET", "/plan", [ask = source.plan_json](const Request&) {
+      return Response{200, ask() + "\n", "application/json"};
+    });
+  }
+  if (source.set_plan) {
+    server_.route("POST", "/plan",
+                  guarded(options.control_token, [set = source.set_plan](const Request& request) {
+                    return Response{202, set(request.body) + "\n", "application/json"};
+                  }));
+  }
   if (source.stop) {
     server_.route("POST", "/stop",
-                  [stop = source.stop, token = options.control_token](const Request& request) {
-                    if (!authorized(request, token))
-                      return Response{401, "wanted is Authorization: Bearer <control token>\n"};
+                  guarded(options.control_token, [stop = source.stop](const Request& request) {
                     log::info("asked to stop by {} /stop", request.method);
                     stop();
                     return Response{202, "stopping\n"};
-                  });
+                  }));
   }
   server_.start();
 }

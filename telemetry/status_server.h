@@ -19,18 +19,24 @@ struct StatusSource {
   std::function<std::string()> status_json;
   /// Asks the process to end cleanly; returns at once. Absent: there is no /stop.
   std::function<void()> stop;
+  /// The plan by which work is divided, as one JSON object. Absent: there is no /plan.
+  std::function<std::string()> plan_json;
+  /// Asks for another plan and returns it as it will be; throws InvalidInput for one that cannot
+  /// be. Absent: the plan cannot be changed from outside.
+  std::function<std::string(const std::string& body)> set_plan;
 };
 
 struct StatusServerOptions {
   http::ServerOptions http;
-  /// Who sends it as `Authorization: Bearer <token>` may stop the process. Empty: nobody may.
+  /// Who sends it as `Authorization: Bearer <token>` may stop the process and change its plan.
+  /// Empty: nobody may.
   std::string control_token;
 };
 
 /// The pages of a process: GET /healthz (200 while it answers), /readyz (200, or 503 with the
-/// reasons, one a line), /metrics, /status (JSON), and POST /stop (202; 401 without the control
-/// token). Serves from construction to destruction; `metrics` must outlive it. Throws IoError where
-/// the port is taken.
+/// reasons, one a line), /metrics, /status and /plan (JSON), and POST /stop and /plan (202; 401
+/// without the control token). Serves from construction to destruction; `metrics` must outlive it.
+/// Throws IoError where the port is taken.
 class StatusServer {
  public:
   StatusServer(const StatusServerOptions& options, Metrics& metrics, const StatusSource& source);

@@ -6,15 +6,7 @@
 #include "nn/safetensors.h"
 
 namespace outrigger::training {
-namespace {
-
-template <typename T>
-std::span<T> piece(std::span<T> arena, const nn::Parameter& parameter) {
-  return arena.subspan(static_cast<size_t>(parameter.range.offset),
-                       static_cast<size_t>(parameter.range.size));
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void save_arena(const std::filesystem::path& path, const nn::Graph& graph,
                 std::span<const float> arena, const std::map<std::string, std::string>& metadata) {
@@ -24,7 +16,7 @@ void save_arena(const std::filesystem::path& path, const nn::Graph& graph,
   }
   nn::SafetensorsWriter writer(path, std::move(plan), metadata);
   for (const nn::Parameter& parameter : graph.parameters())
-    writer.write(std::as_bytes(piece(arena, parameter)));
+    writer.write(std::as_bytes(nn::part_of(arena, parameter.range)));
   writer.finish();
 }
 
@@ -38,7 +30,7 @@ void load_arena(const std::filesystem::path& path, const nn::Graph& graph, std::
                          to_string(stored->shape) + " where the model has " +
                          to_string(parameter.shape));
     }
-    reader.read(*stored, piece(arena, parameter));
+    reader.read(*stored, nn::part_of(arena, parameter.range));
   }
 }
 

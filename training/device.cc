@@ -6,17 +6,6 @@
 #include "common/error.h"
 
 namespace outrigger::training {
-namespace {
-
-std::span<const float> piece(std::span<const float> arena, nn::Range range) {
-  return arena.subspan(static_cast<size_t>(range.offset), static_cast<size_t>(range.size));
-}
-std::span<float> piece(std::span<float> arena, nn::Range range) {
-  return arena.subspan(static_cast<size_t>(range.offset), static_cast<size_t>(range.size));
-}
-
-}  // namespace
-
 Device::Device(DeviceOptions options, const nn::Graph& graph, const nn::Backend& backend,
                ThreadPool& threads)
     : options_(options),
@@ -65,8 +54,8 @@ Device::Part& Device::stem() {
 
 void Device::load_part(Part& part, std::span<const float> parameters,
                        std::span<const float> buffers) const {
-  part.program->load(*part.weights, piece(parameters, graph_.parameter_range(part.segment)),
-                     piece(buffers, graph_.buffer_range(part.segment)));
+  part.program->load(*part.weights, nn::part_of(parameters, graph_.parameter_range(part.segment)),
+                     nn::part_of(buffers, graph_.buffer_range(part.segment)));
   part.loaded = true;
 }
 
@@ -83,14 +72,14 @@ void Device::forward(Part& part, const ConstTensorView& input, const feed::Ready
                      const TensorView& output) {
   part.program->forward(
       *part.weights, *part.tape, {input, options_.micro_batch, batch.slots, batch.labels},
-      {output, piece(std::span<float>(statistics_), graph_.buffer_range(part.segment))});
+      {output, nn::part_of(std::span<float>(statistics_), graph_.buffer_range(part.segment))});
 }
 
 void Device::backward(Part& part, const ConstTensorView& output_gradient,
                       const TensorView& input_gradient) {
-  part.program->backward(
-      *part.weights, *part.tape, output_gradient,
-      {input_gradient, piece(std::span<float>(gradients_), graph_.parameter_range(part.segment))});
+  part.program->backward(*part.weights, *part.tape, output_gradient,
+                         {input_gradient, nn::part_of(std::span<float>(gradients_),
+                                                      graph_.parameter_range(part.segment))});
 }
 
 MicroBatchResult Device::run(const feed::ReadyMicroBatch& batch) {

@@ -7,13 +7,10 @@
 #include "common/error.h"
 #include "nn/loss.h"
 #include "training/metrics.h"
+#include "training/verification.h"
 
 namespace outrigger::training {
 namespace {
-
-std::span<const float> piece(std::span<const float> arena, nn::Range range) {
-  return arena.subspan(static_cast<size_t>(range.offset), static_cast<size_t>(range.size));
-}
 
 /// The first `count` rows of a tensor as it is, and as floats.
 ConstTensorView rows(const Tensor& tensor, int64_t count) {
@@ -79,8 +76,8 @@ Evaluator::Part Evaluator::make_part(nn::Segment segment) const {
 void Evaluator::load(Part& part, nn::Segment segment, std::span<const float> parameters,
                      std::span<const float> buffers) const {
   if (part.program == nullptr) part = make_part(segment);
-  part.program->load(*part.weights, piece(parameters, graph_.parameter_range(segment)),
-                     piece(buffers, graph_.buffer_range(segment)));
+  part.program->load(*part.weights, nn::part_of(parameters, graph_.parameter_range(segment)),
+                     nn::part_of(buffers, graph_.buffer_range(segment)));
 }
 
 void Evaluator::forward(Part& part, const ConstTensorView& input, int64_t count) const {

@@ -8,6 +8,17 @@
 
 namespace outrigger::training {
 
+namespace {
+
+/// Zero times a number is zero, unless it is infinite or none; one sum finds any such.
+bool all_finite(std::span<const float> values) {
+  float sum = 0;
+  for (const float value : values) sum += value * 0.0f;
+  return sum == 0.0f;
+}
+
+}  // namespace
+
 Trainer::Trainer(TrainerOptions options, const nn::Graph& graph, const nn::Backend& backend,
                  ThreadPool& threads, feed::Feed& feed, const Clock& clock, TrainingState state,
                  Reducer* reducer)
@@ -39,12 +50,26 @@ void Trainer::publish(uint64_t version, std::span<const float> parameters, uint6
                      std::make_shared<const std::vector<float>>(state_.buffers));
 }
 
-/// The stem of this step: version max(0, step - s).
-std::span<const float> Trainer::stem_parameters() const {
-  const uint64_t version = state_.step > options_.staleness ? state_.step - options_.staleness : 0;
+uint64_t Trainer::stem_version(uint64_t step) const {
+  return step > options_.staleness ? step - options_.staleness : 0;
+}
+
+std::span<const float> Trainer::parameters_of(uint64_t version) const {
   const auto former = state_.former_parameters.find(version);
   return former == state_.former_parameters.end() ? std::span<const float>(state_.parameters)
                                                   : former->second;
+}
+
+// Under staleness the next step's version is known already: with it, workers run ahead.
+void Trainer::publish_stems() {
+  const uint64_t all = static_cast<uint64_t>(graph_.parameter_count());
+  const uint64_t count = options_.most_stem_parameters > 0 ? options_.most_stem_parameters : all;
+  const uint64_t newest = std::min(state_.step, stem_version(state_.step + 1));
+  for (uint64_t version = stem_version(state_.step); version <= newest; ++version) {
+    if (published_ && version <= *published_) continue;
+    publish(version, parameters_of(version), count);
+    published_ = version;
+  }
 }
 
 StepReport Trainer::step() {
@@ -52,12 +77,9 @@ StepReport Trainer::step() {
   StepReport report;
   report.step = state_.step;
   report.plan = feed_.plan_of(state_.step);
-  const uint64_t version = state_.step > options_.staleness ? state_.step - options_.staleness : 0;
-  if (report.plan.stem_trains && report.plan.cut > 0) {
-    publish(version, stem_parameters(), report.plan.stem_parameters);
-  }
+  if (report.plan.stem_trains && report.plan.cut > 0) publish_stems();
   device_.set_cut(report.plan.cut, report.plan.stem_trains);
-  device_.load(stem_parameters(), state_.parameters, state_.buffers);
+  device_.load(parameters_of(stem_version(state_.step)), state_.parameters, state_.buffers);
   std::ranges::fill(gradients_, 0.0f);
   std::ranges::fill(statistics_, 0.0f);
 
@@ -149,6 +171,10 @@ void Trainer::update(StepReport& report) {
   nn::sgd_step(graph_, options_.optimizer, report.learning_rate, gradients_, state_.momentum,
                state_.parameters);
   update_statistics();
+  // Before anybody saves them.
+  if (!all_finite(state_.parameters) || !all_finite(state_.buffers)) {
+    throw NumericalError("a weight is not a number at step " + std::to_string(report.step));
+  }
   if (options_.average_decay)
     nn::average_weights(*options_.average_decay, state_.parameters, state_.averaged);
   ++state_.step;

@@ -39,6 +39,8 @@ struct TrainerOptions {
   DeviceOptions device;
   uint32_t micro_batches = 1;  // M of this rank
   uint64_t staleness = 0;      // s
+  /// How many floats of the parameters the stem of any plan may have; 0: all.
+  uint64_t most_stem_parameters = 0;
   nn::SgdOptions optimizer;
   std::function<float(uint64_t step)> learning_rate;
   std::optional<double> clip_gradient_norm;
@@ -83,6 +85,7 @@ class Trainer {
     int64_t correct = 0;
   };
   void publish(uint64_t version, std::span<const float> parameters, uint64_t count);
+  void publish_stems();
   void run_micro_batches(StepReport& report, Sums& sums);
   void run_micro_batch(uint32_t index, StepReport& report, Sums& sums);
   void add_stem_gradients(StepReport& report);
@@ -90,7 +93,8 @@ class Trainer {
   void reduce(Sums& sums);
   void update(StepReport& report);
   void update_statistics();
-  std::span<const float> stem_parameters() const;
+  uint64_t stem_version(uint64_t step) const;
+  std::span<const float> parameters_of(uint64_t version) const;
   uint64_t batch_size() const;
 
   const TrainerOptions options_;
@@ -102,8 +106,9 @@ class Trainer {
   Device device_;
   std::vector<float> gradients_;  // sums, then means
   std::vector<float>
-      statistics_;               // all replicas' micro-batches in index order, buffer_count() each
-  std::vector<bool> stem_away_;  // per micro-batch: a stem gradient is still to come
+      statistics_;  // all replicas' micro-batches in index order, buffer_count() each
+  std::optional<uint64_t> published_;  // the newest version of a stem that trains
+  std::vector<bool> stem_away_;        // per micro-batch: a stem gradient is still to come
 };
 
 }  // namespace outrigger::training

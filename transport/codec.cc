@@ -210,20 +210,6 @@ std::optional<size_t> encoded_size(WireFormat format, const Shape& shape) {
 
 }  // namespace
 
-const char* to_string(WireFormat format) {
-  switch (format) {
-    case WireFormat::kUint8:
-      return "uint8";
-    case WireFormat::kFloat32:
-      return "float32";
-    case WireFormat::kBFloat16:
-      return "bfloat16";
-    case WireFormat::kInt8:
-      return "int8";
-  }
-  return "unknown";
-}
-
 EncodedTensor encode(const ConstTensorView& tensor, WireFormat format,
                      const std::optional<StochasticRounding>& rounding) {
   check_types(tensor.type, format);

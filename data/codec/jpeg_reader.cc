@@ -1,5 +1,3 @@
-#include "data/codec/jpeg_reader.h"
-
 #include <cstdio>
 // jpeglib.h needs FILE and size_t declared before it.
 #include <jpeglib.h>
@@ -12,6 +10,7 @@
 #include <string>
 
 #include "data/codec/exif.h"
+#include "data/codec/format_reader.h"
 #include "data/codec/guard.h"
 #include "data/codec/rows.h"
 
@@ -38,9 +37,7 @@ bool has_end_marker(const JOCTET* first, const JOCTET* last) {
   return false;
 }
 
-}  // namespace
-
-struct JpegReader::State {
+struct State {
   explicit State(DecodeLimits decode_limits);
   ~State() { jpeg_destroy_decompress(&info); }
   State(const State&) = delete;
@@ -68,7 +65,7 @@ struct JpegReader::State {
   char message[JMSG_LENGTH_MAX]{};
 };
 
-JpegReader::State::State(DecodeLimits decode_limits) : limits(decode_limits) {
+State::State(DecodeLimits decode_limits) : limits(decode_limits) {
   info.err = jpeg_std_error(&errors);
   info.client_data = this;
   errors.error_exit = [](j_common_ptr common) {
@@ -96,11 +93,19 @@ JpegReader::State::State(DecodeLimits decode_limits) : limits(decode_limits) {
   jpeg_save_markers(&info, kExifMarker, kWholeMarker);
 }
 
-JpegReader::JpegReader(DecodeLimits limits) : state_(std::make_unique<State>(limits)) {}
-JpegReader::~JpegReader() = default;
+class JpegReader final : public FormatReader {
+ public:
+  explicit JpegReader(const DecodeLimits& limits) : state_(limits) {}
+
+  Header open(std::span<const std::byte> encoded) override;
+  Decoded read(const Request& request, Image& image) override;
+
+ private:
+  State state_;
+};
 
 Header JpegReader::open(std::span<const std::byte> encoded) {
-  State& s = *state_;
+  State& s = state_;
   jpeg_abort_decompress(&s.info);
   s.encoded = encoded;
   const auto* bytes = reinterpret_cast<const JOCTET*>(encoded.data());
@@ -122,7 +127,7 @@ Header JpegReader::open(std::span<const std::byte> encoded) {
   return header;
 }
 
-void JpegReader::State::choose_colors(int channels) {
+void State::choose_colors(int channels) {
   if (info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK) {
     info.out_color_space = JCS_CMYK;
   } else {
@@ -134,7 +139,7 @@ void JpegReader::State::choose_colors(int channels) {
 }
 
 /// Starts to decode the request's region, up to its first row; `height` becomes its number of rows.
-Decoded JpegReader::State::start(const Request& request, int& height) {
+Decoded State::start(const Request& request, int& height) {
   Decoded decoded;
   run([this, &request, &decoded, &height] {
     choose_colors(request.channels);
@@ -161,7 +166,7 @@ Decoded JpegReader::State::start(const Request& request, int& height) {
 }
 
 Decoded JpegReader::read(const Request& request, Image& image) {
-  State& s = *state_;
+  State& s = state_;
   int height = 0;
   const Decoded decoded = s.start(request, height);
   const bool inked = s.info.out_color_space == JCS_CMYK;
@@ -184,6 +189,12 @@ Decoded JpegReader::read(const Request& request, Image& image) {
     }
   }
   return decoded;
+}
+
+}  // namespace
+
+std::unique_ptr<FormatReader> make_jpeg_reader(const DecodeLimits& limits) {
+  return std::make_unique<JpegReader>(limits);
 }
 
 }  // namespace outrigger::data::codec

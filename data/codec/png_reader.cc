@@ -1,5 +1,3 @@
-#include "data/codec/png_reader.h"
-
 #include <png.h>
 
 #include <csetjmp>
@@ -8,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/codec/format_reader.h"
 #include "data/codec/guard.h"
 #include "data/codec/rows.h"
 
@@ -23,9 +22,7 @@ struct PngDeleter {
 };
 using PngPointer = std::unique_ptr<png_struct, PngDeleter>;
 
-}  // namespace
-
-struct PngReader::State {
+struct State {
   explicit State(DecodeLimits decode_limits) : limits(decode_limits) {}
 
   template <typename Step>
@@ -49,7 +46,7 @@ struct PngReader::State {
   std::vector<uint8_t> rows;
 };
 
-void PngReader::State::create() {
+void State::create() {
   const auto fail = [](png_structp p, png_const_charp text) {
     auto* self = static_cast<State*>(png_get_error_ptr(p));
     std::snprintf(self->message, sizeof self->message, "%s", text);
@@ -71,11 +68,19 @@ void PngReader::State::create() {
   png_set_user_limits(png.get(), INT32_MAX, INT32_MAX);
 }
 
-PngReader::PngReader(DecodeLimits limits) : state_(std::make_unique<State>(limits)) {}
-PngReader::~PngReader() = default;
+class PngReader final : public FormatReader {
+ public:
+  explicit PngReader(const DecodeLimits& limits) : state_(limits) {}
+
+  Header open(std::span<const std::byte> encoded) override;
+  Decoded read(const Request& request, Image& image) override;
+
+ private:
+  State state_;
+};
 
 Header PngReader::open(std::span<const std::byte> encoded) {
-  State& s = *state_;
+  State& s = state_;
   s.rest = encoded;
   s.create();
   s.run([&s] { png_read_info(s.png.get(), s.info); });
@@ -86,7 +91,7 @@ Header PngReader::open(std::span<const std::byte> encoded) {
 }
 
 /// Asks libpng for rows of grey bytes or of R, G, B and a filler.
-void PngReader::State::ask_for_8_bits() {
+void State::ask_for_8_bits() {
   png_structp p = png.get();
   const int color = png_get_color_type(p, info);
   grey = (color & PNG_COLOR_MASK_COLOR) == 0;
@@ -97,8 +102,7 @@ void PngReader::State::ask_for_8_bits() {
   if (!grey) png_set_filler(p, 0xFF, PNG_FILLER_AFTER);
 }
 
-void PngReader::State::put_row(const Request& request, const uint8_t* stored, int y,
-                               Image& image) const {
+void State::put_row(const Request& request, const uint8_t* stored, int y, Image& image) const {
   const Rect& r = request.region;
   if (y < r.y || y >= r.y + r.height) return;
   const auto width = static_cast<size_t>(r.width);
@@ -115,7 +119,7 @@ void PngReader::State::put_row(const Request& request, const uint8_t* stored, in
   }
 }
 
-void PngReader::State::read_rows(const Request& request, Image& image) {
+void State::read_rows(const Request& request, Image& image) {
   const size_t row_bytes = png_get_rowbytes(png.get(), info);
   const int height = static_cast<int>(png_get_image_height(png.get(), info));
   const bool interlaced = png_get_interlace_type(png.get(), info) != PNG_INTERLACE_NONE;
@@ -142,7 +146,7 @@ void PngReader::State::read_rows(const Request& request, Image& image) {
 }
 
 Decoded PngReader::read(const Request& request, Image& image) {
-  State& s = *state_;
+  State& s = state_;
   image.reshape(request.region.height, request.region.width, request.channels);
   s.run([&s] {
     s.ask_for_8_bits();
@@ -153,6 +157,12 @@ Decoded PngReader::read(const Request& request, Image& image) {
   s.run([&s] { png_read_end(s.png.get(), nullptr); });
   s.png.reset();
   return {request.region.x, request.region.y, 0};
+}
+
+}  // namespace
+
+std::unique_ptr<FormatReader> make_png_reader(const DecodeLimits& limits) {
+  return std::make_unique<PngReader>(limits);
 }
 
 }  // namespace outrigger::data::codec

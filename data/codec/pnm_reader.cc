@@ -1,7 +1,6 @@
-#include "data/codec/pnm_reader.h"
-
 #include <string>
 
+#include "data/codec/format_reader.h"
 #include "data/codec/rows.h"
 
 namespace outrigger::data::codec {
@@ -9,7 +8,27 @@ namespace {
 
 bool is_space(int c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-}  // namespace
+class PnmReader final : public FormatReader {
+ public:
+  explicit PnmReader(const DecodeLimits& limits) : limits_(limits) {}
+
+  Header open(std::span<const std::byte> encoded) override;
+  Decoded read(const Request& request, Image& image) override;
+
+ private:
+  unsigned next_number(const char* what);
+  unsigned next_sample();
+  uint8_t next_level();
+  void skip_pixels(int64_t pixels);
+  void put_pixel(uint8_t* to, int channels);
+
+  DecodeLimits limits_;
+  std::span<const std::byte> rest_;
+  Header header_;
+  unsigned max_value_ = 255;
+  bool text_ = false;
+  bool grey_ = false;
+};
 
 /// A decimal number behind white space and comments; takes the one character behind it.
 unsigned PnmReader::next_number(const char* what) {
@@ -110,6 +129,12 @@ Decoded PnmReader::read(const Request& request, Image& image) {
     if (y + 1 < r.height) skip_pixels(header_.width - r.x - r.width);
   }
   return {r.x, r.y, 0};
+}
+
+}  // namespace
+
+std::unique_ptr<FormatReader> make_pnm_reader(const DecodeLimits& limits) {
+  return std::make_unique<PnmReader>(limits);
 }
 
 }  // namespace outrigger::data::codec

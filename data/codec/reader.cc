@@ -2,9 +2,8 @@
 
 #include <string>
 
-#include "data/codec/jpeg_reader.h"
-#include "data/codec/png_reader.h"
-#include "data/codec/pnm_reader.h"
+#include "common/error.h"
+#include "data/codec/format_reader.h"
 
 namespace outrigger::data::codec {
 
@@ -19,9 +18,9 @@ void check_size(uint64_t width, uint64_t height, const DecodeLimits& limits, con
 }
 
 Reader::Reader(DecodeLimits limits)
-    : jpeg_(std::make_unique<JpegReader>(limits)),
-      png_(std::make_unique<PngReader>(limits)),
-      pnm_(std::make_unique<PnmReader>(limits)) {}
+    : jpeg_(make_jpeg_reader(limits)),
+      png_(make_png_reader(limits)),
+      pnm_(make_pnm_reader(limits)) {}
 
 Reader::~Reader() = default;
 
@@ -30,30 +29,20 @@ Header Reader::open(std::span<const std::byte> encoded) {
     return i < encoded.size() ? std::to_integer<int>(encoded[i]) : -1;
   };
   if (at(0) == 0xFF && at(1) == 0xD8) {
-    format_ = Format::kJpeg;
-    return jpeg_->open(encoded);
+    opened_ = jpeg_.get();
+  } else if (at(0) == 0x89 && at(1) == 'P' && at(2) == 'N' && at(3) == 'G') {
+    opened_ = png_.get();
+  } else if (at(0) == 'P' && (at(1) == '2' || at(1) == '3' || at(1) == '5' || at(1) == '6')) {
+    opened_ = pnm_.get();
+  } else {
+    throw BrokenImage(encoded.empty() ? "an image of 0 bytes" : "neither JPEG, PNG, PGM nor PPM");
   }
-  if (at(0) == 0x89 && at(1) == 'P' && at(2) == 'N' && at(3) == 'G') {
-    format_ = Format::kPng;
-    return png_->open(encoded);
-  }
-  if (at(0) == 'P' && (at(1) == '2' || at(1) == '3' || at(1) == '5' || at(1) == '6')) {
-    format_ = Format::kPnm;
-    return pnm_->open(encoded);
-  }
-  throw BrokenImage(encoded.empty() ? "an image of 0 bytes" : "neither JPEG, PNG, PGM nor PPM");
+  return opened_->open(encoded);
 }
 
 Decoded Reader::read(const Request& request, Image& image) {
-  switch (format_) {
-    case Format::kJpeg:
-      return jpeg_->read(request, image);
-    case Format::kPng:
-      return png_->read(request, image);
-    case Format::kPnm:
-      return pnm_->read(request, image);
-  }
-  impossible("image format");
+  ensure(opened_ != nullptr, "an image is read after its header");
+  return opened_->read(request, image);
 }
 
 }  // namespace outrigger::data::codec

@@ -47,9 +47,7 @@ struct Decoded {
 /// Takes an image whose pixels (width x height of them) pass the limit, else throws BrokenImage.
 void check_size(uint64_t width, uint64_t height, const DecodeLimits& limits, const char* format);
 
-class JpegReader;
-class PngReader;
-class PnmReader;
+class FormatReader;
 
 /// Decodes one image at a time, in two steps: open() reads the header, read() the pixels wanted.
 /// The bytes must outlive both. Either throws BrokenImage, after which the reader serves the next
@@ -63,11 +61,10 @@ class Reader {
   Decoded read(const Request& request, Image& image);
 
  private:
-  enum class Format { kJpeg, kPng, kPnm };
-  Format format_ = Format::kJpeg;
-  std::unique_ptr<JpegReader> jpeg_;
-  std::unique_ptr<PngReader> png_;
-  std::unique_ptr<PnmReader> pnm_;
+  std::unique_ptr<FormatReader> jpeg_;
+  std::unique_ptr<FormatReader> png_;
+  std::unique_ptr<FormatReader> pnm_;
+  FormatReader* opened_ = nullptr;
 };
 
 }  // namespace outrigger::data::codec

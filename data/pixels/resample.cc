@@ -139,7 +139,8 @@ void Resampler::run(const Input& input, const AxisMap& across, const AxisMap& do
   down_.build(down, 1);
   output.reshape(down.outputs, across.outputs, channels);
   if (channels == 4) {
-    const size_t count = static_cast<size_t>(across_.outputs() * across_.taps());
+    const size_t count =
+        static_cast<size_t>(across_.outputs()) * static_cast<size_t>(across_.taps());
     weights_of_channels_.resize(4 * count);
     const int16_t* weights = across_.weights(0);
     for (size_t i = 0; i < 4 * count; ++i) weights_of_channels_[i] = weights[i / 4];

@@ -38,16 +38,6 @@ std::unique_ptr<Stopwatch> new_stopwatch(const Schedule& schedule) {
   return watch;
 }
 
-void check(const Graph& graph, const ProgramOptions& options) {
-  const Segment segment = options.segment;
-  ensure(options.batch >= 1, "a program's batch has at least one sample");
-  ensure(0 <= segment.begin && segment.begin < segment.end && segment.end <= graph.size(),
-         "a program's segment lies in its graph");
-  graph.cut_at(segment.begin);
-  if (segment.end != graph.size()) graph.cut_at(segment.end);
-  ensure(segment.begin > 0 || !options.input_gradient, "pixels have no gradient");
-}
-
 }  // namespace
 
 CpuProgram::CpuProgram(const Graph& graph, const ProgramOptions& options, ThreadPool& threads)
@@ -206,7 +196,7 @@ class CpuBackend final : public Backend {
   std::string name() const override { return "cpu"; }
   std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
                                    ThreadPool& threads) const override {
-    check(graph, options);
+    check_options(graph, options);
     if (options.precision == Precision::kBFloat16 && !computes_bfloat16()) log_missing_bfloat16();
     return std::make_unique<CpuProgram>(graph, options, threads);
   }

@@ -16,10 +16,6 @@ void fill(RandomStream& random, Tensor& tensor) {
   }
 }
 
-std::span<const float> part(const std::vector<float>& all, Range range) {
-  return std::span(all).subspan(static_cast<size_t>(range.offset), static_cast<size_t>(range.size));
-}
-
 }  // namespace
 
 SyntheticPass::SyntheticPass(const Graph& graph, const ProgramOptions& options,
@@ -36,8 +32,8 @@ SyntheticPass::SyntheticPass(const Graph& graph, const ProgramOptions& options,
   std::vector<float> parameters(static_cast<size_t>(graph.parameter_count()));
   std::vector<float> buffers(static_cast<size_t>(graph.buffer_count()));
   initialize(graph, seed, parameters, buffers);
-  program.load(*weights_, part(parameters, graph.parameter_range(options.segment)),
-               part(buffers, graph.buffer_range(options.segment)));
+  program.load(*weights_, part_of(std::span(parameters), graph.parameter_range(options.segment)),
+               part_of(std::span(buffers), graph.buffer_range(options.segment)));
   RandomStream random(seed, RandomUse::kSyntheticData, 0);
   fill(random, input_);
   fill(random, output_gradient_);

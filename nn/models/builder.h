@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "nn/graph.h"
+#include "nn/graph_builder.h"
 #include "nn/models.h"
 
 /// What the model files share. Each model's function builds all of one network.

@@ -78,16 +78,6 @@ class ReferenceProgram final : public Program {
       wants_gradient_;  // by place(): whether backward needs the gradient of that value
 };
 
-void check(const Graph& graph, const ProgramOptions& options) {
-  const Segment& segment = options.segment;
-  ensure(options.batch >= 1, "a program's batch has at least one sample");
-  ensure(0 <= segment.begin && segment.begin < segment.end && segment.end <= graph.size(),
-         "a program's segment lies in its graph");
-  graph.cut_at(segment.begin);
-  if (segment.end != graph.size()) graph.cut_at(segment.end);
-  ensure(segment.begin > 0 || !options.input_gradient, "pixels have no gradient");
-}
-
 ReferenceProgram::ReferenceProgram(const Graph& graph, const ProgramOptions& options)
     : graph_(graph),
       options_(options),
@@ -257,7 +247,7 @@ class ReferenceBackend final : public Backend {
   std::string name() const override { return "reference"; }
   std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
                                    ThreadPool&) const override {
-    check(graph, options);
+    check_options(graph, options);
     return std::make_unique<ReferenceProgram>(graph, options);
   }
 };

@@ -15,21 +15,6 @@ using outrigger::nn::cpu::NormReduce;
 // So many rows are added up before they join the total: keeps rounding small without a second pass.
 constexpr int64_t kRowsPerSum = 128;
 
-// Loads the values that exist, and `fill` in the other lanes.
-template <typename T>
-inline Vector load_some(const T* from, int64_t values, Vector fill) {
-  float lanes[kLanes];
-  store(lanes, fill);
-  for (int64_t i = 0; i < values; ++i) lanes[i] = load_one(from + i);
-  return load(lanes);
-}
-template <typename T>
-inline void store_some(T* to, int64_t values, Vector value) {
-  float lanes[kLanes];
-  store(lanes, value);
-  for (int64_t i = 0; i < values; ++i) store_one(to + i, lanes[i]);
-}
-
 // Calls tile.template run<V>(first place) over a period.
 template <typename Tile>
 inline void for_each_tile(int64_t period, const Tile& tile) {

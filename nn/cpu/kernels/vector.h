@@ -106,4 +106,19 @@ inline void store_one(uint16_t* to, float value) {
                                              : (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+// Loads the values that exist, and `fill` in the other lanes.
+template <typename T>
+inline Vector load_some(const T* from, int64_t values, Vector fill) {
+  float lanes[kLanes];
+  store(lanes, fill);
+  for (int64_t i = 0; i < values; ++i) lanes[i] = load_one(from + i);
+  return load(lanes);
+}
+template <typename T>
+inline void store_some(T* to, int64_t values, Vector value) {
+  float lanes[kLanes];
+  store(lanes, value);
+  for (int64_t i = 0; i < values; ++i) store_one(to + i, lanes[i]);
+}
+
 }  // namespace

@@ -6,6 +6,7 @@
 #include "nn/cpu/onednn/convolution.h"
 #include "nn/cpu/onednn/weight_layout.h"
 #include "nn/cpu/operations/operation.h"
+#include "nn/cpu/operations/packed_convolution.h"
 #include "nn/cpu/run.h"
 
 namespace outrigger::nn::cpu {
@@ -13,35 +14,6 @@ namespace {
 
 using onednn::ConvolutionPrimitive;
 using onednn::ConvolutionShape;
-
-// A primitive for whole blocks and one for a smaller last block, each with its weights where they
-// are packed.
-struct Packed {
-  ConvolutionPrimitive whole, rest;
-  size_t whole_weights = 0, rest_weights = 0;
-
-  template <typename Make>
-  void make(Compilation& c, const Make& make_for) {
-    whole = make_for(c.blocks().size);
-    c.reserve_slot(whole.primitive.scratchpad_bytes());
-    whole_weights = rest_weights = c.reserve_weights(whole.weights.get_size());
-    if (c.blocks().rest() == 0) return;
-    rest = make_for(c.blocks().rest());
-    c.reserve_slot(rest.primitive.scratchpad_bytes());
-    if (rest.weights != whole.weights) rest_weights = c.reserve_weights(rest.weights.get_size());
-  }
-  void load(const dnnl::memory::desc& plain, const float* weights, std::byte* packed) const {
-    if (whole.primitive) onednn::reorder(plain, weights, whole.weights, packed + whole_weights);
-    if (rest_weights != whole_weights)
-      onednn::reorder(plain, weights, rest.weights, packed + rest_weights);
-  }
-  const onednn::Primitive& of(const Task& task, int64_t block) const {
-    return task.samples == block ? whole.primitive : rest.primitive;
-  }
-  const std::byte* weights(const Run& run, const Task& task, int64_t block) const {
-    return run.weight<std::byte>(task.samples == block ? whole_weights : rest_weights);
-  }
-};
 
 class ConvolutionOperation final : public Operation {
  public:
@@ -97,7 +69,7 @@ class ConvolutionOperation final : public Operation {
   Range weight_range_, bias_range_;
   size_t bias_ = 0;
   int64_t block_ = 0;
-  Packed forward_, backward_;
+  PackedConvolution forward_, backward_;
   BufferId in_, out_;
 
   Blocks chunks_;

@@ -1,5 +1,7 @@
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "common/error.h"
 #include "nn/cpu/operations/operation.h"
@@ -16,10 +18,13 @@ Window window_of(Compilation& c, int layer) {
           out.channels, pool.kernel, pool.stride, pool.padding};
 }
 
-// Calls call(in sample, out sample) for each of a block's samples.
+// Adds a piece that calls call(run, sample) for each of a block's samples.
 template <typename Call>
-void for_each_sample(const Task& task, const Call& call) {
-  for (int64_t sample = task.first; sample < task.first + task.samples; ++sample) call(sample);
+void add_per_sample(Schedule& schedule, int layer, std::vector<BufferId> uses, const Call& call) {
+  schedule.add(
+      {PieceKind::kBlock, layer, 0, std::move(uses), [call](const Run& run, const Task& task) {
+         for (int64_t i = task.first; i < task.first + task.samples; ++i) call(run, i);
+       }});
 }
 
 class MaxPoolOperation final : public Operation {
@@ -41,17 +46,12 @@ class MaxPoolOperation final : public Operation {
         c.value(layer_).wants_gradient ? c.buffers().tape(elements) : c.buffers().blocked(elements);
     with_type(c.value(layer_).bfloat16, [&](auto type) {
       using T = decltype(type);
-      c.forward().add({PieceKind::kBlock,
-                       layer_,
-                       0,
-                       {in, out, places_},
-                       [=, this, pool = c.kernels().of<T>().max_pool_forward](const Run& run,
-                                                                              const Task& task) {
-                         for_each_sample(task, [&](int64_t i) {
-                           pool(window_, run.at<T>(in, i), run.at<T>(out, i),
-                                run.at<uint8_t>(places_, i));
-                         });
-                       }});
+      add_per_sample(c.forward(), layer_, {in, out, places_},
+                     [=, window = window_, places = places_,
+                      pool = c.kernels().of<T>().max_pool_forward](const Run& run, int64_t i) {
+                       pool(window, run.at<T>(in, i), run.at<T>(out, i),
+                            run.at<uint8_t>(places, i));
+                     });
     });
   }
   void plan_backward(Compilation& c) override {
@@ -60,17 +60,11 @@ class MaxPoolOperation final : public Operation {
                    dx = c.create_gradient(c.input_of(layer_));
     with_type(c.value(layer_).bfloat16, [&](auto type) {
       using T = decltype(type);
-      c.backward().add({PieceKind::kBlock,
-                        layer_,
-                        0,
-                        {dy, dx, places_},
-                        [=, this, pool = c.kernels().of<T>().max_pool_backward](const Run& run,
-                                                                                const Task& task) {
-                          for_each_sample(task, [&](int64_t i) {
-                            pool(window_, run.at<uint8_t>(places_, i), run.at<T>(dy, i),
-                                 run.at<T>(dx, i));
-                          });
-                        }});
+      add_per_sample(c.backward(), layer_, {dy, dx, places_},
+                     [=, window = window_, places = places_,
+                      pool = c.kernels().of<T>().max_pool_backward](const Run& run, int64_t i) {
+                       pool(window, run.at<uint8_t>(places, i), run.at<T>(dy, i), run.at<T>(dx, i));
+                     });
     });
   }
 
@@ -89,16 +83,10 @@ class AveragePoolOperation final : public Operation {
     const BufferId in = c.input_of(layer_).data, out = c.create(c.value(layer_));
     with_type(c.value(layer_).bfloat16, [&](auto type) {
       using T = decltype(type);
-      c.forward().add({PieceKind::kBlock,
-                       layer_,
-                       0,
-                       {in, out},
-                       [=, this, pool = c.kernels().of<T>().average_pool_forward](
-                           const Run& run, const Task& task) {
-                         for_each_sample(task, [&](int64_t i) {
-                           pool(window_, run.at<T>(in, i), run.at<T>(out, i));
-                         });
-                       }});
+      add_per_sample(
+          c.forward(), layer_, {in, out},
+          [=, window = window_, pool = c.kernels().of<T>().average_pool_forward](
+              const Run& run, int64_t i) { pool(window, run.at<T>(in, i), run.at<T>(out, i)); });
     });
   }
   void plan_backward(Compilation& c) override {
@@ -107,16 +95,10 @@ class AveragePoolOperation final : public Operation {
                    dx = c.create_gradient(c.input_of(layer_));
     with_type(c.value(layer_).bfloat16, [&](auto type) {
       using T = decltype(type);
-      c.backward().add({PieceKind::kBlock,
-                        layer_,
-                        0,
-                        {dy, dx},
-                        [=, this, pool = c.kernels().of<T>().average_pool_backward](
-                            const Run& run, const Task& task) {
-                          for_each_sample(task, [&](int64_t i) {
-                            pool(window_, run.at<T>(dy, i), run.at<T>(dx, i));
-                          });
-                        }});
+      add_per_sample(
+          c.backward(), layer_, {dy, dx},
+          [=, window = window_, pool = c.kernels().of<T>().average_pool_backward](
+              const Run& run, int64_t i) { pool(window, run.at<T>(dy, i), run.at<T>(dx, i)); });
     });
   }
 
@@ -137,16 +119,10 @@ class ToFeaturesOperation final : public Operation {
       using T = decltype(type);
       const auto& kernels = c.kernels().of<T>();
       const auto run_kernel = average_ ? kernels.global_average_forward : kernels.flatten_forward;
-      c.forward().add(
-          {PieceKind::kBlock,
-           layer_,
-           0,
-           {in, out},
-           [=, places = map.places, channels = map.channels](const Run& run, const Task& task) {
-             for_each_sample(task, [&](int64_t i) {
-               run_kernel(run.at<T>(in, i), places, channels, run.at<float>(out, i));
-             });
-           }});
+      add_per_sample(c.forward(), layer_, {in, out},
+                     [=, places = map.places, channels = map.channels](const Run& run, int64_t i) {
+                       run_kernel(run.at<T>(in, i), places, channels, run.at<float>(out, i));
+                     });
     });
   }
   void plan_backward(Compilation& c) override {
@@ -157,16 +133,10 @@ class ToFeaturesOperation final : public Operation {
       using T = decltype(type);
       const auto& kernels = c.kernels().of<T>();
       const auto run_kernel = average_ ? kernels.global_average_backward : kernels.flatten_backward;
-      c.backward().add(
-          {PieceKind::kBlock,
-           layer_,
-           0,
-           {dy, dx},
-           [=, places = map.places, channels = map.channels](const Run& run, const Task& task) {
-             for_each_sample(task, [&](int64_t i) {
-               run_kernel(run.at<float>(dy, i), places, channels, run.at<T>(dx, i));
-             });
-           }});
+      add_per_sample(c.backward(), layer_, {dy, dx},
+                     [=, places = map.places, channels = map.channels](const Run& run, int64_t i) {
+                       run_kernel(run.at<float>(dy, i), places, channels, run.at<T>(dx, i));
+                     });
     });
   }
 

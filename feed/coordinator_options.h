@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/clock.h"
+
+namespace outrigger::feed {
+
+struct CoordinatorOptions {
+  uint32_t incarnation = 1;
+  uint64_t first_step = 0;
+  uint64_t total_steps = 0;
+  uint32_t micro_batches = 1;  // M, of this server's steps
+  uint32_t micro_batch = 1;    // m, samples
+  /// Where the step's first micro-batch lies in the global step: slot = (step * all + first +
+  /// index) * m + position.
+  uint32_t first_micro_batch = 0;
+  uint32_t all_micro_batches = 0;  // of all replicas; 0: micro_batches
+  uint64_t staleness = 0;          // s
+  uint32_t steps_ahead = 1;        // how many steps beyond the present one may be drawn
+  double max_bad_fraction = 0.01;
+  Duration least_deadline =
+      std::chrono::milliseconds(200);  // before a second lease, whatever the latencies say
+  Duration set_aside =
+      std::chrono::seconds(5);     // how long a worker whose read failed gets no lease
+  uint32_t max_read_failures = 8;  // of one micro-batch, before the job fails
+};
+
+struct WorkerTraits {
+  std::string name;
+  bool local = false;  // in the server's own process
+  bool runs_stems =
+      true;  // false: computes differently from the server, so it gets work at cut 0 only
+};
+
+}  // namespace outrigger::feed

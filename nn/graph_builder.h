@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/tensor.h"
+#include "nn/graph.h"
+
+namespace outrigger::nn {
+
+/// Builds a graph layer by layer, infers shapes, and refuses what does not fit with InvalidInput
+/// that names the layer.
+class GraphBuilder {
+ public:
+  GraphBuilder(std::string name, Shape input);
+  /// Appends a layer and returns its index. `inputs` empty: the layer before (none for the first).
+  int add(const std::string& name, Operation operation, std::vector<int> inputs = {});
+  /// The layer whose output is the embedding; by default the input of the last layer with weights.
+  void mark_embedding(int layer);
+  /// Freezes all layers up to and including `name` (exact, or a stage prefix as in Graph::cut).
+  void freeze_until(const std::string& name);
+  Graph build();
+
+ private:
+  Graph graph_;
+  std::optional<int> embedding_;
+};
+
+}  // namespace outrigger::nn
