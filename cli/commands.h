@@ -10,10 +10,12 @@ class App;
 namespace outrigger::cli {
 
 void add_run(CLI::App& program);
+void add_plan(CLI::App& program);
 void add_generate(CLI::App& program);
 void add_evaluate(CLI::App& program);
 void add_embed(CLI::App& program);
 void add_validate(CLI::App& program);
+void add_crd(CLI::App& program);
 void add_version(CLI::App& program);
 
 }  // namespace outrigger::cli

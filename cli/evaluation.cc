@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/error.h"
+#include "training/metrics.h"
 
 namespace outrigger::cli {
 namespace {

@@ -27,18 +27,15 @@ class Part {
         weights_(program_->new_weights()),
         tape_(program_->new_tape()),
         output_(program_->output_spec().type, program_->output_spec().shape) {
-    const auto piece = [](const std::vector<float>& arena, nn::Range range) {
-      return std::span(arena).subspan(static_cast<size_t>(range.offset),
-                                      static_cast<size_t>(range.size));
-    };
-    program_->load(*weights_, piece(model.parameters, model.graph.parameter_range(segment)),
-                   piece(model.buffers, model.graph.buffer_range(segment)));
+    program_->load(*weights_,
+                   nn::part_of(std::span(model.parameters), model.graph.parameter_range(segment)),
+                   nn::part_of(std::span(model.buffers), model.graph.buffer_range(segment)));
   }
 
   nn::TensorSpec input_spec() const { return program_->input_spec(); }
   int64_t width() const { return element_count(output_.shape()) / output_.shape().front(); }
 
-  ConstTensorView run(ConstTensorView input, int64_t count) {
+  ConstTensorView run(const ConstTensorView& input, int64_t count) {
     program_->forward(*weights_, *tape_,
                       {.input = input, .count = count, .slots = {}, .labels = {}},
                       {.output = output_.view(), .statistics = {}});
@@ -95,7 +92,8 @@ class Decoder {
   std::vector<std::unique_ptr<Hand>> hands_;
 };
 
-void append_rows(ConstTensorView rows, int64_t count, int64_t width, std::vector<float>& to) {
+void append_rows(const ConstTensorView& rows, int64_t count, int64_t width,
+                 std::vector<float>& to) {
   const auto values = rows.as<float>().first(static_cast<size_t>(count * width));
   to.insert(to.end(), values.begin(), values.end());
 }

@@ -19,10 +19,12 @@ int main(int argc, char** argv) {
       "  outrigger run manifests/examples/faces-local.yaml --workers 2 --mount faces=demo/faces\n"
       "`outrigger COMMAND --help` tells more.");
   cli::add_run(program);
+  cli::add_plan(program);
   cli::add_generate(program);
   cli::add_evaluate(program);
   cli::add_embed(program);
   cli::add_validate(program);
+  cli::add_crd(program);
   cli::add_version(program);
   try {
     program.parse(argc, argv);

@@ -9,6 +9,7 @@
 #include "api/support.h"
 #include "cli/commands.h"
 #include "cli/local_run.h"
+#include "cli/mounts.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/stop_signal.h"
@@ -21,17 +22,6 @@ struct Options {
   std::vector<std::string> mounts;
   std::string output = "text";
 };
-
-void add_mounts(Options& options) {
-  for (const std::string& mount : options.mounts) {
-    const auto equals = mount.find('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == mount.size()) {
-      throw InvalidInput("--mount " + mount + ": wanted is CLAIM=FOLDER, e.g. faces=/srv/faces");
-    }
-    options.run.mounts[mount.substr(0, equals)] =
-        std::filesystem::absolute(mount.substr(equals + 1));
-  }
-}
 
 void tell(const Options& options, const LocalRunResult& result) {
   const auto weights = result.directory / "weights.safetensors";
@@ -54,7 +44,7 @@ void tell(const Options& options, const LocalRunResult& result) {
 }
 
 void run(Options& options) {
-  add_mounts(options);
+  options.run.mounts = parse_mounts(options.mounts);
   const api::TrainingJob job = api::load_training_job(options.run.job_file);
   api::require_supported(job, {});
   StopSignal stop;
@@ -78,8 +68,7 @@ void add_run(CLI::App& program) {
                    "Worker processes; 0: the server does it all")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
-  command->add_option("-m,--mount", options->mounts,
-                      "CLAIM=FOLDER: where a claim of the job lies here; may be repeated");
+  command->add_option("-m,--mount", options->mounts, kMountHelp);
   command->add_flag("--resume", options->run.resume,
                     "Go on from the newest checkpoint, if there is one");
   command->add_option("--output", options->run.output, "Instead of spec.output.path");

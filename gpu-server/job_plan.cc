@@ -3,15 +3,21 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "api/parse.h"
+#include "api/support.h"
 #include "api/write.h"
 #include "common/error.h"
+#include "common/log.h"
 #include "data/image_folder.h"
 #include "data/web_dataset.h"
 #include "nn/schedule.h"
+#include "training/metrics.h"
+#include "training/verification.h"
 #include "worker/job.h"
 
 namespace outrigger::gpu_server {
@@ -33,20 +39,37 @@ nn::Schedule schedule_of(const api::Schedule& spec) {
   return schedule;
 }
 
-feed::WireFormat wire_of(api::WireFormat format, nn::Precision precision) {
+WireFormat wire_of(api::WireFormat format, nn::Precision precision) {
   switch (format) {
     case api::WireFormat::kFloat32:
-      return feed::WireFormat::kFloat32;
+      return WireFormat::kFloat32;
     case api::WireFormat::kBFloat16:
-      return feed::WireFormat::kBFloat16;
+      return WireFormat::kBFloat16;
     case api::WireFormat::kInt8:
-      return feed::WireFormat::kInt8;
+      return WireFormat::kInt8;
     case api::WireFormat::kAuto:
       break;
   }
   // Auto never goes below the job's precision.
-  return precision == nn::Precision::kBFloat16 ? feed::WireFormat::kBFloat16
-                                               : feed::WireFormat::kFloat32;
+  return precision == nn::Precision::kBFloat16 ? WireFormat::kBFloat16 : WireFormat::kFloat32;
+}
+
+/// `job` with the fields of spec.split that a JSON object gives.
+api::TrainingJob with_split(const api::TrainingJob& job, const std::string& split) {
+  const auto asked = nlohmann::json::parse(split, nullptr, false);
+  if (!asked.is_object()) {
+    throw InvalidInput(
+        "a plan is a JSON object with fields of spec.split, such as "
+        R"({"cut": "layer1", "sharePercent": 50})");
+  }
+  nlohmann::json whole = api::to_json(job);
+  whole["spec"]["split"].merge_patch(asked);
+  auto resolved = api::resolve_training_job(whole.dump());
+  auto errors = std::move(resolved.errors);
+  if (errors.empty()) errors = api::check_supported(resolved.job, {});
+  for (auto& error : errors) error.line = error.column = 0;  // places in a text that nobody sees
+  if (!errors.empty()) throw InvalidInput(api::to_string(errors));
+  return std::move(resolved.job);
 }
 
 }  // namespace
@@ -65,26 +88,35 @@ RunSize run_size(const api::TrainingJob& job, const data::Dataset& train) {
   return size;
 }
 
-feed::Plan first_plan(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size) {
+void complete_plan(feed::Plan& plan, const nn::Graph& graph) {
+  plan.cut_name = graph.cut_at(plan.cut).name;
+  if (plan.cut == 0) return;
+  plan.stem_trains = !graph.frozen_before(plan.cut);
+  plan.stem_parameters = static_cast<uint64_t>(graph.parameter_range({0, plan.cut}).size);
+  plan.stem_buffers = static_cast<uint64_t>(graph.buffer_range({0, plan.cut}).size);
+}
+
+void set_wires(feed::Plan& plan, const api::TrainingJob& job) {
+  plan.activations = wire_of(job.spec.split.wire.activations, worker::precision(job));
+  plan.gradients = wire_of(job.spec.split.wire.gradients, worker::precision(job));
+}
+
+feed::Plan make_plan(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
+                     uint64_t number) {
   const auto& split = job.spec.split;
   feed::Plan plan;
-  plan.number = 1;
-  const nn::Cut& cut = graph.cut(split.cut);
-  plan.cut = cut.layers;
-  plan.cut_name = cut.name;
-  if (cut.layers == 0) return plan;
-  const double share = split.share_percent.value_or(100) / 100.0;
+  plan.number = number;
+  if (split.cut != api::kCutAuto) plan.cut = graph.cut(split.cut).layers;
+  complete_plan(plan, graph);
+  if (plan.cut == 0) return plan;
+  const double share = split.share_percent.value_or(0) / 100.0;
   plan.stems_away = static_cast<uint32_t>(std::lround(share * size.micro_batches));
-  plan.stem_trains = !graph.frozen_before(cut.layers);
-  plan.stem_parameters = static_cast<uint64_t>(graph.parameter_range({0, cut.layers}).size);
-  plan.stem_buffers = static_cast<uint64_t>(graph.buffer_range({0, cut.layers}).size);
-  plan.activations = wire_of(split.wire.activations, worker::precision(job));
-  plan.gradients = wire_of(split.wire.gradients, worker::precision(job));
+  set_wires(plan, job);
   const auto all = static_cast<double>(graph.multiply_adds(graph.whole()));
-  const auto away = static_cast<double>(graph.multiply_adds({0, cut.layers})) * plan.stems_away /
+  const auto away = static_cast<double>(graph.multiply_adds({0, plan.cut})) * plan.stems_away /
                     size.micro_batches;
   if (100.0 * (1.0 - away / all) < split.min_server_percent) {
-    throw InvalidInput("spec.split: the cut behind '" + cut.name + "' leaves " +
+    throw InvalidInput("spec.split: the cut behind '" + plan.cut_name + "' leaves " +
                        std::to_string(static_cast<int>(100.0 * (1.0 - away / all))) +
                        " % of the multiply-adds on the server, minServerPercent is " +
                        std::to_string(split.min_server_percent));
@@ -93,7 +125,30 @@ feed::Plan first_plan(const api::TrainingJob& job, const nn::Graph& graph, const
 }
 
 int32_t deepest_cut(const api::TrainingJob& job, const nn::Graph& graph) {
-  return graph.cut(job.spec.split.cut).layers;
+  int32_t deepest = job.spec.split.cut == api::kCutAuto ? 0 : graph.cut(job.spec.split.cut).layers;
+  for (const nn::Cut& cut : graph.cuts()) {
+    if (2 * graph.multiply_adds({0, cut.layers}) <= graph.multiply_adds(graph.whole()))
+      deepest = std::max(deepest, cut.layers);
+  }
+  return deepest;
+}
+
+feed::Plan asked_plan(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
+                      const std::string& split) {
+  const api::TrainingJob asked = with_split(job, split);
+  const std::string& cut = asked.spec.split.cut;
+  if (cut == api::kCutAuto)
+    throw InvalidInput("spec.split.cut: Auto is no plan; write Input or a layer");
+  if (cut != api::kCutInput && !asked.spec.split.share_percent)
+    throw InvalidInput("spec.split.sharePercent: missing; a plan behind '" + cut + "' needs it");
+  const int32_t deepest = deepest_cut(job, graph);
+  if (graph.cut(cut).layers > deepest) {
+    throw InvalidInput("spec.split.cut: '" + cut +
+                       "' leaves the server less than half of the multiply-adds; the deepest cut "
+                       "that a run can move to is '" +
+                       graph.cut_at(deepest).name + "'");
+  }
+  return make_plan(asked, graph, size, 0);
 }
 
 data::Dataset list_data(const api::DataSource& source, const std::filesystem::path& root,
@@ -105,6 +160,39 @@ data::Dataset list_data(const api::DataSource& source, const std::filesystem::pa
   return data::list_image_folder(root, options);
 }
 
+void check_lists(const api::TrainingJob& job, const data::Dataset& train,
+                 const data::Dataset& validation) {
+  std::vector<uint32_t> images(train.classes().size());
+  for (uint32_t i = 0; i < train.size(); ++i) ++images.at(static_cast<size_t>(train.label(i)));
+  const auto lonely = std::ranges::find(images, 1u);
+  if (lonely != images.end()) {
+    log::warning(
+        "{} of {} classes has one image only, among them \"{}\": little can be learnt of it",
+        std::ranges::count(images, 1u), images.size(),
+        train.classes()[static_cast<size_t>(lonely - images.begin())]);
+  }
+  const auto& evaluate = job.spec.training.evaluate;
+  if (!evaluate || validation.size() == 0) return;
+  std::vector<int32_t> labels(validation.size());
+  for (uint32_t i = 0; i < validation.size(); ++i) labels[i] = validation.label(i);
+  if (evaluate->metric == api::EvaluationMetric::kVerification) {
+    try {
+      static_cast<void>(training::draw_pairs(labels));
+    } catch (const InvalidInput& error) {
+      throw InvalidInput(
+          "spec.training.evaluate.metric: Verification cannot be measured on "
+          "spec.data.validation: " +
+          std::string(error.what()));
+    }
+  }
+  if (evaluate->metric == api::EvaluationMetric::kIdentification &&
+      training::split_gallery(labels).probes.empty()) {
+    throw InvalidInput(
+        "spec.training.evaluate.metric: Identification cannot be measured on spec.data.validation: "
+        "every class has one image, and it is looked for among the others of its class");
+  }
+}
+
 feed::OrderOptions order_options(const api::TrainingJob& job, const data::Dataset& train) {
   feed::OrderOptions options;
   options.seed = worker::seed(job);
@@ -114,7 +202,8 @@ feed::OrderOptions order_options(const api::TrainingJob& job, const data::Datase
     for (uint32_t i = 0; i < train.size(); ++i) options.labels.push_back(train.label(i));
   }
   if (job.spec.data.shuffle) {
-    options.window = static_cast<uint32_t>(job.spec.data.shuffle->window);
+    options.window =
+        static_cast<uint32_t>(std::min<int64_t>(job.spec.data.shuffle->window, train.size()));
     options.block_starts.assign(train.block_starts().begin(), train.block_starts().end());
   }
   return options;
@@ -136,7 +225,8 @@ training::ModelCard model_card(const api::TrainingJob& job, std::vector<std::str
   return card;
 }
 
-training::TrainerOptions trainer_options(const api::TrainingJob& job, const RunSize& size) {
+training::TrainerOptions trainer_options(const api::TrainingJob& job, const nn::Graph& graph,
+                                         const RunSize& size) {
   const auto& training = job.spec.training;
   training::TrainerOptions options;
   options.device = {.micro_batch = worker::micro_batch(job),
@@ -147,6 +237,8 @@ training::TrainerOptions trainer_options(const api::TrainingJob& job, const RunS
   }
   options.micro_batches = size.micro_batches;
   options.staleness = static_cast<uint64_t>(training.staleness);
+  options.most_stem_parameters =
+      static_cast<uint64_t>(graph.parameter_range({0, deepest_cut(job, graph)}).size);
   const auto& sgd = std::get<api::Sgd>(training.optimizer);
   options.optimizer = {.momentum = static_cast<float>(sgd.momentum),
                        .nesterov = sgd.nesterov,

@@ -30,16 +30,36 @@ struct RunSize {
 };
 
 RunSize run_size(const api::TrainingJob& job, const data::Dataset& train);
-feed::Plan first_plan(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size);
-/// The deepest cut that a plan of this job may use, in layers.
+
+/// The plan that spec.split says; cut Input, or no stem away, where it leaves that to the planner.
+/// Throws InvalidInput where the cut is none of the graph's or
+/// leaves the server too little.
+feed::Plan make_plan(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
+                     uint64_t number);
+/// Sets the wire formats that spec.split says.
+void set_wires(feed::Plan& plan, const api::TrainingJob& job);
+/// Sets what follows from a plan's cut: its name, sizes, and whether its stem trains.
+void complete_plan(feed::Plan& plan, const nn::Graph& graph);
+/// The plan of `job` with the fields of spec.split that `split` gives, a JSON object as in a
+/// TrainingJob; without a number. Throws InvalidInput that names the field, also where the result
+/// leaves something to the planner.
+feed::Plan asked_plan(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
+                      const std::string& split);
+/// The deepest cut that a plan may move to, in layers: the last that leaves half of the
+/// multiply-adds to the server, or the job's own where that is deeper.
 int32_t deepest_cut(const api::TrainingJob& job, const nn::Graph& graph);
 feed::OrderOptions order_options(const api::TrainingJob& job, const data::Dataset& train);
 /// What the job's weights files say of themselves.
 training::ModelCard model_card(const api::TrainingJob& job, std::vector<std::string> classes);
-training::TrainerOptions trainer_options(const api::TrainingJob& job, const RunSize& size);
+training::TrainerOptions trainer_options(const api::TrainingJob& job, const nn::Graph& graph,
+                                         const RunSize& size);
 
 /// Lists a data set of the job at `root`; labels of a validation set follow training's classes.
 data::Dataset list_data(const api::DataSource& source, const std::filesystem::path& root,
                         const std::vector<std::string>& classes);
+/// Throws InvalidInput where the job's metric cannot be measured on its validation set, as when all
+/// people have one photo; warns of classes that have one image to train with.
+void check_lists(const api::TrainingJob& job, const data::Dataset& train,
+                 const data::Dataset& validation);
 
 }  // namespace outrigger::gpu_server

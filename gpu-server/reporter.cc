@@ -18,6 +18,16 @@ std::string describe(const feed::Plan& plan, uint32_t micro_batches) {
   return fmt::format("cut {}, share {}%", plan.cut_name, 100 * plan.stems_away / micro_batches);
 }
 
+json to_json(const feed::Plan& plan, uint32_t micro_batches) {
+  return {{"plan", plan.number},
+          {"cut", plan.cut_name},
+          {"stemsAway", plan.stems_away},
+          {"microBatches", micro_batches},
+          {"sharePercent", 100 * plan.stems_away / micro_batches},
+          {"activations", to_string(plan.activations)},
+          {"gradients", to_string(plan.gradients)}};
+}
+
 std::string file_name(const char* what, int rank) {
   return rank == 0 ? std::string(what) + ".jsonl"
                    : std::string(what) + "-" + std::to_string(rank) + ".jsonl";
@@ -188,16 +198,24 @@ void Reporter::replacement(const feed::Replacement& one) {
        one.reason}}.dump());
 }
 
-void Reporter::plan(const feed::Plan& plan, uint64_t step) {
-  metrics_file_.append(json{
-      {"type", "plan"},
-      {"step", step},
-      {"plan", plan.number},
-      {"cut", plan.cut_name},
-      {"stemsAway",
-       plan.stems_away}}.dump());
+void Reporter::plan(const feed::Plan& plan, uint64_t step, const std::string& reason) {
+  json line = to_json(plan, size_.micro_batches);
+  line["type"] = "plan";
+  line["step"] = step;
+  line["reason"] = reason;
+  metrics_file_.append(line.dump());
   const std::scoped_lock lock(mutex_);
-  plan_name_ = plan.cut_name;
+  plan_ = plan;
+  plan_reason_ = reason;
+}
+
+std::string Reporter::plan_json() const {
+  const std::scoped_lock lock(mutex_);
+  return plan_json(plan_);
+}
+
+std::string Reporter::plan_json(const feed::Plan& plan) const {
+  return to_json(plan, size_.micro_batches).dump();
 }
 
 void Reporter::finish() { line_.finish(progress_); }
@@ -207,7 +225,7 @@ void Reporter::state(const std::string& state) {
   state_ = state;
 }
 
-std::string Reporter::status_json() const {
+std::string Reporter::progress_json() const {
   const std::scoped_lock lock(mutex_);
   json progress{{"epoch", shown_.epoch},
                 {"step", shown_.step},
@@ -218,13 +236,22 @@ std::string Reporter::status_json() const {
   if (shown_.time_left) progress["remainingSeconds"] = seconds(*shown_.time_left);
   if (shown_.loss) progress["loss"] = *shown_.loss;
   if (shown_.accuracy) progress["accuracy"] = *shown_.accuracy;
+  return progress.dump();
+}
+
+std::string Reporter::status_json() const {
+  const json progress = json::parse(progress_json());
+  const std::scoped_lock lock(mutex_);
   json status{{"role", "server"},
               {"job", job_},
               {"state", state_},
               {"incarnation", incarnation_},
               {"progress", progress},
               {"split",
-               {{"cut", plan_name_},
+               {{"plan", plan_.number},
+                {"cut", plan_.cut_name},
+                {"sharePercent", 100 * plan_.stems_away / size_.micro_batches},
+                {"reason", plan_reason_},
                 {"stallPercent", shown_.stall_percent.value_or(0)},
                 {"stallCause", shown_.stall_cause}}},
               {"workers", {{"joined", feed_.workers}, {"names", feed_.worker_names}}},

@@ -34,13 +34,18 @@ class Reporter {
   void evaluation(uint64_t step, const training::EvaluationResult& result, Duration took);
   void checkpoint(uint64_t step, const std::filesystem::path& path, Duration took);
   void replacement(const feed::Replacement& replacement);
-  void plan(const feed::Plan& plan, uint64_t step);
+  /// `reason`: why this one, for people.
+  void plan(const feed::Plan& plan, uint64_t step, const std::string& reason);
   /// The last line, when the run is over.
   void finish();
   /// What the run says of itself: "Training", "Evaluating", "Stopping", ….
   void state(const std::string& state);
   /// Thread-safe; one JSON object.
   std::string status_json() const;
+  /// The progress in it, and the newest plan (or another one), likewise.
+  std::string progress_json() const;
+  std::string plan_json() const;
+  std::string plan_json(const feed::Plan& plan) const;
 
  private:
   void write_audit(const training::StepReport& report);
@@ -64,7 +69,8 @@ class Reporter {
   training::Progress shown_;
   FeedSnapshot feed_;
   std::string state_ = "Starting";
-  std::string plan_name_ = "Input";
+  feed::Plan plan_;
+  std::string plan_reason_;
   std::optional<training::EvaluationResult> evaluated_;
   std::optional<uint64_t> checkpointed_;
 };

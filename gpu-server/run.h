@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -15,15 +16,19 @@
 #include "common/clock.h"
 #include "common/thread_pool.h"
 #include "data/sample.h"
+#include "gpu-server/agreement.h"
 #include "gpu-server/job_plan.h"
 #include "gpu-server/local_worker.h"
+#include "gpu-server/planning.h"
 #include "gpu-server/reporter.h"
+#include "gpu-server/run_files.h"
 #include "gpu-server/server_feed.h"
+#include "gpu-server/watchdog.h"
 #include "nn/graph.h"
 #include "nn/program.h"
 #include "telemetry/metrics.h"
 #include "telemetry/status_server.h"
-#include "training/checkpoint.h"
+#include "telemetry/trace.h"
 #include "training/evaluation.h"
 #include "training/trainer.h"
 #include "transport/endpoint.h"
@@ -42,32 +47,39 @@ class Run {
   /// Trains from the state to the end, to an early stop, or to a stop request. Writes the last
   /// checkpoint and weights.
   api::ExitCode train();
+  /// How far it is, as the JSON object in /status. Thread-safe.
+  std::string progress() const { return reporter_.progress_json(); }
 
  private:
-  training::TrainingState first_state();
-  JoinTerms join_terms();
-  feed::CoordinatorOptions coordinator_options() const;
   void open_doors();
   void accept_workers(const std::stop_token& over);
-  /// Whether any rank wants to stop: they all do so between the same two steps.
-  bool agree(bool wish);
-  void check_ranks_agree();
+  /// Asks to stop after the present step; returns at once. Any thread.
+  void want_stop();
+  /// Takes a wish for another plan, as POST /plan has it; any thread. InvalidInput.
+  std::string want_plan(const std::string& split);
+  void plan_ahead(const training::StepReport& report);
+  void wish(feed::Plan plan, const std::string& reason);
+  std::unique_ptr<Watchdog> make_watchdog();
 
-  bool due_for_evaluation(uint64_t step) const;
-  bool due_for_checkpoint(uint64_t step) const;
+  void train_to_the_end();
+  /// What all ranks do before the next step.
+  Wishes settle();
   void after_step(const training::StepReport& report);
+  bool due_for_evaluation(uint64_t step) const;
   /// True where training is to stop early.
   bool evaluate();
   void save_checkpoint();
   void take_over_broken_samples();
-  void write_weights() const;
+  void write_trace() const;
+  api::ExitCode complete();
+  api::ExitCode stopped();
   bool first_rank() const { return launch_.rank == 0; }
-  training::CheckpointMetadata metadata() const;
 
   const api::Launch launch_;
   const api::TrainingJob job_;
   const std::stop_token stop_;
   training::Reducer* const reducer_;
+  Agreement agreement_;
   const SystemClock clock_;
   const std::filesystem::path directory_;
   const std::filesystem::path train_root_;
@@ -78,9 +90,12 @@ class Run {
   const nn::Graph graph_;
   const std::unique_ptr<nn::Backend> backend_;
   ThreadPool threads_;
-  std::optional<training::CheckpointStore> store_;  // only the first rank writes
+  RunFiles files_;
   training::TrainingState state_;
+  feed::Plan plan_;  // the newest that was set
+  std::optional<Planning> planning_;
   telemetry::Metrics metrics_;
+  telemetry::Trace trace_;
   Reporter reporter_;
   worker::FilePixels pixels_;
   ServerFeed feed_;
@@ -90,11 +105,16 @@ class Run {
   const std::unique_ptr<transport::Listener> listener_;
   std::unique_ptr<telemetry::StatusServer> pages_;
   std::jthread acceptor_;
+  std::unique_ptr<Watchdog> watchdog_;
   size_t replacements_told_ = 0;
   std::atomic<bool> ready_{false};
   std::atomic<bool> stop_wanted_{false};
+  std::atomic<bool> plan_fixed_{false};  // somebody asked for a plan: the planner rests
+  std::mutex wish_mutex_;
+  std::optional<feed::Plan> wanted_plan_;  // under wish_mutex_
+  std::string wanted_reason_;              // likewise, of the newest wish
+  uint64_t last_plan_ = 1;                 // likewise, the number given out last
   bool stop_early_ = false;
-  std::optional<uint64_t> saved_step_;
   std::unique_ptr<std::stop_callback<std::function<void()>>> on_stop_;
 };
 

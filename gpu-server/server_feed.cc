@@ -2,15 +2,17 @@
 
 #include <utility>
 
+#include "common/log.h"
 #include "gpu-server/worker_session.h"
 
 namespace outrigger::gpu_server {
 
 ServerFeed::ServerFeed(feed::Coordinator coordinator, JoinTerms terms, worker::WireContext context,
-                       const Clock& clock)
+                       const Clock& clock, telemetry::Trace& trace)
     : terms_(std::move(terms)),
       context_(context),
       clock_(clock),
+      trace_(trace),
       coordinator_(std::move(coordinator)) {}
 
 ServerFeed::~ServerFeed() {
@@ -38,18 +40,31 @@ void ServerFeed::serve_local(std::unique_ptr<transport::Link> link) {
   sessions_.push_back(std::move(session));
 }
 
-feed::WorkerId ServerFeed::add_worker(const feed::WorkerTraits& traits, WorkerSession& session) {
+feed::WorkerId ServerFeed::add_worker(const feed::WorkerTraits& traits, WorkerSession& session,
+                                      const WorkerBook& book) {
   const std::scoped_lock lock(mutex_);
   if (closing_) throw Cancelled("the server ends");
   const feed::WorkerId id = coordinator_.add_worker(traits, clock_.now());
   joined_[id] = &session;
+  books_.emplace(id, book);
   distribute();
   return id;
 }
 
+void ServerFeed::tell_what_is_given_back(feed::WorkerId worker) {
+  const auto session = joined_.find(worker);
+  if (session == joined_.end() || session->second->local()) return;
+  std::string text;
+  for (const auto& [state, count] : coordinator_.ledger().held_by(worker))
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + feed::to_string(state);
+  if (!text.empty()) log::info("worker {} gives back {}", session->second->name(), text);
+}
+
 void ServerFeed::lose_worker(feed::WorkerId worker) {
   const std::scoped_lock lock(mutex_);
+  tell_what_is_given_back(worker);
   joined_.erase(worker);
+  books_.erase(worker);
   coordinator_.lose_worker(worker, clock_.now());
   distribute();
   changed_.notify_all();
@@ -57,6 +72,8 @@ void ServerFeed::lose_worker(feed::WorkerId worker) {
 
 void ServerFeed::receive(feed::WorkerId worker, feed::WorkerMessage message) {
   const std::scoped_lock lock(mutex_);
+  if (const auto book = books_.find(worker); book != books_.end()) book->second.note(message);
+  if (std::holds_alternative<feed::Leaving>(message)) tell_what_is_given_back(worker);
   coordinator_.receive(worker, std::move(message), clock_.now());
   distribute();
   changed_.notify_all();
@@ -117,6 +134,20 @@ FeedSnapshot ServerFeed::snapshot() {
   return snapshot;
 }
 
+ServerFeed::Measures ServerFeed::measures() {
+  const std::scoped_lock lock(mutex_);
+  Measures measures;
+  for (const auto& [id, book] : books_) {
+    const WorkerSession& session = *joined_.at(id);
+    if (session.local()) {
+      measures.local = book.measures({});
+    } else {
+      measures.workers.push_back(book.measures(session.stats()));
+    }
+  }
+  return measures;
+}
+
 std::vector<feed::Replacement> ServerFeed::replacements() {
   const std::scoped_lock lock(mutex_);
   return coordinator_.replacements();
@@ -125,17 +156,40 @@ std::vector<feed::Replacement> ServerFeed::replacements() {
 // ---- the trainer
 
 template <typename Answer>
-auto ServerFeed::wait_for(const Answer& answer) {
+auto ServerFeed::wait_for(const Wanted& wanted, const Answer& answer) {
   constexpr Duration kTick = std::chrono::milliseconds(20);
+  const auto span = trace_.span(
+      wanted.what, 1, wanted.step ? static_cast<int64_t>(*wanted.step) : -1, wanted.index);
   std::unique_lock lock(mutex_);
+  wanted_ = wanted;
   while (true) {
     if (cancelled_) throw Cancelled("the run was asked to stop");
     coordinator_.tick(clock_.now());
     auto result = answer();
     distribute();
-    if (result) return result;
+    if (result) {
+      wanted_.reset();
+      ++handed_out_;
+      return result;
+    }
     changed_.wait_for(lock, kTick);
   }
+}
+
+std::string ServerFeed::describe_wait() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return "the feed is at work";
+  if (!wanted_) return "the device is at work, or a file is being written";
+  std::string text = std::string(wanted_->what) + " " + std::to_string(wanted_->index);
+  if (!wanted_->step) return text;
+  text += " of step " + std::to_string(*wanted_->step);
+  const auto step = coordinator_.ledger().steps().find(*wanted_->step);
+  if (step == coordinator_.ledger().steps().end()) return text + ", which is not drawn";
+  for (const feed::Holder& holder : step->second.at(wanted_->index).holders) {
+    const auto session = joined_.find(holder.worker);
+    text += ", leased to " + (session == joined_.end() ? "nobody" : session->second->name());
+  }
+  return text;
 }
 
 feed::Plan ServerFeed::plan_of(uint64_t step) {
@@ -160,7 +214,8 @@ void ServerFeed::publish_stem(uint64_t version,
 }
 
 feed::ReadyMicroBatch ServerFeed::take(uint64_t step, uint32_t index) {
-  return std::move(*wait_for([&] { return coordinator_.try_take(step, index, clock_.now()); }));
+  return std::move(*wait_for({"wait for micro-batch", step, index},
+                             [&] { return coordinator_.try_take(step, index, clock_.now()); }));
 }
 
 void ServerFeed::head_done(uint64_t step, uint32_t index,
@@ -171,7 +226,8 @@ void ServerFeed::head_done(uint64_t step, uint32_t index,
 }
 
 std::shared_ptr<const std::vector<float>> ServerFeed::take_gradient(uint64_t step, uint32_t index) {
-  return wait_for([&] { return coordinator_.try_take_gradient(step, index, clock_.now()); });
+  return wait_for({"wait for stem gradient", step, index},
+                  [&] { return coordinator_.try_take_gradient(step, index, clock_.now()); });
 }
 
 std::vector<feed::AuditItem> ServerFeed::commit(uint64_t step) {
@@ -193,8 +249,9 @@ uint32_t ServerFeed::begin_evaluation(const data::Dataset& dataset, uint32_t bat
 }
 
 feed::ReadyMicroBatch ServerFeed::take_evaluation(uint32_t index) {
-  return std::move(
-      *wait_for([&] { return coordinator_.try_take_evaluation(index, clock_.now()); }));
+  return std::move(*wait_for({"wait for evaluation batch", std::nullopt, index}, [&] {
+    return coordinator_.try_take_evaluation(index, clock_.now());
+  }));
 }
 
 void ServerFeed::end_evaluation() {

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +14,8 @@
 #include "common/clock.h"
 #include "feed/coordinator.h"
 #include "feed/feed.h"
+#include "gpu-server/worker_book.h"
+#include "telemetry/trace.h"
 #include "transport/link.h"
 #include "worker/protocol.h"
 
@@ -42,9 +45,9 @@ struct FeedSnapshot {
 /// front. Thread-safe.
 class ServerFeed final : public feed::Feed {
  public:
-  /// `clock` must outlive this.
+  /// `clock` and `trace`, which gets the trainer's waits, must outlive this.
   ServerFeed(feed::Coordinator coordinator, JoinTerms terms, worker::WireContext context,
-             const Clock& clock);
+             const Clock& clock, telemetry::Trace& trace);
   ~ServerFeed() override;
 
   /// Opens a link that came in: introduces, checks and then works with it on threads of its own.
@@ -61,6 +64,16 @@ class ServerFeed final : public feed::Feed {
   /// Removes sessions that are over.
   void reap();
   std::vector<feed::Replacement> replacements();
+  /// What was measured of the remote workers, and of the local one.
+  struct Measures {
+    std::vector<WorkerMeasures> workers;
+    WorkerMeasures local;
+  };
+  Measures measures();
+  /// How many pieces the trainer has got: grows as long as the run goes on.
+  uint64_t handed_out() const { return handed_out_; }
+  /// What the trainer waits for, and who has promised it.
+  std::string describe_wait();
 
   // feed::Feed
   feed::Plan plan_of(uint64_t step) override;
@@ -79,25 +92,38 @@ class ServerFeed final : public feed::Feed {
 
  private:
   friend class WorkerSession;
-  feed::WorkerId add_worker(const feed::WorkerTraits& traits, WorkerSession& session);
+  feed::WorkerId add_worker(const feed::WorkerTraits& traits, WorkerSession& session,
+                            const WorkerBook& book);
   void lose_worker(feed::WorkerId worker);
+  /// One line about what a worker held that leaves or is lost, if anything; the lock is held.
+  void tell_what_is_given_back(feed::WorkerId worker);
   void receive(feed::WorkerId worker, feed::WorkerMessage message);
   const JoinTerms& terms() const { return terms_; }
   const worker::WireContext& context() const { return context_; }
 
   /// Hands the coordinator's outbox to the sessions; the lock is held.
   void distribute();
+  /// What the trainer waits for; a micro-batch of an evaluation has no step.
+  struct Wanted {
+    const char* what;
+    std::optional<uint64_t> step;
+    uint32_t index;
+  };
   template <typename Answer>
-  auto wait_for(const Answer& answer);
+  auto wait_for(const Wanted& wanted, const Answer& answer);
 
   const JoinTerms terms_;
   const worker::WireContext context_;
   const Clock& clock_;
+  telemetry::Trace& trace_;
+  std::atomic<uint64_t> handed_out_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
   feed::Coordinator coordinator_;
   std::list<std::unique_ptr<WorkerSession>> sessions_;
   std::map<feed::WorkerId, WorkerSession*> joined_;
+  std::map<feed::WorkerId, WorkerBook> books_;
+  std::optional<Wanted> wanted_;
   bool cancelled_ = false;
   bool closing_ = false;
 };

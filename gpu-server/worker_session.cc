@@ -62,7 +62,7 @@ void WorkerSession::refuse(const std::string& reason, bool again) {
   link_->close(reason);
 }
 
-std::optional<feed::WorkerTraits> WorkerSession::introduce() {
+std::optional<WorkerSession::Newcomer> WorkerSession::introduce() {
   constexpr Duration kPatience =
       std::chrono::seconds(60);  // it compiles a stem and reads the probe
   const JoinTerms& terms = feed_.terms();
@@ -93,18 +93,18 @@ std::optional<feed::WorkerTraits> WorkerSession::introduce() {
         "pixels only",
         name_);
   }
-  return feed::WorkerTraits{name_, false, stems};
+  return Newcomer{{name_, false, stems}, WorkerBook(hello.cores, stems ? hello.pass_seconds : 0)};
 }
 
 void WorkerSession::receive_thread() {
   std::optional<feed::WorkerId> id;
   try {
-    const auto traits = local_ ? feed::WorkerTraits{"local", true, true} : introduce();
-    if (!traits) {
+    const auto newcomer = local_ ? Newcomer{{"local", true, true}, WorkerBook(1, 0)} : introduce();
+    if (!newcomer) {
       over_ = true;
       return;
     }
-    id = feed_.add_worker(*traits, *this);
+    id = feed_.add_worker(newcomer->traits, *this, newcomer->book);
     if (!local_) log::info("worker {} joined", name_);
     while (true) {
       const auto frame = link_->receive(std::chrono::seconds(1));

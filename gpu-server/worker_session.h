@@ -37,7 +37,11 @@ class WorkerSession {
   void receive_thread();
   void send_thread(const std::stop_token& stop);
   /// Introduces the job and checks the answer; nothing where the worker may not join.
-  std::optional<feed::WorkerTraits> introduce();
+  struct Newcomer {
+    feed::WorkerTraits traits;
+    WorkerBook book;
+  };
+  std::optional<Newcomer> introduce();
   void refuse(const std::string& reason, bool again);
 
   ServerFeed& feed_;

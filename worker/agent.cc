@@ -1,6 +1,7 @@
 #include "worker/agent.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -8,6 +9,24 @@
 #include "common/error.h"
 
 namespace outrigger::worker {
+namespace {
+
+/// Adds the seconds of its life to a sum.
+class Stopwatch {
+ public:
+  explicit Stopwatch(float& sum) : sum_(sum), begin_(std::chrono::steady_clock::now()) {}
+  ~Stopwatch() {
+    sum_ += std::chrono::duration<float>(std::chrono::steady_clock::now() - begin_).count();
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  float& sum_;
+  const std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace
 
 using feed::WorkKind;
 
@@ -87,6 +106,13 @@ void Agent::take(feed::Farewell&& farewell) {
 
 // ---- work
 
+feed::WorkTimes Agent::times_of(const Work& work) const {
+  feed::WorkTimes times = work.times;
+  times.cut = work.lease.cut;
+  times.bytes_per_second = link_rate_;
+  return times;
+}
+
 Agent::Works::iterator Agent::find_ready(Stage stage) {
   return std::ranges::find_if(works_, [&](const auto& entry) {
     const Work& work = entry.second;
@@ -112,6 +138,7 @@ bool Agent::work() {
 // A few samples at a time, so that a gradient that arrives meanwhile does not wait for a whole
 // micro-batch.
 void Agent::decode_some(Work& work) {
+  const Stopwatch watch(work.times.decode);
   const auto& samples = work.lease.samples;
   const auto count =
       std::min<size_t>(samples.size() - work.decoded, static_cast<size_t>(threads_.size()));
@@ -157,7 +184,8 @@ void Agent::send_pixels(Works::iterator at) {
   Work& work = at->second;
   outbox_.push_back(feed::MicroBatch{.key = at->first,
                                      .tensor = std::make_shared<Tensor>(std::move(work.pixels)),
-                                     .pixel_hash = work.pixel_hash});
+                                     .pixel_hash = work.pixel_hash,
+                                     .times = times_of(work)});
   finish(at);
 }
 
@@ -175,15 +203,19 @@ void Agent::forward(Works::iterator at) {
   const nn::TensorSpec spec = program.output_spec();
   auto output = std::make_shared<Tensor>(spec.type, spec.shape);
   std::vector<float> statistics(static_cast<size_t>(graph_.buffer_range({0, cut}).size), 0.0f);
-  program.forward(stems_.weights(work.lease.stem_version, cut), *work.tape,
-                  {work.pixels.view(), static_cast<int64_t>(slots.size()), slots, labels},
-                  {output->view(), statistics});
+  {
+    const nn::Weights& weights = stems_.weights(work.lease.stem_version, cut);
+    const Stopwatch watch(work.times.forward);
+    program.forward(weights, *work.tape,
+                    {work.pixels.view(), static_cast<int64_t>(slots.size()), slots, labels},
+                    {output->view(), statistics});
+  }
   if (work.lease.kind == WorkKind::kBackward) {
     work.stage = Stage::kBackward;
     return;
   }
   outbox_.push_back(feed::MicroBatch{at->first, work.lease.activations, std::move(output),
-                                     std::move(statistics), work.pixel_hash});
+                                     std::move(statistics), work.pixel_hash, times_of(work)});
   if (!work.lease.stem_trains) {
     finish(at);
     return;
@@ -204,9 +236,12 @@ void Agent::backward(Works::iterator at) {
   }
   auto gradients = std::make_shared<std::vector<float>>(
       static_cast<size_t>(graph_.parameter_range({0, cut}).size));
-  program.backward(stems_.weights(work.lease.stem_version, cut), *work.tape, work.gradient->view(),
-                   {{}, *gradients});
-  outbox_.push_back(feed::StemGradient{at->first, std::move(gradients)});
+  {
+    const Stopwatch watch(work.times.backward);
+    program.backward(stems_.weights(work.lease.stem_version, cut), *work.tape,
+                     work.gradient->view(), {{}, *gradients});
+  }
+  outbox_.push_back(feed::StemGradient{at->first, std::move(gradients), times_of(work)});
   finish(at);
 }
 

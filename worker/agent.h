@@ -51,6 +51,8 @@ class Agent {
   /// False: nothing can be done until a message comes.
   bool work();
   std::vector<feed::WorkerMessage> take_outbox();
+  /// At which rate the link sends, as results tell the server from now on.
+  void set_link_rate(double bytes_per_second) { link_rate_ = static_cast<float>(bytes_per_second); }
   /// Asks for no more leases. Call before leaving; the leases that are under way can still be
   /// finished.
   void stop_pulling() { pulling_ = false; }
@@ -69,6 +71,7 @@ class Agent {
     std::vector<feed::Broken::Item> broken;
     std::optional<std::string> read_error;
     uint64_t pixel_hash = 0;
+    feed::WorkTimes times;
     std::unique_ptr<nn::Tape> tape;
     std::shared_ptr<const Tensor> gradient;
     bool room_given_back = false;
@@ -82,6 +85,7 @@ class Agent {
   void take(feed::Committed&& committed);
   void take(feed::Farewell&& farewell);
 
+  feed::WorkTimes times_of(const Work& work) const;
   void decode_some(Work& work);
   void finish_decoding(Works::iterator at);
   void forward(Works::iterator at);
@@ -98,6 +102,7 @@ class Agent {
   Stems stems_;
   Works works_;
   std::vector<feed::WorkerMessage> outbox_;
+  float link_rate_ = 0;
   bool pulling_ = true;
   std::optional<std::string> farewell_;
   bool may_rejoin_ = false;

@@ -1,9 +1,13 @@
 #include "worker/fault.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
+#include <map>
 
 #include "common/error.h"
+#include "common/log.h"
 
 namespace outrigger::worker {
 
@@ -13,19 +17,24 @@ FaultPoint::FaultPoint() {
   const std::string text = asked;
   const auto first = text.find(':');
   const auto second = text.find(':', first + 1);
-  const std::string signal = second == std::string::npos ? "" : text.substr(second + 1);
-  if (signal != "KILL" && signal != "STOP") {
+  name_ = second == std::string::npos ? "" : text.substr(second + 1);
+  const std::map<std::string, int> signals{{"KILL", SIGKILL}, {"STOP", SIGSTOP}, {"TERM", SIGTERM}};
+  const auto known = signals.find(name_);
+  if (known == signals.end()) {
     throw InvalidInput("OUTRIGGER_FAULT='" + text +
-                       "': wanted is POINT:COUNT:KILL or POINT:COUNT:STOP");
+                       "': wanted is POINT:COUNT:SIGNAL with KILL, STOP or TERM");
   }
   point_ = text.substr(0, first);
   left_ = std::atoi(text.substr(first + 1, second - first - 1).c_str());
-  signal_ = signal == "KILL" ? SIGKILL : SIGSTOP;
+  signal_ = known->second;
 }
 
-void FaultPoint::reached(const char* point) {
+void FaultPoint::reached(std::string_view point) {
   if (left_ == 0 || point_ != point) return;
-  if (--left_ == 0) std::raise(signal_);
+  if (--left_ > 0) return;
+  log::warning("fault point {}: {}", point, name_);
+  // To the process: SIGTERM is a thread's to wait for, which is not this one.
+  ::kill(::getpid(), signal_);
 }
 
 }  // namespace outrigger::worker

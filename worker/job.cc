@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/error.h"
+#include "nn/graph_builder.h"
 
 namespace outrigger::worker {
 namespace {

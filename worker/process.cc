@@ -7,7 +7,9 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <variant>
 
+#include "api/last_words.h"
 #include "api/names.h"
 #include "api/parse.h"
 #include "common/file.h"
@@ -20,6 +22,7 @@
 #include "transport/endpoint.h"
 #include "transport/handshake.h"
 #include "worker/agent.h"
+#include "worker/fault.h"
 #include "worker/file_pixels.h"
 #include "worker/job.h"
 #include "worker/session.h"
@@ -101,8 +104,10 @@ Hello make_hello(const Setup& setup, const Workshop& shop, const std::string& na
     hello.problem = error.what();
   }
   if (nn::cpu::instruction_set() != setup.instruction_set) return hello;
-  hello.numerics = nn::cpu::numerics_fingerprint(
+  const auto numerics = nn::cpu::measure_numerics(
       shop.graph, setup.deepest_cut, micro_batch(shop.job), precision(shop.job), threads);
+  hello.numerics = numerics.fingerprint;
+  hello.pass_seconds = static_cast<float>(numerics.seconds);
   return hello;
 }
 
@@ -116,23 +121,55 @@ void take_instruction_set(const std::string& wanted) {
   }
 }
 
-SessionResult join_once(const api::Launch& launch, const std::string& name, ThreadPool& threads,
-                        WorkerPages& pages, const std::stop_token& stop) {
+transport::LinkKind link_kind(const Setup& setup) {
+  return Workshop::parse(setup.job).spec.network.link == api::LinkKind::kGloo
+             ? transport::LinkKind::kGloo
+             : transport::LinkKind::kSockets;
+}
+
+/// A link to the server and its first words; nothing where it sends the worker away.
+struct Joined {
+  std::unique_ptr<transport::Link> link;
+  std::variant<Setup, feed::Farewell> words;
+};
+
+Joined join_over(transport::LinkKind kind, const api::Launch& launch) {
   const auto address =
       transport::parse_address(launch.server, static_cast<uint16_t>(api::kJoinPort));
-  const auto link = transport::dial(address, read_token(launch.token_file));
-  const auto frame = link->receive(std::chrono::seconds(30));
+  Joined joined{transport::dial(address, read_token(launch.token_file), {.kind = kind}), {}};
+  const auto frame = joined.link->receive(std::chrono::seconds(30));
   if (!frame)
     throw IoError("the server at " + launch.server +
                   " accepted the link and said nothing for 30 s");
-  if (frame->type == static_cast<uint16_t>(FrameType::kFarewell)) {
-    const auto farewell = std::get<feed::Farewell>(read_server_message(*frame, {}));
-    return {farewell.again ? SessionEnd::kAgain : SessionEnd::kFinished, farewell.reason};
-  }
-  const Setup setup = read_setup(*frame);
+  if (frame->type == static_cast<uint16_t>(FrameType::kFarewell))
+    joined.words = std::get<feed::Farewell>(read_server_message(*frame, {}));
+  else
+    joined.words = read_setup(*frame);
+  return joined;
+}
+
+/// Over sockets first: only then does the worker hear what the job wants its links carried by.
+Joined join(const api::Launch& launch) {
+  Joined joined = join_over(transport::LinkKind::kSockets, launch);
+  const auto* setup = std::get_if<Setup>(&joined.words);
+  if (setup == nullptr || link_kind(*setup) == transport::LinkKind::kSockets) return joined;
+  joined.link->close("the worker joins again over Gloo");
+  return join_over(transport::LinkKind::kGloo, launch);
+}
+
+SessionResult join_once(const api::Launch& launch, const std::string& name, ThreadPool& threads,
+                        WorkerPages& pages, const std::stop_token& stop) {
+  const auto [link, words] = join(launch);
+  if (const auto* farewell = std::get_if<feed::Farewell>(&words))
+    return {farewell->again ? SessionEnd::kAgain : SessionEnd::kFinished, farewell->reason};
+  const Setup& setup = std::get<Setup>(words);
+  FaultPoint faults;
+  faults.reached("got-setup");
   take_instruction_set(setup.instruction_set);
   Workshop shop(setup, launch, threads);
   link->send(to_frame(make_hello(setup, shop, name, threads)));
+  if (faults.due("sent-hello")) static_cast<void>(link->flush(std::chrono::seconds(1)));
+  faults.reached("sent-hello");
   log::info("joined {} for job '{}' ({} classes, incarnation {})", launch.server,
             shop.job.metadata.name, setup.classes, setup.incarnation);
   pages.joined(true);
@@ -142,9 +179,7 @@ SessionResult join_once(const api::Launch& launch, const std::string& name, Thre
   return result;
 }
 
-}  // namespace
-
-api::ExitCode run_worker(const api::Launch& launch, const std::stop_token& stop) {
+api::ExitCode join_for_ever(const api::Launch& launch, const std::stop_token& stop) {
   const std::string name = host_name() + "/" + std::to_string(launch.index);
   ThreadPool threads(launch.threads.value_or(available_cores()));
   WorkerPages pages(launch, threads.size());
@@ -174,6 +209,18 @@ api::ExitCode run_worker(const api::Launch& launch, const std::stop_token& stop)
   }
   log::info("stopped");
   return api::ExitCode::kDone;
+}
+
+}  // namespace
+
+api::ExitCode run_worker(const api::Launch& launch, const std::stop_token& stop) {
+  try {
+    return join_for_ever(launch, stop);
+  } catch (const std::exception& error) {
+    if (launch.termination_file)
+      api::write_last_words(*launch.termination_file, {api::exit_code_of(error), error.what(), {}});
+    throw;
+  }
 }
 
 }  // namespace outrigger::worker

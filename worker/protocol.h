@@ -47,9 +47,10 @@ struct Hello {
   std::string name;  // for people: host and index
   std::string version;
   uint32_t cores = 1;
-  Sha256 probe{};        // of the bytes of Setup::probe
-  std::string problem;   // why the probe could not be read; empty: none
-  std::string numerics;  // fingerprint of the stem up to deepest_cut; empty: it runs no stems
+  Sha256 probe{};          // of the bytes of Setup::probe
+  std::string problem;     // why the probe could not be read; empty: none
+  std::string numerics;    // fingerprint of the stem up to deepest_cut; empty: it runs no stems
+  float pass_seconds = 0;  // forward and backward of that stem for one micro-batch
 };
 
 transport::Frame to_frame(const Setup& setup);

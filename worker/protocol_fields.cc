@@ -6,24 +6,10 @@
 namespace outrigger::worker {
 namespace {
 
-transport::WireFormat translate(feed::WireFormat format) {
-  switch (format) {
-    case feed::WireFormat::kUint8:
-      return transport::WireFormat::kUint8;
-    case feed::WireFormat::kFloat32:
-      return transport::WireFormat::kFloat32;
-    case feed::WireFormat::kBFloat16:
-      return transport::WireFormat::kBFloat16;
-    case feed::WireFormat::kInt8:
-      return transport::WireFormat::kInt8;
-  }
-  impossible("wire format");
-}
-
-bool travels_as_it_is(ElementType type, transport::WireFormat format) {
-  return (type == ElementType::kUint8 && format == transport::WireFormat::kUint8) ||
-         (type == ElementType::kFloat32 && format == transport::WireFormat::kFloat32) ||
-         (type == ElementType::kBFloat16 && format == transport::WireFormat::kBFloat16);
+bool travels_as_it_is(ElementType type, WireFormat format) {
+  return (type == ElementType::kUint8 && format == WireFormat::kUint8) ||
+         (type == ElementType::kFloat32 && format == WireFormat::kFloat32) ||
+         (type == ElementType::kBFloat16 && format == WireFormat::kBFloat16);
 }
 
 }  // namespace
@@ -75,15 +61,14 @@ const transport::Payload& only_payload(const transport::ReceivedFrame& frame) {
 }
 
 void add_tensor(transport::Frame& frame, ByteWriter& writer,
-                const std::shared_ptr<const Tensor>& tensor, feed::WireFormat format,
+                const std::shared_ptr<const Tensor>& tensor, WireFormat format,
                 const std::optional<transport::StochasticRounding>& rounding) {
   const ConstTensorView view = tensor->view();
-  const auto wire = translate(view.type == ElementType::kUint8 ? feed::WireFormat::kUint8 : format);
+  const auto wire = view.type == ElementType::kUint8 ? WireFormat::kUint8 : format;
   auto encoded =
       travels_as_it_is(view.type, wire)
           ? transport::EncodedTensor{wire, false, view.shape, {view.raw(), tensor}}
-          : transport::encode(view, wire,
-                              wire == transport::WireFormat::kInt8 ? rounding : std::nullopt);
+          : transport::encode(view, wire, wire == WireFormat::kInt8 ? rounding : std::nullopt);
   transport::describe(encoded, writer);
   frame.payloads.push_back(std::move(encoded.data));
 }
@@ -91,7 +76,7 @@ void add_tensor(transport::Frame& frame, ByteWriter& writer,
 std::shared_ptr<const Tensor> read_tensor(ByteReader& reader, const transport::Payload& payload,
                                           ElementType type) {
   const auto encoded = transport::read_encoded(reader, payload);
-  const bool pixels = encoded.format == transport::WireFormat::kUint8;
+  const bool pixels = encoded.format == WireFormat::kUint8;
   return std::make_shared<const Tensor>(
       transport::decode(encoded, pixels ? ElementType::kUint8 : type));
 }

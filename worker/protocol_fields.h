@@ -32,7 +32,7 @@ Enum read_enum(ByteReader& reader, Enum last) {
 /// The only payload of a frame; throws unless there is exactly one.
 const transport::Payload& only_payload(const transport::ReceivedFrame& frame);
 void add_tensor(transport::Frame& frame, ByteWriter& writer,
-                const std::shared_ptr<const Tensor>& tensor, feed::WireFormat format,
+                const std::shared_ptr<const Tensor>& tensor, WireFormat format,
                 const std::optional<transport::StochasticRounding>& rounding);
 std::shared_ptr<const Tensor> read_tensor(ByteReader& reader, const transport::Payload& payload,
                                           ElementType type);

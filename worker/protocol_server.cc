@@ -45,8 +45,8 @@ feed::Lease read_lease(ByteReader& reader, const ReceivedFrame& frame, const Wir
   lease.cut = reader.number<int32_t>();
   lease.stem_trains = read_flag(reader);
   lease.stem_version = reader.number<uint64_t>();
-  lease.activations = read_enum(reader, feed::WireFormat::kInt8);
-  lease.gradients = read_enum(reader, feed::WireFormat::kInt8);
+  lease.activations = read_enum(reader, WireFormat::kInt8);
+  lease.gradients = read_enum(reader, WireFormat::kInt8);
   const uint32_t samples = reader.count(12 + kLeastSampleBytes);
   for (uint32_t i = 0; i < samples; ++i) {
     feed::LeaseSample sample;
@@ -123,7 +123,7 @@ feed::ServerMessage read_fields(ByteReader& reader, const ReceivedFrame& frame,
       return read_weights(reader, frame);
     case FrameType::kCutGradient: {
       feed::CutGradient gradient{.key = read_key(reader),
-                                 .wire = read_enum(reader, feed::WireFormat::kInt8)};
+                                 .wire = read_enum(reader, WireFormat::kInt8)};
       gradient.gradient = read_tensor(reader, only_payload(frame), context.activation_type);
       return gradient;
     }

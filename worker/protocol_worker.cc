@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "worker/protocol.h"
@@ -17,6 +18,12 @@ Frame encode(const feed::Pull& pull, const WireContext&) {
   return frame_of(FrameType::kPull, writer);
 }
 
+void write_times(ByteWriter& writer, const feed::WorkTimes& times) {
+  writer.number(times.cut);
+  for (const float value : {times.decode, times.forward, times.backward, times.bytes_per_second})
+    writer.number(value);
+}
+
 Frame encode(const feed::MicroBatch& batch, const WireContext&) {
   ByteWriter writer;
   Frame frame{static_cast<uint16_t>(FrameType::kMicroBatch), {}, {}, transport::Lane::kData};
@@ -24,22 +31,38 @@ Frame encode(const feed::MicroBatch& batch, const WireContext&) {
   writer.number(batch.wire);
   writer.number(batch.pixel_hash);
   writer.blob(std::as_bytes(std::span(batch.statistics)));
+  write_times(writer, batch.times);
   add_tensor(frame, writer, batch.tensor, batch.wire, std::nullopt);
   frame.message = writer.take();
   return frame;
+}
+
+float read_measured(ByteReader& reader) {
+  const auto value = reader.number<float>();
+  if (!std::isfinite(value) || value < 0) throw InvalidInput("a time or rate in a message is none");
+  return value;
+}
+
+feed::WorkTimes read_times(ByteReader& reader) {
+  feed::WorkTimes times;
+  times.cut = reader.number<int32_t>();
+  for (float* value : {&times.decode, &times.forward, &times.backward, &times.bytes_per_second})
+    *value = read_measured(reader);
+  return times;
 }
 
 feed::MicroBatch read_micro_batch(ByteReader& reader, const ReceivedFrame& frame,
                                   const WireContext& context) {
   feed::MicroBatch batch;
   batch.key = read_key(reader);
-  batch.wire = read_enum(reader, feed::WireFormat::kInt8);
+  batch.wire = read_enum(reader, WireFormat::kInt8);
   batch.pixel_hash = reader.number<uint64_t>();
   const auto statistics = reader.blob();
   if (statistics.size() % sizeof(float) != 0)
     throw InvalidInput("a micro-batch's statistics are cut short");
   batch.statistics.resize(statistics.size() / sizeof(float));
   std::ranges::copy(statistics, std::as_writable_bytes(std::span(batch.statistics)).begin());
+  batch.times = read_times(reader);
   batch.tensor = read_tensor(reader, only_payload(frame), context.activation_type);
   return batch;
 }
@@ -48,6 +71,7 @@ Frame encode(const feed::StemGradient& gradient, const WireContext&) {
   ByteWriter writer;
   Frame frame{static_cast<uint16_t>(FrameType::kStemGradient), {}, {}, transport::Lane::kData};
   write(writer, gradient.key);
+  write_times(writer, gradient.times);
   add_floats(frame, writer, gradient.gradients, gradient.gradients->size());
   frame.message = writer.take();
   return frame;
@@ -95,7 +119,8 @@ feed::WorkerMessage read_fields(ByteReader& reader, const ReceivedFrame& frame,
       return read_micro_batch(reader, frame, context);
     case FrameType::kStemGradient: {
       const auto key = read_key(reader);
-      return feed::StemGradient{key, read_floats(reader, only_payload(frame))};
+      const auto times = read_times(reader);
+      return feed::StemGradient{key, read_floats(reader, only_payload(frame)), times};
     }
     case FrameType::kBroken:
       return read_broken(reader);
@@ -166,6 +191,7 @@ Frame to_frame(const Hello& hello) {
   writer.raw(hello.probe.data(), hello.probe.size());
   writer.text(hello.problem);
   writer.text(hello.numerics);
+  writer.number(hello.pass_seconds);
   return frame_of(FrameType::kHello, writer);
 }
 
@@ -179,6 +205,7 @@ Hello read_hello(const ReceivedFrame& frame) {
   std::ranges::copy(reader.raw(hello.probe.size()), hello.probe.begin());
   hello.problem = reader.text();
   hello.numerics = reader.text();
+  hello.pass_seconds = read_measured(reader);
   reader.expect_end();
   return hello;
 }

@@ -3,10 +3,12 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
+#include <variant>
 
 #include "worker/fault.h"
 
@@ -65,29 +67,51 @@ void count(const feed::WorkerMessage& message, SessionCounters& counters) {
 
 /// What a fault point is called at which this message is received or was sent.
 const char* point_of(const feed::ServerMessage& message) {
-  if (std::holds_alternative<feed::Lease>(message)) return "got-lease";
-  if (std::holds_alternative<feed::StemWeights>(message)) return "got-weights";
-  if (std::holds_alternative<feed::CutGradient>(message)) return "got-gradient";
-  return "got-other";
+  constexpr const char* kPoints[] = {"got-lease",  "got-weights",   "got-gradient",
+                                     "got-cancel", "got-committed", "got-farewell"};
+  static_assert(std::size(kPoints) == std::variant_size_v<feed::ServerMessage>);
+  if (const auto* lease = std::get_if<feed::Lease>(&message)) {
+    if (lease->kind == feed::WorkKind::kBackward) return "got-backward-lease";
+    if (lease->kind == feed::WorkKind::kEvaluate) return "got-evaluation-lease";
+  }
+  return kPoints[message.index()];
 }
 const char* point_of(const feed::WorkerMessage& message) {
-  if (std::holds_alternative<feed::MicroBatch>(message)) return "sent-micro-batch";
-  if (std::holds_alternative<feed::StemGradient>(message)) return "sent-stem-gradient";
-  return "sent-other";
+  constexpr const char* kPoints[] = {"sent-pull",   "sent-micro-batch", "sent-stem-gradient",
+                                     "sent-broken", "sent-read-failed", "sent-leaving"};
+  static_assert(std::size(kPoints) == std::variant_size_v<feed::WorkerMessage>);
+  return kPoints[message.index()];
+}
+
+void send(transport::Link& link, const feed::WorkerMessage& message, const WireContext& context,
+          FaultPoint& faults) {
+  link.send(to_frame(message, context));
+  const char* point = point_of(message);
+  if (faults.due(point)) static_cast<void>(link.flush(std::chrono::seconds(1)));
+  faults.reached(point);
 }
 
 void send_outbox(transport::Link& link, Agent& agent, const WireContext& context,
                  SessionCounters& counters, FaultPoint& faults) {
   for (auto& message : agent.take_outbox()) {
     count(message, counters);
-    link.send(to_frame(message, context));
-    faults.reached(point_of(message));
+    send(link, message, context, faults);
   }
 }
 
-SessionResult leave(transport::Link& link, Agent& agent, const WireContext& context) {
+/// Lets results tell how fast the link is, once enough was written for it to mean something.
+void tell_link_rate(const transport::Link& link, Agent& agent) {
+  constexpr Duration kEnough = std::chrono::milliseconds(5);
+  const transport::LinkStats stats = link.stats();
+  if (stats.writing < kEnough) return;
+  agent.set_link_rate(static_cast<double>(stats.bytes_sent) /
+                      std::chrono::duration<double>(stats.writing).count());
+}
+
+SessionResult leave(transport::Link& link, Agent& agent, const WireContext& context,
+                    FaultPoint& faults) {
   agent.stop_pulling();
-  link.send(to_frame(feed::WorkerMessage{feed::Leaving{}}, context));
+  send(link, feed::Leaving{}, context, faults);
   static_cast<void>(link.flush(std::chrono::seconds(1)));
   link.close("the worker was asked to stop");
   return {SessionEnd::kStopped, "asked to stop"};
@@ -109,12 +133,14 @@ SessionResult work(transport::Link& link, Agent& agent, const WireContext& conte
     const auto begin = std::chrono::steady_clock::now();
     idle = !agent.work();
     if (!idle) {
+      faults.reached("worked");
+      tell_link_rate(link, agent);
       counters.busy_seconds.add(
           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     }
     counters.unfinished.set(static_cast<double>(agent.unfinished()));
   }
-  return leave(link, agent, context);
+  return leave(link, agent, context, faults);
 }
 
 }  // namespace

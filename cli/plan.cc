@@ -1,0 +1,205 @@
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "api/launch.h"
+#include "api/parse.h"
+#include "api/support.h"
+#include "cli/commands.h"
+#include "cli/mounts.h"
+#include "common/error.h"
+#include "common/log.h"
+#include "common/thread_pool.h"
+#include "gpu-server/job_plan.h"
+#include "gpu-server/planning.h"
+#include "training/planner/planner.h"
+#include "worker/file_pixels.h"
+#include "worker/job.h"
+
+namespace outrigger::cli {
+namespace {
+
+using nlohmann::json;
+using training::Candidate;
+
+struct Options {
+  std::filesystem::path job;
+  std::vector<std::string> mounts;
+  std::optional<int> threads;
+  std::optional<int> workers;
+  double worker_cores = 2;
+  double megabits = 1000;
+  double milliseconds = 0.2;
+  std::string format = "text";
+};
+
+/// All that the table is made from.
+struct Measured {
+  training::JobCosts costs;
+  training::PlannerOptions options;
+  training::ServerRates server;
+  std::vector<training::WorkerRates> workers;
+  uint32_t batch = 0;
+};
+
+/// Core-seconds that reading, decoding and augmenting a micro-batch take here: the mean over
+/// images spread over the data set.
+double measure_decoding(const api::TrainingJob& job, const std::filesystem::path& root,
+                        const data::Dataset& train) {
+  constexpr uint32_t kImages = 64;
+  const data::PipelineOptions options = worker::pipeline_options(job);
+  worker::FilePixels pixels(options, root, "");
+  std::vector<std::byte> one(static_cast<size_t>(options.height) *
+                             static_cast<size_t>(options.width) *
+                             static_cast<size_t>(options.channels));
+  const uint32_t count = std::min(kImages, train.size());
+  uint32_t decoded = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t id = static_cast<uint32_t>(uint64_t{i} * train.size() / count);
+    try {
+      pixels.make({.slot = i, .id = id, .sample = train.at(id)}, false, one);
+      ++decoded;
+    } catch (const InvalidInput&) {
+      continue;  // a broken image says nothing about speed
+    }
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  if (decoded == 0) throw InvalidInput(root.string() + ": none of the images tried can be decoded");
+  return took.count() / decoded * static_cast<double>(worker::micro_batch(job));
+}
+
+Measured measure(const Options& options, const api::TrainingJob& job) {
+  api::Launch launch;
+  launch.mounts = parse_mounts(options.mounts);
+  const auto root = api::data_path(job, launch, job.spec.data.train.path.value_or(""));
+  const data::Dataset train = gpu_server::list_data(job.spec.data.train, root, {});
+  const gpu_server::RunSize size = gpu_server::run_size(job, train);
+  const nn::Graph graph = worker::build_graph(job, static_cast<int64_t>(train.classes().size()));
+  ThreadPool threads(options.threads.value_or(available_cores()));
+  Measured measured;
+  measured.batch = size.batch;
+  measured.costs = gpu_server::measure_job(job, graph, size, threads);
+  measured.options = gpu_server::planner_options(job, graph, size);
+  const double decode = measure_decoding(job, root, train);
+  measured.server = {.cores = static_cast<double>(threads.size()),
+                     .decode = decode / threads.size(),
+                     .shared = true};
+  const training::WorkerRates worker{.stem_speed = options.worker_cores,
+                                     .decode = decode / options.worker_cores,
+                                     .bytes_per_second = options.megabits * 1e6 / 8,
+                                     .latency = options.milliseconds / 1000};
+  measured.workers.assign(static_cast<size_t>(options.workers.value_or(job.spec.workers.replicas)),
+                          worker);
+  return measured;
+}
+
+json row_of(const Measured& measured, const Candidate& one, double unsplit) {
+  const training::CutCosts& cut = measured.costs.cuts[one.choice.cut];
+  const double away = one.choice.away;
+  return {{"cut", cut.name},
+          {"sharePercent", 100 * one.choice.away / measured.costs.micro_batches},
+          {"stemCoreMilliseconds", 1e3 * (cut.stem_forward + cut.stem_backward)},
+          {"headCoreMilliseconds", 1e3 * cut.head},
+          {"bytesToServer", away * (cut.activations + (cut.trains ? cut.weights : 0)) +
+                                (measured.costs.micro_batches - away) * measured.costs.pixels},
+          {"bytesToWorkers",
+           away * cut.gradients +
+               (one.choice.away > 0 && cut.trains ? measured.workers.size() * cut.weights : 0)},
+          {"secondsPerStep", one.prediction.seconds},
+          {"imagesPerSecond", measured.batch / one.prediction.seconds},
+          {"bound", to_string(one.prediction.bound)},
+          {"timesUnsplit", unsplit / one.prediction.seconds}};
+}
+
+json table(const Measured& measured) {
+  const auto all = candidates(measured.costs, measured.options, measured.server, measured.workers);
+  const auto alone = predict(measured.costs, measured.server, {}, {});
+  json rows = json::array();
+  size_t best = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    rows.push_back(row_of(measured, all[i], alone.seconds));
+    if (all[i].prediction.seconds < all[best].prediction.seconds) best = i;
+  }
+  return {{"workers", measured.workers.size()},
+          {"decodeCoreMilliseconds", 1e3 * measured.server.decode * measured.server.cores},
+          {"imagesPerSecondAlone", measured.batch / alone.seconds},
+          {"boundAlone", to_string(alone.bound)},
+          {"cuts", rows},
+          {"choice", best}};
+}
+
+void print(const json& told) {
+  std::cout << fmt::format(
+      "The server alone: {:.1f} images/s, bound by {}; decoding takes {:.1f} core-ms a "
+      "micro-batch.\nWith {} workers, the best share of every cut:\n\n"
+      "  {:<20} {:>5} {:>9} {:>9} {:>10} {:>10} {:>9} {:>7}  bound by\n",
+      told["imagesPerSecondAlone"].get<double>(), told["boundAlone"].get<std::string>(),
+      told["decodeCoreMilliseconds"].get<double>(), told["workers"].get<size_t>(), "cut", "share",
+      "stem ms", "head ms", "MB up", "MB down", "images/s", "times");
+  size_t index = 0;
+  for (const json& row : told["cuts"]) {
+    std::cout << fmt::format(
+        "{} {:<20} {:>4}% {:>9.1f} {:>9.1f} {:>10.2f} {:>10.2f} {:>9.1f} {:>6.2f}x  {}\n",
+        index++ == told["choice"].get<size_t>() ? '>' : ' ', row["cut"].get<std::string>(),
+        row["sharePercent"].get<int>(), row["stemCoreMilliseconds"].get<double>(),
+        row["headCoreMilliseconds"].get<double>(), row["bytesToServer"].get<double>() / 1e6,
+        row["bytesToWorkers"].get<double>() / 1e6, row["imagesPerSecond"].get<double>(),
+        row["timesUnsplit"].get<double>(), row["bound"].get<std::string>());
+  }
+  const json& best = told["cuts"][told["choice"].get<size_t>()];
+  if (best["timesUnsplit"].get<double>() < 1.02) {
+    std::cout << "\nWorkers would not pay here: " << best["bound"].get<std::string>()
+              << " is the limit with and without them.\n";
+  }
+  std::cout
+      << "\nmilliseconds are of one core for a micro-batch, bytes are of a step; `run` goes on "
+         "measuring and moves the cut.\n";
+}
+
+void plan(const Options& options) {
+  const api::TrainingJob job = api::load_training_job(options.job);
+  api::require_supported(job, {});
+  const json told = table(measure(options, job));
+  if (options.format == "json") {
+    std::cout << told << "\n";
+  } else {
+    print(told);
+  }
+}
+
+}  // namespace
+
+void add_plan(CLI::App& program) {
+  CLI::App* command = program.add_subcommand(
+      "plan", "Measure this machine and show what splitting a job would bring, without running it");
+  const auto options = std::make_shared<Options>();
+  command->add_option("job", options->job, "The TrainingJob, YAML or JSON")->required();
+  command->add_option("-w,--workers", options->workers,
+                      "Workers to reckon with (default: spec.workers.replicas)");
+  command
+      ->add_option("--worker-cores", options->worker_cores,
+                   "Cores of each, as fast as those of this machine")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--link", options->megabits, "Megabits a second between each and the server")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--latency", options->milliseconds, "Milliseconds one way")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--threads", options->threads, "Cores that the server uses (default: all)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("-m,--mount", options->mounts, kMountHelp);
+  command->add_option("-o,--format", options->format, "How to print the result")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->footer(
+      "Example:\n  outrigger plan job.yaml --workers 4 --worker-cores 8 --link 10000 --mount "
+      "faces=demo/faces");
+  command->callback([options] { plan(*options); });
+}
+
+}  // namespace outrigger::cli

@@ -1,0 +1,32 @@
+#include "gpu-server/introduction.h"
+
+#include "api/write.h"
+#include "gpu-server/job_plan.h"
+#include "nn/cpu/fingerprint.h"
+#include "nn/cpu/instruction_set.h"
+#include "worker/job.h"
+
+namespace outrigger::gpu_server {
+
+JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
+                     const data::Dataset& train, const std::filesystem::path& train_root,
+                     uint64_t incarnation, ThreadPool& threads) {
+  JoinTerms terms;
+  api::TrainingJob told = job;
+  told.spec.server.pod_template.reset();
+  told.spec.workers.pod_template.reset();
+  terms.setup.job = api::to_json_text(told);
+  terms.setup.classes = static_cast<uint32_t>(train.classes().size());
+  terms.setup.incarnation = static_cast<uint32_t>(incarnation);
+  terms.setup.deepest_cut = deepest_cut(job, graph);
+  terms.setup.instruction_set = nn::cpu::instruction_set();
+  terms.setup.probe = data::choose_probe(train, worker::seed(job));
+  terms.probe = data::probe(train_root, terms.setup.probe);
+  terms.numerics =
+      nn::cpu::measure_numerics(graph, terms.setup.deepest_cut, worker::micro_batch(job),
+                                worker::precision(job), threads)
+          .fingerprint;
+  return terms;
+}
+
+}  // namespace outrigger::gpu_server

@@ -1,0 +1,189 @@
+#include "gpu-server/planning.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/log.h"
+#include "nn/cpu/backend.h"
+#include "worker/job.h"
+
+namespace outrigger::gpu_server {
+namespace {
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+double bytes_an_element(WireFormat format) {
+  switch (format) {
+    case WireFormat::kBFloat16:
+      return 2;
+    case WireFormat::kInt8:
+      return 1;
+    default:
+      return 4;
+  }
+}
+
+/// Sums over layers before and behind every cut.
+void add_times(training::CutCosts& cut, const std::vector<nn::cpu::LayerCost>& layers) {
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const auto& layer = layers[i];
+    if (static_cast<int32_t>(i) < cut.cut) {
+      cut.stem_forward += layer.forward_seconds;
+      if (cut.trains) cut.stem_backward += layer.backward_seconds;
+    } else {
+      cut.head += layer.forward_seconds + layer.backward_seconds;
+    }
+  }
+}
+
+uint32_t share_of(const api::TrainingJob& job, const RunSize& size) {
+  return static_cast<uint32_t>(
+      std::lround(*job.spec.split.share_percent / 100.0 * size.micro_batches));
+}
+
+}  // namespace
+
+training::JobCosts measure_job(const api::TrainingJob& job, const nn::Graph& graph,
+                               const RunSize& size, ThreadPool& threads) {
+  const auto layers = nn::cpu::profile(graph,
+                                       {.segment = graph.whole(),
+                                        .batch = worker::micro_batch(job),
+                                        .precision = worker::precision(job)},
+                                       threads, 1);
+  training::JobCosts costs;
+  costs.micro_batches = size.micro_batches;
+  costs.staleness = static_cast<uint64_t>(job.spec.training.staleness);
+  const auto m = static_cast<double>(worker::micro_batch(job));
+  costs.pixels = m * static_cast<double>(element_count(graph.input()));
+  const int32_t deepest = deepest_cut(job, graph);
+  for (const nn::Cut& one : graph.cuts()) {
+    if (one.layers > deepest) break;
+    feed::Plan plan;
+    plan.cut = one.layers;
+    complete_plan(plan, graph);
+    set_wires(plan, job);
+    training::CutCosts cut{.cut = one.layers, .name = one.name, .trains = plan.stem_trains};
+    const double elements = m * static_cast<double>(element_count(one.shape));
+    cut.activations = elements * bytes_an_element(plan.activations);
+    if (cut.trains) cut.gradients = elements * bytes_an_element(plan.gradients);
+    cut.weights = 4.0 * static_cast<double>(plan.stem_parameters + plan.stem_buffers);
+    cut.server_percent =
+        100.0 * (1.0 - static_cast<double>(graph.multiply_adds({0, one.layers})) /
+                           static_cast<double>(graph.multiply_adds(graph.whole())));
+    add_times(cut, layers);
+    costs.cuts.push_back(cut);
+  }
+  return costs;
+}
+
+training::PlannerOptions planner_options(const api::TrainingJob& job, const nn::Graph& graph,
+                                         const RunSize& size) {
+  const api::SplitSpec& split = job.spec.split;
+  training::PlannerOptions options;
+  options.least_server_percent = split.min_server_percent;
+  if (split.cut != api::kCutAuto) {
+    const int32_t layers = graph.cut(split.cut).layers;
+    const auto cuts = graph.cuts();
+    options.cut =
+        static_cast<size_t>(std::ranges::find(cuts, layers, &nn::Cut::layers) - cuts.begin());
+  }
+  if (split.share_percent) options.away = share_of(job, size);
+  return options;
+}
+
+bool wants_planner(const api::TrainingJob& job) {
+  const api::SplitSpec& split = job.spec.split;
+  return split.cut == api::kCutAuto || (split.cut != api::kCutInput && !split.share_percent);
+}
+
+Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
+                   ThreadPool& threads)
+    : job_(job),
+      graph_(graph),
+      planner_(measure_job(job, graph, size, threads), planner_options(job, graph, size)),
+      deepest_(deepest_cut(job, graph)),
+      threads_(threads.size()) {
+  server_.cores = threads_;
+}
+
+training::Choice Planning::choice_of(const feed::Plan& plan) const {
+  const auto& cuts = planner_.job().cuts;
+  const auto found = std::ranges::find(cuts, plan.cut, &training::CutCosts::cut);
+  return {static_cast<size_t>(found - cuts.begin()), plan.stems_away};
+}
+
+/// Core-seconds that the device spends in a step.
+double Planning::device_work(const training::Choice& choice) const {
+  const training::JobCosts& job = planner_.job();
+  const training::CutCosts& cut = job.cuts[choice.cut];
+  return cut.head * job.micro_batches +
+         (cut.stem_forward + cut.stem_backward) * (job.micro_batches - choice.away);
+}
+
+void Planning::note_device(const training::StepReport& report, const training::Choice& choice) {
+  const double busy = seconds(report.took - report.waited_for_input - report.waited_for_gradients);
+  if (busy <= 0) return;
+  const double cores = device_work(choice) / busy;
+  server_.cores = device_measured_ ? 0.8 * server_.cores + 0.2 * cores : cores;
+  device_measured_ = true;
+}
+
+double Planning::stem_speed(const WorkerMeasures& worker) const {
+  double work = 0;
+  double took = 0;
+  for (const training::CutCosts& cut : planner_.job().cuts) {
+    const auto ran = worker.stems.find(cut.cut);
+    if (ran == worker.stems.end() || ran->second.forward == 0) continue;
+    work += cut.stem_forward + (ran->second.backward > 0 ? cut.stem_backward : 0);
+    took += ran->second.forward + ran->second.backward;
+  }
+  if (took > 0) return work / took;
+  if (worker.pass_seconds <= 0) return 0;
+  const training::CutCosts& deepest = planner_.job().cuts.back();
+  const double then = (deepest.stem_forward + deepest.stem_backward) / worker.pass_seconds;
+  // What decoding tells of how the machine has changed since.
+  return then * worker.first_decode / worker.decode;
+}
+
+training::WorkerRates Planning::rates_of(const WorkerMeasures& worker) const {
+  training::WorkerRates rates;
+  rates.decode = worker.decode;
+  rates.stem_speed = stem_speed(worker);
+  rates.stems = rates.stem_speed > 0;
+  if (worker.bytes_per_second > 0) rates.bytes_per_second = worker.bytes_per_second;
+  rates.latency = worker.latency;
+  return rates;
+}
+
+bool Planning::rate(std::span<const WorkerMeasures> workers, const WorkerMeasures& local) {
+  workers_.clear();
+  double core_seconds = local.decode * threads_;  // to decode a micro-batch
+  for (const WorkerMeasures& worker : workers) {
+    if (worker.decode == 0) return false;
+    workers_.push_back(rates_of(worker));
+    const double its = worker.decode * worker.cores;
+    if (local.decode == 0) core_seconds = core_seconds == 0 ? its : std::min(core_seconds, its);
+  }
+  server_.decode = core_seconds / threads_;
+  return core_seconds > 0;
+}
+
+std::optional<Planning::Proposal> Planning::after_step(const training::StepReport& report,
+                                                       std::span<const WorkerMeasures> workers,
+                                                       const WorkerMeasures& local) {
+  const training::Choice present = choice_of(report.plan);
+  note_device(report, present);
+  planner_.measured(report.step, present, seconds(report.took), workers.size());
+  if (!rate(workers, local)) return std::nullopt;
+  const auto decision = planner_.consider(report.step, server_, workers_);
+  if (!decision) return std::nullopt;
+  Proposal proposal;
+  proposal.plan.cut = planner_.job().cuts[decision->choice.cut].cut;
+  proposal.plan.stems_away = decision->choice.away;
+  complete_plan(proposal.plan, graph_);
+  set_wires(proposal.plan, job_);
+  proposal.reason = decision->reason;
+  return proposal;
+}
+
+}  // namespace outrigger::gpu_server

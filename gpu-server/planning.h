@@ -1,0 +1,67 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "api/training_job.h"
+#include "common/thread_pool.h"
+#include "feed/plan.h"
+#include "gpu-server/job_plan.h"
+#include "gpu-server/worker_book.h"
+#include "nn/graph.h"
+#include "training/planner/planner.h"
+#include "training/trainer.h"
+
+namespace outrigger::gpu_server {
+
+/// What the planner must know of a job: times of every layer on this server, measured now (two
+/// passes over a micro-batch), and sizes on the wire.
+training::JobCosts measure_job(const api::TrainingJob& job, const nn::Graph& graph,
+                               const RunSize& size, ThreadPool& threads);
+
+/// The bounds that spec.split sets: a cut that is named is kept, so is a share.
+training::PlannerOptions planner_options(const api::TrainingJob& job, const nn::Graph& graph,
+                                         const RunSize& size);
+
+/// Whether spec.split leaves anything to find.
+bool wants_planner(const api::TrainingJob& job);
+
+/// Finds the plan while the job runs: turns what steps and workers told into the planner's terms,
+/// and its decisions into plans. One thread.
+class Planning {
+ public:
+  /// `graph` must outlive this. Measures the job.
+  Planning(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
+           ThreadPool& threads);
+
+  /// After each step. A plan without a number where the work is better divided otherwise, with the
+  /// reason.
+  struct Proposal {
+    feed::Plan plan;
+    std::string reason;
+  };
+  std::optional<Proposal> after_step(const training::StepReport& report,
+                                     std::span<const WorkerMeasures> workers,
+                                     const WorkerMeasures& local);
+
+ private:
+  training::Choice choice_of(const feed::Plan& plan) const;
+  double device_work(const training::Choice& choice) const;
+  void note_device(const training::StepReport& report, const training::Choice& choice);
+  /// False where too little is known yet.
+  bool rate(std::span<const WorkerMeasures> workers, const WorkerMeasures& local);
+  training::WorkerRates rates_of(const WorkerMeasures& worker) const;
+  double stem_speed(const WorkerMeasures& worker) const;
+
+  const api::TrainingJob job_;
+  const nn::Graph& graph_;
+  training::Planner planner_;
+  const int32_t deepest_;
+  const int threads_;
+  training::ServerRates server_;
+  std::vector<training::WorkerRates> workers_;
+  bool device_measured_ = false;
+};
+
+}  // namespace outrigger::gpu_server

@@ -1,0 +1,123 @@
+#include "gpu-server/run_files.h"
+
+#include <utility>
+
+#include "api/names.h"
+#include "api/write.h"
+#include "common/error.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "gpu-server/job_plan.h"
+#include "nn/cpu/instruction_set.h"
+#include "nn/models.h"
+#include "nn/weights_file.h"
+#include "training/model_card.h"
+#include "worker/job.h"
+
+namespace outrigger::gpu_server {
+namespace {
+
+constexpr const char* kInstructionSetKey = "instructionSet";
+
+void impose_instruction_set(const training::CheckpointMetadata& metadata) {
+  const auto recorded = metadata.find(kInstructionSetKey);
+  if (recorded == metadata.end()) return;
+  if (nn::cpu::has_instruction_set(recorded->second)) {
+    nn::cpu::set_instruction_set(recorded->second);
+    return;
+  }
+  log::warning(
+      "the run was computed with {}, which this machine lacks; results will differ in the last "
+      "bits",
+      recorded->second);
+}
+
+}  // namespace
+
+RunFiles::RunFiles(const api::TrainingJob& job, const api::Launch& launch, const nn::Graph& graph,
+                   std::vector<std::string> classes)
+    : job_(job),
+      launch_(launch),
+      graph_(graph),
+      classes_(std::move(classes)),
+      checkpoints_(api::checkpoint_directory(job, launch)) {
+  if (launch.rank == 0) {
+    store_.emplace(checkpoints_,
+                   training::CheckpointOptions{job.spec.checkpoint.keep, launch.attempt});
+  }
+}
+
+training::TrainingState RunFiles::first_state() {
+  auto found = training::load_newest_checkpoint(checkpoints_, graph_);
+  if (found && launch_.resume) {
+    impose_instruction_set(found->metadata);
+    ++found->state.incarnation;
+    saved_step_ = found->state.step;
+    log::info("resuming from {} at step {}", found->path.string(), found->state.step);
+    return std::move(found->state);
+  }
+  if (found && store_) {
+    throw InvalidInput(
+        found->path.string() +
+        " is a checkpoint of a former run: give --resume to go on from it, or remove " +
+        checkpoints_.string());
+  }
+  return fresh_state();
+}
+
+training::TrainingState RunFiles::fresh_state() const {
+  training::TrainingState state;
+  state.incarnation = 1;
+  state.parameters.resize(static_cast<size_t>(graph_.parameter_count()));
+  state.momentum.resize(state.parameters.size());
+  state.buffers.resize(static_cast<size_t>(graph_.buffer_count()));
+  nn::initialize(graph_, worker::seed(job_), state.parameters, state.buffers);
+  if (job_.spec.model.weights) {
+    const auto path = api::data_path(job_, launch_, *job_.spec.model.weights);
+    nn::load_weights(path, graph_, {job_.spec.model.replace_head}, state.parameters, state.buffers);
+    log::info("weights from {}", path.string());
+  }
+  if (job_.spec.training.average_weights) state.averaged = state.parameters;
+  return state;
+}
+
+bool RunFiles::checkpoint_due(uint64_t step) const {
+  return store_ && step % static_cast<uint64_t>(job_.spec.checkpoint.every_steps) == 0;
+}
+
+bool RunFiles::save(const training::TrainingState& state) {
+  if (!store_ || saved_step_ == state.step) return false;
+  store_->save(state, graph_, metadata());
+  saved_step_ = state.step;
+  return true;
+}
+
+void RunFiles::save_best(const training::TrainingState& state) {
+  store_->save_best(state, graph_, metadata());
+}
+
+training::CheckpointMetadata RunFiles::metadata() const {
+  auto metadata = training::to_metadata(model_card(job_, classes_), graph_);
+  metadata[kInstructionSetKey] = nn::cpu::instruction_set();
+  return metadata;
+}
+
+void RunFiles::write_weights(const training::TrainingState& state, int64_t batches) const {
+  if (!store_) return;
+  const auto directory = api::run_directory(job_, launch_);
+  const auto path = directory / "weights.safetensors";
+  const auto beside = directory / ".weights.safetensors.tmp";
+  nn::save_weights(
+      beside, graph_, graph_.whole(),
+      {state.averaged.empty() ? state.parameters : state.averaged, state.buffers, batches},
+      metadata());
+  std::filesystem::rename(beside, path);
+  log::info("weights: {}", path.string());
+}
+
+void RunFiles::write_job() const {
+  if (!store_) return;
+  write_file_atomically(api::run_directory(job_, launch_) / api::kJobFileName, api::to_yaml(job_));
+}
+
+}  // namespace outrigger::gpu_server

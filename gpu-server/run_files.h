@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/launch.h"
+#include "api/training_job.h"
+#include "nn/graph.h"
+#include "training/checkpoint.h"
+#include "training/state.h"
+
+namespace outrigger::gpu_server {
+
+/// What a run leaves on disk: the job as resolved, checkpoints, the best, and the final weights.
+/// Only the first rank writes; every rank reads. Not thread-safe.
+class RunFiles {
+ public:
+  /// References must outlive this; `classes` names the model's outputs. Claims the checkpoints for
+  /// this attempt: throws training::Superseded where a later one has them.
+  RunFiles(const api::TrainingJob& job, const api::Launch& launch, const nn::Graph& graph,
+           std::vector<std::string> classes);
+
+  /// What the run starts from: the newest checkpoint where the launch resumes (its instruction set
+  /// is imposed where this machine has it), else fresh weights or those of the job's file. Throws
+  /// InvalidInput where a checkpoint is there and the launch does not resume.
+  training::TrainingState first_state();
+
+  bool checkpoint_due(uint64_t step) const;
+  /// False where there is nothing to do: another rank's business, or saved before.
+  bool save(const training::TrainingState& state);
+  void save_best(const training::TrainingState& state);
+  /// weights.safetensors in the run's folder; `batches` is what norms count as seen.
+  void write_weights(const training::TrainingState& state, int64_t batches) const;
+  void write_job() const;
+
+  std::optional<uint64_t> saved_step() const { return saved_step_; }
+  std::filesystem::path saved_path() const { return store_->step_path(saved_step_.value_or(0)); }
+
+ private:
+  training::TrainingState fresh_state() const;
+  training::CheckpointMetadata metadata() const;
+
+  const api::TrainingJob& job_;
+  const api::Launch& launch_;
+  const nn::Graph& graph_;
+  const std::vector<std::string> classes_;
+  const std::filesystem::path checkpoints_;
+  std::optional<training::CheckpointStore> store_;  // of the first rank
+  std::optional<uint64_t> saved_step_;
+};
+
+}  // namespace outrigger::gpu_server

@@ -1,0 +1,48 @@
+#include "gpu-server/worker_book.h"
+
+#include <algorithm>
+#include <variant>
+
+namespace outrigger::gpu_server {
+namespace {
+
+constexpr double kNewest = 0.25;  // the weight of the newest value
+
+void average(double& mean, float value) {
+  if (value <= 0) return;
+  mean = mean == 0 ? value : (1 - kNewest) * mean + kNewest * static_cast<double>(value);
+}
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
+
+void WorkerBook::note(const feed::WorkerMessage& message) {
+  const feed::WorkTimes* times = nullptr;
+  if (const auto* batch = std::get_if<feed::MicroBatch>(&message)) times = &batch->times;
+  const auto* gradient = std::get_if<feed::StemGradient>(&message);
+  if (gradient != nullptr) times = &gradient->times;
+  if (times == nullptr) return;
+  if (gradient == nullptr) average(measures_.decode, times->decode);
+  if (measures_.first_decode == 0) measures_.first_decode = measures_.decode;
+  if (times->cut > 0) {
+    auto& stem = measures_.stems[times->cut];
+    if (gradient == nullptr) average(stem.forward, times->forward);
+    average(stem.backward, times->backward);
+  }
+  if (times->bytes_per_second > 0) sends_at_ = times->bytes_per_second;
+}
+
+WorkerMeasures WorkerBook::measures(const transport::LinkStats& link) const {
+  constexpr Duration kEnough = std::chrono::milliseconds(5);
+  WorkerMeasures measures = measures_;
+  measures.bytes_per_second = sends_at_;
+  if (link.writing > kEnough) {
+    const double rate = static_cast<double>(link.bytes_sent) / seconds(link.writing);
+    measures.bytes_per_second = sends_at_ == 0 ? rate : std::min(rate, sends_at_);
+  }
+  measures.latency = seconds(link.round_trip) / 2;
+  return measures;
+}
+
+}  // namespace outrigger::gpu_server

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "common/clock.h"
+#include "feed/messages.h"
+#include "transport/link.h"
+
+namespace outrigger::gpu_server {
+
+/// What was measured of one worker; averages over its newest results, so that they follow a
+/// machine that changes.
+struct WorkerMeasures {
+  uint32_t cores = 1;
+  double pass_seconds = 0;  // of the stem up to the deepest cut, as it told when it joined; 0: none
+  double first_decode = 0;  // seconds a micro-batch, when it was new
+  double decode = 0;        // now; 0: not measured
+  struct Stem {
+    double forward = 0;
+    double backward = 0;
+  };
+  std::map<int32_t, Stem> stems;  // by cut, of those it has run
+  double bytes_per_second = 0;    // of its link, the slower direction; 0: not known
+  double latency = 0;             // seconds, one way
+};
+
+/// Keeps WorkerMeasures up to date. Not thread-safe.
+class WorkerBook {
+ public:
+  WorkerBook(uint32_t cores, double pass_seconds) {
+    measures_.cores = cores;
+    measures_.pass_seconds = pass_seconds;
+  }
+  void note(const feed::WorkerMessage& message);
+  /// What was noted, with what the link has measured.
+  WorkerMeasures measures(const transport::LinkStats& link) const;
+
+ private:
+  WorkerMeasures measures_;
+  double sends_at_ = 0;  // bytes per second, as the worker tells
+};
+
+}  // namespace outrigger::gpu_server
