@@ -17,7 +17,7 @@ void start_all(TrainingRun& run, int workers_each, bool resume) {
   run.start_second_rank(resume);
   for (int i = 0; i < workers_each; ++i) {
     run.start_worker();
-    run.start_worker({}, true);
+    run.start_worker({.of_second_rank = true});
   }
 }
 

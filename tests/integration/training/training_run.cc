@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -13,56 +14,13 @@
 #include <thread>
 
 #include "common/hash.h"
-#include "data/synthetic/faces.h"
+#include "http/client.h"
+#include "nn/safetensors.h"
 
 namespace outrigger::integration {
 namespace {
 
 using std::chrono::milliseconds;
-
-constexpr const char* kSmallNet = R"(
-    layers:
-      - {name: conv1, convolution: {channels: 8, kernel: 3, stride: 2, padding: 1}}
-      - {name: bn1, batchNorm: {}}
-      - {name: relu1, relu: {}}
-      - {name: conv2, convolution: {channels: 16, kernel: 3, stride: 2, padding: 1}}
-      - {name: bn2, batchNorm: {}}
-      - {name: relu2, relu: {}}
-      - {name: drop2, dropout: {rate: 0.2}}
-      - {name: conv3, convolution: {channels: 16, kernel: 3, padding: 1}}
-      - {name: bn3, batchNorm: {}}
-      - {name: add3, add: {}, inputs: [bn3, drop2]}
-      - {name: relu3, relu: {}}
-      - {name: pool, globalAveragePool: {}}
-      - {name: flat, flatten: {}}
-      - {name: drop, dropout: {rate: 0.3}}
-      - {name: classifier, linear: {features: 12}}
-)";
-
-std::string job_text(const JobText& job, const std::filesystem::path& data,
-                     const std::filesystem::path& output) {
-  std::ostringstream text;
-  text << "apiVersion: outrigger.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: test}\nspec:\n  "
-          "model:"
-       << (job.model.empty() ? kSmallNet : job.model + "\n") << "  data:\n"
-       << "    train: {path: " << (data / "train").string() << ", format: ImageFolder}\n"
-       << "    image: {height: 32, width: 32, channels: 3}\n"
-       << "    maxBadFraction: " << job.max_bad_fraction << "\n"
-       << "    augment: [{randomHorizontalFlip: {}}, {randomResizedCrop: {minScale: 0.7, maxScale: "
-          "1.0}}]\n"
-       << "  training:\n    steps: " << job.steps << "\n    batchSize: 16\n    microBatchSize: 4\n"
-       << "    loss: {softmaxCrossEntropy: {labelSmoothing: 0.1}}\n"
-       << "    optimizer: {sgd: {momentum: 0.9, weightDecay: 0.0005}}\n"
-       << "    schedule: {constant: {base: " << job.rate << "}}\n    clipGradientNorm: 5\n"
-       << "    precision: " << job.precision << "\n    staleness: " << job.staleness
-       << "\n    seed: " << job.seed << "\n"
-       << job.more_training << "  split: {cut: " << job.cut << ", sharePercent: " << job.share
-       << (job.wire.empty() ? "" : ", wire: " + job.wire) << "}\n"
-       << "  server: {replicas: " << job.replicas
-       << ", gpus: 0}\n  workers: {replicas: 0}\n  output: {path: " << output.string() << "}\n"
-       << "  checkpoint: {everySteps: " << job.checkpoint_every << ", keep: 2}\n";
-  return text.str();
-}
 
 std::string all_of(const std::filesystem::path& path) {
   return std::filesystem::exists(path) ? read_file(path) : std::string();
@@ -88,37 +46,30 @@ void wait_until(int limit, const char* what, const Condition& condition) {
 
 }  // namespace
 
-const std::filesystem::path& faces() {
-  static const TemporaryDirectory folder("outrigger-faces");
-  static const std::filesystem::path path = [] {
-    data::FacesOptions options;
-    options.identities = 12;
-    options.train_per_identity = 7;
-    options.validation_per_identity = 3;
-    options.size = 40;
-    data::generate_faces(options, folder.path() / "faces");
-    return folder.path() / "faces";
-  }();
-  return path;
+TrainingRun::TrainingRun(const JobText& job)
+    : replicas_(job.replicas),
+      wanted_port_(job.port),
+      data_(!job.data.empty() ? job.data
+            : job.shards      ? face_shards()
+                              : faces()),
+      job_file_(folder_.path() / "job.yaml"),
+      token_file_(folder_.path() / "token"),
+      control_token_file_(folder_.path() / "control-token") {
+  if (job.copy_data || job.broken_images > 0) {
+    std::filesystem::copy(data_, folder_.path() / "data", std::filesystem::copy_options::recursive);
+    data_ = folder_.path() / "data";
+    break_images(data_ / "train", job.broken_images);
+  }
+  change_job(job);
+  write_file_atomically(token_file_, "integration-token\n", 0600);
+  write_file_atomically(control_token_file_, "control-of-tests\n", 0600);
 }
 
-TrainingRun::TrainingRun(const JobText& job)
-    : replicas_(job.replicas), wanted_port_(job.port), data_(faces()) {
-  if (job.copy_data || job.broken_images > 0) {
-    data_ = folder_.path() / "faces";
-    std::filesystem::copy(faces(), data_, std::filesystem::copy_options::recursive);
-  }
-  int broken = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(data_ / "train")) {
-    if (broken == job.broken_images) break;
-    if (!entry.is_regular_file()) continue;
-    std::filesystem::resize_file(entry.path(), 40);
-    ++broken;
-  }
-  job_file_ = folder_.path() / "job.yaml";
-  token_file_ = folder_.path() / "token";
-  write_file_atomically(job_file_, job_text(job, data_, folder_.path() / "out"));
-  write_file_atomically(token_file_, "integration-token\n", 0600);
+void TrainingRun::change_job(const JobText& job) {
+  write_file_atomically(job_file_, job_text(job, folder_.path() / "out"));
+  checkpoint_directory_ = job.checkpoint_path.empty()
+                              ? directory()
+                              : std::filesystem::path(job.checkpoint_path) / "test";
 }
 
 TrainingRun::~TrainingRun() {
@@ -129,13 +80,24 @@ TrainingRun::~TrainingRun() {
 
 void TrainingRun::start_server(bool resume) {
   std::filesystem::remove(directory() / "server.json");
-  std::vector<std::string> arguments{"--job",         job_file_.string(),
-                                     "--token-file",  token_file_.string(),
-                                     "--listen",      "127.0.0.1",
-                                     "--port",        std::to_string(wanted_port_),
-                                     "--status-port", "0",
-                                     "--threads",     "2",
-                                     "--replicas",    std::to_string(replicas_)};
+  std::vector<std::string> arguments{"--job",
+                                     job_file_.string(),
+                                     "--token-file",
+                                     token_file_.string(),
+                                     "--listen",
+                                     "127.0.0.1",
+                                     "--port",
+                                     std::to_string(wanted_port_),
+                                     "--status-port",
+                                     "0",
+                                     "--threads",
+                                     "2",
+                                     "--replicas",
+                                     std::to_string(replicas_),
+                                     "--mount",
+                                     "faces=" + data_.string(),
+                                     "--control-token-file",
+                                     control_token_file_.string()};
   if (resume) arguments.emplace_back("--resume");
   server_.emplace(OUTRIGGER_SERVER, arguments, folder_.path() / "server.log");
   wait_until(60, "the server's port", [this] {
@@ -157,12 +119,19 @@ void TrainingRun::start_second_rank(bool resume) {
                                      "--threads",     "1",
                                      "--replicas",    "2",
                                      "--rank",        "1",
-                                     "--rendezvous",  "127.0.0.1:" + std::to_string(port_)};
+                                     "--rendezvous",  "127.0.0.1:" + std::to_string(port_),
+                                     "--mount",       "faces=" + data_.string()};
   if (resume) arguments.emplace_back("--resume");
   second_.emplace(OUTRIGGER_SERVER, arguments, folder_.path() / "server-1.log");
   wait_until(60, "the second rank's port", [this] {
     return std::filesystem::exists(directory() / "server-1.json") || second_->poll();
   });
+}
+
+int TrainingRun::wish_plan(const std::string& split) {
+  http::Client client({.base_url = "http://127.0.0.1:" + std::to_string(status_port_),
+                       .headers = {{"Authorization", "Bearer control-of-tests"}}});
+  return client.post("/plan", split).status;
 }
 
 void TrainingRun::signal_second_rank(int signal) { ::kill(second_->id(), signal); }
@@ -172,20 +141,25 @@ int TrainingRun::wait_for_second_rank(int limit) {
   return *second_->poll();
 }
 
-void TrainingRun::start_worker(const std::string& fault, bool of_second_rank) {
+size_t TrainingRun::start_worker(const WorkerStart& start) {
   const int port =
-      of_second_rank
+      start.of_second_rank
           ? nlohmann::json::parse(read_file(directory() / "server-1.json")).at("port").get<int>()
           : port_;
-  if (!fault.empty()) ::setenv("OUTRIGGER_FAULT", fault.c_str(), 1);
-  const auto log = folder_.path() / ("worker-" + std::to_string(workers_.size()) + ".log");
-  workers_.emplace_back(
-      OUTRIGGER_WORKER,
-      std::vector<std::string>{"--server", "127.0.0.1:" + std::to_string(port), "--token-file",
-                               token_file_.string(), "--status-port", "0", "--threads", "1",
-                               "--index", std::to_string(workers_.size()), "--listen", "127.0.0.1"},
-      log);
+  const size_t index = workers_.size();
+  const auto& data = start.data.empty() ? data_ : start.data;
+  const std::vector<std::string> arguments{"--server",      "127.0.0.1:" + std::to_string(port),
+                                           "--token-file",  token_file_.string(),
+                                           "--status-port", "0",
+                                           "--threads",     "1",
+                                           "--index",       std::to_string(index),
+                                           "--listen",      "127.0.0.1",
+                                           "--mount",       "faces=" + data.string()};
+  if (!start.fault.empty()) ::setenv("OUTRIGGER_FAULT", start.fault.c_str(), 1);
+  workers_.emplace_back(start.program.empty() ? OUTRIGGER_WORKER : start.program, arguments,
+                        folder_.path() / ("worker-" + std::to_string(index) + ".log"));
   ::unsetenv("OUTRIGGER_FAULT");
+  return index;
 }
 
 void TrainingRun::signal_server(int signal) { ::kill(server_->id(), signal); }
@@ -194,14 +168,17 @@ bool TrainingRun::worker_runs(size_t index) {
   return index < workers_.size() && !workers_[index].poll();
 }
 
-void TrainingRun::wait_for_worker(size_t index, int limit) {
-  wait_until(limit, "a worker's end", [&] { return !worker_runs(index); });
+bool TrainingRun::worker_is_stopped(size_t index) {
+  if (!worker_runs(index)) return false;
+  // "1234 (name) T …", proc(5)
+  const std::string status = all_of("/proc/" + std::to_string(workers_[index].id()) + "/stat");
+  const auto name_end = status.rfind(')');
+  return name_end != std::string::npos && status.compare(name_end, 3, ") T") == 0;
 }
 
-void TrainingRun::change_every_image() {
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(data_ / "train")) {
-    if (entry.is_regular_file()) std::ofstream(entry.path(), std::ios::app) << "x";
-  }
+int TrainingRun::wait_for_worker(size_t index, int limit) {
+  wait_until(limit, "a worker's end", [&] { return !worker_runs(index); });
+  return *workers_.at(index).poll();
 }
 
 bool TrainingRun::signal_worker(size_t index, int signal) {
@@ -216,33 +193,48 @@ int TrainingRun::wait_for_server(int limit) {
   return *server_->poll();
 }
 
-int64_t TrainingRun::step() const {
+std::vector<nlohmann::json> TrainingRun::events(const std::string& type) const {
   std::istringstream lines(all_of(directory() / "metrics.jsonl"));
-  int64_t newest = -1;
+  std::vector<nlohmann::json> found;
   for (std::string line; std::getline(lines, line);) {
-    const auto parsed = nlohmann::json::parse(line, nullptr, false);
-    if (!parsed.is_discarded() && parsed.value("type", "") == "step")
-      newest = parsed.at("step").get<int64_t>();
+    auto parsed = nlohmann::json::parse(line, nullptr, false);
+    if (!parsed.is_discarded() && parsed.value("type", "") == type)
+      found.push_back(std::move(parsed));
   }
-  return newest;
+  return found;
+}
+
+int64_t TrainingRun::step() const {
+  const auto steps = events("step");
+  return steps.empty() ? -1 : steps.back().at("step").get<int64_t>();
+}
+
+void TrainingRun::wait_for_log(const std::string& text, int limit) const {
+  wait_until(limit, text.c_str(), [&] { return server_log().find(text) != std::string::npos; });
 }
 
 void TrainingRun::wait_for_step(int64_t step, int limit) {
   wait_until(limit, "a step", [&] { return this->step() >= step || !server_runs(); });
 }
 
-std::string TrainingRun::weights() const {
-  int64_t newest = -1;
-  if (!std::filesystem::exists(directory())) return "none";
-  for (const auto& entry : std::filesystem::directory_iterator(directory())) {
+std::vector<int64_t> TrainingRun::checkpoints() const {
+  std::vector<int64_t> steps;
+  if (!std::filesystem::exists(checkpoint_directory_)) return steps;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoint_directory_)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("step-")) newest = std::max<int64_t>(newest, std::stoll(name.substr(5)));
+    if (name.starts_with("step-")) steps.push_back(std::stoll(name.substr(5)));
   }
-  if (newest < 0) return "none";
-  const auto folder = directory() / ("step-" + std::to_string(newest));
+  std::ranges::sort(steps);
+  return steps;
+}
+
+std::string TrainingRun::weights() const {
+  const auto steps = checkpoints();
+  if (steps.empty()) return "none";
+  const auto folder = checkpoint_directory_ / ("step-" + std::to_string(steps.back()));
   const std::string all =
       tensors_of(folder / "weights.safetensors") + tensors_of(folder / "optimizer.safetensors");
-  return std::to_string(newest) + ":" + to_hex(sha256(std::as_bytes(std::span(all))));
+  return std::to_string(steps.back()) + ":" + to_hex(sha256(std::as_bytes(std::span(all))));
 }
 
 std::map<uint64_t, AuditLine> TrainingRun::audit() const {
@@ -271,6 +263,27 @@ std::unique_ptr<TrainingRun> train(const JobText& job, int workers) {
   for (int i = 0; i < workers; ++i) run->start_worker();
   EXPECT_EQ(run->wait_for_server(), 0) << run->server_log();
   return run;
+}
+
+void expect_same_run(const TrainingRun& run, const TrainingRun& truth, const std::string& what) {
+  EXPECT_NE(truth.weights(), "none") << what;
+  EXPECT_EQ(run.weights(), truth.weights()) << what;
+  const auto audit = run.audit();
+  EXPECT_EQ(audit, truth.audit()) << what;
+  uint64_t slot = 0;
+  for (const auto& [step, line] : audit) {
+    EXPECT_EQ(line.first_slot, slot) << what << ", step " << step;
+    for (const auto& samples : line.samples) slot += samples.size();
+  }
+}
+
+std::map<std::string, std::vector<float>> tensors(const std::filesystem::path& file) {
+  const nn::SafetensorsReader reader(file);
+  std::map<std::string, std::vector<float>> values;
+  for (const auto& tensor : reader.tensors()) {
+    if (tensor.type == "F32") values[tensor.name] = reader.read(tensor);
+  }
+  return values;
 }
 
 }  // namespace outrigger::integration

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "api/parse.h"
 #include "api/schema.h"
 #include "common/file.h"
 #include "fields_markdown.h"
@@ -23,6 +24,19 @@ void expect_page(const std::string& name, const std::string& wanted) {
 TEST(Docs, TheFieldsAreThoseOfTheTables) { expect_page("fields.md", fields_markdown()); }
 
 TEST(Docs, TheExitCodesAreThoseOfTheTable) { expect_page("exit-codes.md", exit_codes_markdown()); }
+
+TEST(Docs, TheExamplesAreJobsThatCanBeRead) {
+  int jobs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(
+           std::filesystem::path(OUTRIGGER_SOURCE_DIR) / "manifests/examples")) {
+    const std::string text = read_file(entry.path());
+    if (text.find("kind: TrainingJob") == std::string::npos) continue;
+    ++jobs;
+    const auto errors = resolve_training_job(text).errors;
+    EXPECT_TRUE(errors.empty()) << to_string(errors, entry.path().string());
+  }
+  EXPECT_GT(jobs, 4);
+}
 
 template <typename Visit>
 void for_each_field(const schema::Object& object, const std::string& path, const Visit& visit) {

@@ -170,9 +170,10 @@ TEST(RoundTrip, RandomJobsReadBackEqualFromYamlAndJson) {
 void expect_holds(const Json& written, const Json& drawn, const std::string& path) {
   if (drawn.is_object()) {
     ASSERT_TRUE(written.is_object()) << path;
+    const std::string prefix = path + ".";
     for (const auto& [name, value] : drawn.items()) {
-      ASSERT_TRUE(written.contains(name)) << path << "." << name;
-      expect_holds(written[name], value, path + "." + name);
+      ASSERT_TRUE(written.contains(name)) << prefix << name;
+      expect_holds(written[name], value, prefix + name);
     }
   } else if (drawn.is_array()) {
     ASSERT_EQ(written.size(), drawn.size()) << path;

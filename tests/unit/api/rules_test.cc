@@ -32,8 +32,10 @@ FailureRule rule(const std::string& name) {
 }
 
 LayerSpec layer(const std::string& name, LayerKind kind, std::vector<std::string> inputs = {}) {
-  return {name, std::move(inputs), std::move(kind)};
+  return {name, std::move(inputs), kind};
 }
+
+nlohmann::json parse(const char* text) { return nlohmann::json::parse(text); }
 
 INSTANTIATE_TEST_SUITE_P(
     Model, BrokenRules,
@@ -65,6 +67,24 @@ INSTANTIATE_TEST_SUITE_P(
             "spec.model.layers[1].inputs: 2 inputs are too many; only an add layer has several"}));
 
 INSTANTIATE_TEST_SUITE_P(
+    Templates, BrokenRules,
+    testing::Values(
+        BrokenRule{"unknown member",
+                   [](TrainingJobSpec& s) { s.server.pod_template = parse(R"({"status": {}})"); },
+                   "spec.server.template.status: unknown field; allowed here: metadata, spec"},
+        BrokenRule{"name of a pod",
+                   [](TrainingJobSpec& s) {
+                     s.workers.pod_template = parse(R"({"metadata": {"name": "x"}})");
+                   },
+                   "spec.workers.template.metadata.name: unknown field; allowed here: labels, "
+                   "annotations"},
+        BrokenRule{"number as label",
+                   [](TrainingJobSpec& s) {
+                     s.workers.pod_template = parse(R"({"metadata": {"labels": {"team": 7}}})");
+                   },
+                   "spec.workers.template.metadata.labels.team: text is needed"}));
+
+INSTANTIATE_TEST_SUITE_P(
     Data, BrokenRules,
     testing::Values(
         BrokenRule{"no source", [](TrainingJobSpec& s) { s.data.train.path.reset(); },
@@ -82,6 +102,13 @@ INSTANTIATE_TEST_SUITE_P(
                    "spec.data.train.path: \"faces\" is not on the volume; data.volumeClaimName is "
                    "mounted at "
                    "/data"},
+        BrokenRule{"balanced in a window",
+                   [](TrainingJobSpec& s) {
+                     s.data.sampling = Sampling::kClassBalanced;
+                     s.data.shuffle = ShuffleSpec{.window = 100};
+                   },
+                   "spec.data.shuffle: sampling ClassBalanced draws every sample anew and has no "
+                   "use for it; leave one of the two out"},
         BrokenRule{"two channels", [](TrainingJobSpec& s) { s.data.image.channels = 2; },
                    "spec.data.image.channels: 2 is not allowed; 1 (grey) or 3 (colour)"},
         BrokenRule{"scales crossed",

@@ -48,19 +48,6 @@ INSTANTIATE_TEST_SUITE_P(
                  "spec.training.syncEverySteps: more than 1 is not built yet; write 1"},
         NotBuilt{[](TrainingJobSpec& s) { s.training.recompute = Recompute::kActivations; },
                  "spec.training.recompute: Activations is not built yet; write None"},
-        NotBuilt{[](TrainingJobSpec& s) { s.split.cut = "Auto"; },
-                 "spec.split.cut: Auto is not built yet; write Input, or the name of the last "
-                 "layer that workers "
-                 "run"},
-        NotBuilt{[](TrainingJobSpec& s) { s.split.cut = "layer1"; },
-                 "spec.split.sharePercent: finding the share is not built yet; write a number from "
-                 "0 to 100"},
-        NotBuilt{
-            [](TrainingJobSpec& s) { s.split.wire.activations = WireFormat::kInt8; },
-            "spec.split.wire.activations: Int8 is not built yet; write BFloat16, Float32 or Auto"},
-        NotBuilt{
-            [](TrainingJobSpec& s) { s.split.wire.gradients = WireFormat::kInt8; },
-            "spec.split.wire.gradients: Int8 is not built yet; write BFloat16, Float32 or Auto"},
         NotBuilt{[](TrainingJobSpec& s) { s.server.gpus = 1; },
                  "spec.server.gpus: no GPU can be used here; write 0 to train on the CPU"},
         NotBuilt{[](TrainingJobSpec& s) { s.server.engine = Engine::kExternal; },
@@ -105,10 +92,10 @@ TEST(Supported, AGpuBuildTakesGpus) {
 
 TEST(Supported, TheRefusalEndsTheProcessAsNotSupported) {
   TrainingJob job = runnable();
-  job.spec.split.cut = "Auto";
+  job.spec.training.precision = Precision::kFloat16;
   try {
     require_supported(job, {});
-    FAIL() << "a job without a planner was taken";
+    FAIL() << "a precision without a kernel was taken";
   } catch (const Failure& failure) {
     EXPECT_EQ(failure.code(), ExitCode::kNotSupported);
   }

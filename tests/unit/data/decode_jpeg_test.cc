@@ -10,8 +10,6 @@ namespace {
 
 using namespace testing;
 using ::testing::HasSubstr;
-using ::testing::Property;
-using ::testing::Throws;
 using ::testing::ThrowsMessage;
 
 /// Quality 95 with 4:2:0 on smooth colours; a wrong colour transform or orientation is off by tens.

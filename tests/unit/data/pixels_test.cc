@@ -165,8 +165,9 @@ TEST(Draw, LogUniformSpreadsTheLogarithmEvenly) {
     ++counts[std::min(kBins - 1, static_cast<int>(part * kBins))];
   }
   // Five standard deviations of a binomial count.
+  constexpr double kExpected = static_cast<double>(kDraws) / kBins;
   for (const int count : counts)
-    EXPECT_NEAR(count, kDraws / kBins, 5 * std::sqrt(kDraws / 8.0 * 7 / 8));
+    EXPECT_NEAR(count, kExpected, 5 * std::sqrt(kExpected * (kBins - 1) / kBins));
 }
 
 TEST(Draw, BoxesLieInsideAndHaveTheAreaAskedFor) {

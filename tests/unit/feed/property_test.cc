@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/hash.h"
+#include "nn/graph_builder.h"
 #include "nn/models.h"
 #include "nn/reference/backend.h"
 #include "tests/fakes/simulation.h"

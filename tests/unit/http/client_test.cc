@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <latch>
+#include <stop_token>
 #include <thread>
 
 #include "common/error.h"
@@ -28,6 +30,31 @@ class KeepAliveServer {
     server_.Get("/large", [](const httplib::Request&, httplib::Response& response) {
       response.set_content(std::string(1000, 'x'), "text/plain");
     });
+    server_.Put("/echo", [](const httplib::Request& request, httplib::Response& response) {
+      response.status = 409;
+      response.set_header("Retry-After", "7");
+      response.set_content(request.body + request.get_header_value("X-Own"), "text/plain");
+    });
+    server_.Get("/three", [](const httplib::Request&, httplib::Response& response) {
+      response.set_chunked_content_provider("text/plain", [](size_t at, httplib::DataSink& sink) {
+        if (at == 3) sink.done();
+        return at == 3 || sink.write("x", 1);
+      });
+    });
+    server_.Get("/broken", [](const httplib::Request&, httplib::Response& response) {
+      response.set_chunked_content_provider("text/plain", [](size_t at, httplib::DataSink& sink) {
+        return at < 3 && sink.write("x", 1);
+      });
+    });
+    server_.Get("/silent", [this](const httplib::Request&, httplib::Response& response) {
+      response.set_chunked_content_provider("text/plain",
+                                            [this](size_t at, httplib::DataSink& sink) {
+                                              if (at == 0) return sink.write("x", 1);
+                                              asked_.count_down();
+                                              end_.wait();
+                                              return false;
+                                            });
+    });
     server_.Get("/endless", [](const httplib::Request&, httplib::Response& response) {
       response.set_chunked_content_provider(
           "text/plain", [](size_t, httplib::DataSink& sink) { return sink.write("x", 1); });
@@ -35,11 +62,18 @@ class KeepAliveServer {
     thread_ = std::jthread([this] { server_.listen_after_bind(); });
     while (!server_.is_running()) std::this_thread::yield();
   }
-  ~KeepAliveServer() { server_.stop(); }
+  ~KeepAliveServer() {
+    end_.count_down();
+    server_.stop();
+  }
+  // Until "/silent" has sent its one byte.
+  void wait_for_silence() { asked_.wait(); }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
  private:
   httplib::Server server_;
+  std::latch asked_{1};
+  std::latch end_{1};
   int port_;
   std::jthread thread_;
 };
@@ -73,6 +107,96 @@ TEST(Client, AnAnswerWithoutEndIsCutByTheLimit) {
   EXPECT_THROW(client.get("/endless"), IoError);
 }
 
+TEST(Client, AnyMethodIsSentAndHeadersOfTheAnswerAreThere) {
+  KeepAliveServer server;
+  Client client({.base_url = server.url()});
+  const Response response = client.send({"PUT", "/echo", {{"X-Own", "!"}}, "body"});
+  EXPECT_EQ(response.status, 409);
+  EXPECT_EQ(response.body, "body!");
+  EXPECT_EQ(find_header(response.headers, "retry-after"), "7");
+}
+
+TEST(Client, AStreamComesInPiecesWithoutTheLimitOfABody) {
+  KeepAliveServer server;
+  Client client({.base_url = server.url(), .max_body = 1});
+  std::string body;
+  const auto receiver = [&body](std::string_view piece) {
+    body += piece;
+    return true;
+  };
+  EXPECT_EQ(client.stream({"GET", "/three"}, {}, receiver).status, 200);
+  EXPECT_EQ(body, "xxx");
+}
+
+TEST(Client, AStreamEndsWhenItsReceiverHasEnough) {
+  KeepAliveServer server;
+  Client client({.base_url = server.url()});
+  size_t size = 0;
+  client.stream({"GET", "/endless"}, {}, [&size](std::string_view piece) {
+    size += piece.size();
+    return size < 5;
+  });
+  EXPECT_EQ(size, 5u);
+}
+
+TEST(Client, AStreamThatBreaksOffIsAnError) {
+  KeepAliveServer server;
+  Client client({.base_url = server.url()});
+  EXPECT_THROW(client.stream({"GET", "/broken"}, {}, [](std::string_view) { return true; }),
+               IoError);
+}
+
+TEST(Client, AStreamThatIsSilentOrLastsTooLongIsAnError) {
+  using std::chrono::milliseconds;
+  KeepAliveServer server;
+  Client client({.base_url = server.url()});
+  const auto all = [](std::string_view) { return true; };
+  EXPECT_THAT(
+      [&] {
+        client.stream({"GET", "/silent"}, {.silence = milliseconds(50)}, all);
+      },
+      ThrowsMessage<IoError>(HasSubstr("within 50 ms")));
+  EXPECT_THAT(
+      [&] {
+        client.stream({"GET", "/endless"}, {.whole = milliseconds(50)}, all);
+      },
+      ThrowsMessage<IoError>(HasSubstr("longer than 50 ms")));
+}
+
+TEST(Client, WhatIsNoSuccessIsNotStreamed) {
+  KeepAliveServer server;
+  Client client({.base_url = server.url()});
+  const auto never = [](std::string_view) {
+    ADD_FAILURE();
+    return true;
+  };
+  const Response response = client.stream({"PUT", "/echo", {}, "why not"}, {}, never);
+  EXPECT_EQ(response.status, 409);
+  EXPECT_EQ(response.body, "why not");
+}
+
+TEST(Client, AStopBreaksASilentStream) {
+  KeepAliveServer server;
+  Client client({.base_url = server.url()});
+  std::stop_source stop;
+  const std::jthread stopper([&] {
+    server.wait_for_silence();
+    stop.request_stop();
+  });
+  EXPECT_THROW(client.stream(
+                   {"GET", "/silent"}, {}, [](std::string_view) { return true; }, stop.get_token()),
+               Cancelled);
+}
+
+TEST(Client, AfterAStopNothingIsSent) {
+  KeepAliveServer server;
+  Client client({.base_url = server.url()});
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW(client.send({"GET", "/port"}, stop.get_token()), Cancelled);
+  EXPECT_EQ(client.get("/port").status, 200);
+}
+
 TEST(Client, AServerThatIsNotThereIsNamed) {
   Client client({.base_url = "http://127.0.0.1:1"});
   EXPECT_THAT([&] { client.get("/healthz"); },
@@ -91,6 +215,11 @@ TEST(Client, UrlsOfEveryKindOfHostAreTaken) {
                           "http://10.0.0.1:80", "https://[fe80::1]", "http://[::1]:8080"}) {
     EXPECT_NO_THROW(Client({.base_url = url})) << url;
   }
+}
+
+TEST(PercentEncode, LeavesOnlyWhatNeedsNoEncoding) {
+  EXPECT_EQ(percent_encode("aZ09-._~"), "aZ09-._~");
+  EXPECT_EQ(percent_encode("a/b=c,d e+\xc3\xa9%"), "a%2Fb%3Dc%2Cd%20e%2B%C3%A9%25");
 }
 
 TEST(Headers, AreFoundWhateverTheirCase) {

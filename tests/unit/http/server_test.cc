@@ -112,6 +112,27 @@ TEST(Server, APortIsFreeAgainAfterItsServer) {
   EXPECT_EQ(client_of(again).get("/").status, 404);
 }
 
+// What `curl -X POST` sends.
+TEST(Server, APostWithoutALengthHasNoBody) {
+  ServerOptions options = local();
+  options.io_timeout = std::chrono::seconds(60);
+  Server server(options);
+  server.route("POST", "/stop", [](const Request& request) {
+    return Response{202, "body of " + std::to_string(request.body.size())};
+  });
+  server.start();
+  const FileDescriptor socket = connect_to(server.port());
+  const std::string request = "POST /stop HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  ASSERT_EQ(::send(socket.get(), request.data(), request.size(), 0),
+            static_cast<ssize_t>(request.size()));
+  std::string answer;
+  char some[256];
+  for (ssize_t got = 0; (got = ::recv(socket.get(), some, sizeof some, 0)) > 0;)
+    answer.append(some, static_cast<size_t>(got));
+  EXPECT_THAT(answer, testing::StartsWith("HTTP/1.1 202"));
+  EXPECT_THAT(answer, testing::EndsWith("body of 0"));
+}
+
 TEST(Server, ABodyOverTheLimitIsRefused) {
   ServerOptions options = local();
   options.max_body = 100;

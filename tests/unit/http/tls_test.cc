@@ -29,7 +29,7 @@ class SelfSigned {
     X509_set_pubkey(x, key_.get());
     X509_NAME* name = X509_get_subject_name(x);
     X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
-                               reinterpret_cast<const unsigned char*>("test"), -1, -1, 0);
+                               reinterpret_cast<const unsigned char*>(alt_name.c_str()), -1, -1, 0);
     X509_set_issuer_name(x, name);
     X509_EXTENSION* names =
         X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, alt_name.c_str());
@@ -40,14 +40,23 @@ class SelfSigned {
   X509* certificate() const { return certificate_.get(); }
   EVP_PKEY* key() const { return key_.get(); }
   std::string pem() const {
+    return written([this](BIO* to) { PEM_write_bio_X509(to, certificate()); });
+  }
+  std::string key_pem() const {
+    return written([this](BIO* to) {
+      PEM_write_bio_PrivateKey(to, key(), nullptr, nullptr, 0, nullptr, nullptr);
+    });
+  }
+
+ private:
+  template <typename Write>
+  static std::string written(const Write& write) {
     const std::unique_ptr<BIO, decltype(&BIO_free)> memory(BIO_new(BIO_s_mem()), BIO_free);
-    PEM_write_bio_X509(memory.get(), certificate());
+    write(memory.get());
     char* text = nullptr;
     const long size = BIO_get_mem_data(memory.get(), &text);
     return {text, static_cast<size_t>(size)};
   }
-
- private:
   struct Free {
     void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
     void operator()(X509* certificate) const { X509_free(certificate); }
@@ -58,7 +67,9 @@ class SelfSigned {
 
 class TlsServer {
  public:
-  explicit TlsServer(const SelfSigned& identity) : server_(identity.certificate(), identity.key()) {
+  // With `client`, only who shows that certificate is answered.
+  explicit TlsServer(const SelfSigned& identity, const SelfSigned* client = nullptr)
+      : server_(identity.certificate(), identity.key(), store_of(client)) {
     server_.Get("/", [](const httplib::Request&, httplib::Response& response) {
       response.set_content("secret", "text/plain");
     });
@@ -70,6 +81,13 @@ class TlsServer {
   std::string url() const { return "https://127.0.0.1:" + std::to_string(port_); }
 
  private:
+  static X509_STORE* store_of(const SelfSigned* client) {
+    if (client == nullptr) return nullptr;
+    X509_STORE* store = X509_STORE_new();  // the server's context frees it
+    X509_STORE_add_cert(store, client->certificate());
+    return store;
+  }
+
   httplib::SSLServer server_;
   int port_ = 0;
   std::jthread thread_;
@@ -97,6 +115,49 @@ TEST(Tls, ACertificateForAnotherHostIsRefused) {
   const auto ca = folder.path() / "ca.pem";
   write_file_atomically(ca, identity.pem());
   EXPECT_THROW(Client({.base_url = server.url(), .ca_file = ca}).get("/"), IoError);
+}
+
+TEST(Tls, AuthoritiesMayBeGivenAsText) {
+  const SelfSigned identity("IP:127.0.0.1");
+  const SelfSigned stranger("IP:127.0.0.2");
+  TlsServer server(identity);
+  const auto get = [&](const std::string& authorities) {
+    return Client({.base_url = server.url(), .tls = {.authorities = authorities}}).get("/").body;
+  };
+  EXPECT_EQ(get(identity.pem()), "secret");
+  EXPECT_EQ(get(stranger.pem() + identity.pem()), "secret");
+  EXPECT_THROW(get(stranger.pem()), IoError);
+}
+
+TEST(Tls, VerificationIsOffOnlyWhereThatIsAskedFor) {
+  TlsServer server(SelfSigned("DNS:elsewhere.example"));
+  EXPECT_EQ(Client({.base_url = server.url(), .tls = {.verify = false}}).get("/").body, "secret");
+}
+
+TEST(Tls, OurCertificateIsShownToWhoAsksForIt) {
+  const SelfSigned identity("IP:127.0.0.1");
+  const SelfSigned ours("DNS:client.example");
+  TlsServer server(identity, &ours);
+  TlsOptions tls{.authorities = identity.pem()};
+  EXPECT_THROW(Client({.base_url = server.url(), .tls = tls}).get("/"), IoError);
+  tls.certificate = ours.pem();
+  tls.key = ours.key_pem();
+  EXPECT_EQ(Client({.base_url = server.url(), .tls = tls}).get("/").body, "secret");
+}
+
+TEST(Tls, TextsThatAreNoneAreRefusedBeforeAnythingIsSent) {
+  const SelfSigned one("DNS:one.example");
+  const SelfSigned two("DNS:two.example");
+  const auto make = [](const TlsOptions& tls) { Client({.base_url = "https://h", .tls = tls}); };
+  const auto refused = [&](const TlsOptions& tls, const char* why) {
+    EXPECT_THAT([&] { make(tls); }, testing::ThrowsMessage<InvalidInput>(testing::HasSubstr(why)));
+  };
+  refused({.authorities = "none"}, "trusted authorities");
+  refused({.authorities = one.pem() + one.pem().substr(0, 100)}, "trusted authorities");
+  refused({.certificate = one.pem()}, "given together");
+  refused({.certificate = one.pem(), .key = "none"}, "no private key");
+  refused({.certificate = one.pem(), .key = two.key_pem()}, "does not belong");
+  EXPECT_NO_THROW(make({.certificate = one.pem(), .key = one.key_pem()}));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "common/error.h"
+#include "nn/graph_builder.h"
 
 namespace outrigger::nn {
 namespace {

@@ -10,6 +10,7 @@
 #include "common/file.h"
 #include "common/hash.h"
 #include "common/random.h"
+#include "nn/graph_builder.h"
 
 namespace outrigger::nn::testing {
 namespace {
@@ -74,7 +75,8 @@ std::vector<float> draw(RandomStream& random, int64_t count, double deviation, d
 
 double deviation_of(const Parameter& parameter) {
   if (parameter.kind != ParameterKind::kWeight) return 0.3;
-  return 1.0 / std::sqrt(static_cast<double>(element_count(parameter.shape) / parameter.shape[0]));
+  const int64_t inputs = element_count(parameter.shape) / parameter.shape[0];
+  return 1.0 / std::sqrt(static_cast<double>(inputs));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "nn/graph_builder.h"
 #include "nn/models.h"
 #include "nn/schedule.h"
 

@@ -4,6 +4,7 @@
 
 #include "common/error.h"
 #include "common/random.h"
+#include "nn/graph_builder.h"
 #include "nn/models.h"
 #include "nn/program.h"
 #include "nn/reference/backend.h"
@@ -68,12 +69,6 @@ struct Stage {
   Tensor output, input_gradient;
 };
 
-template <typename T>
-std::span<T> part(std::vector<T>& arena, Range range) {
-  return std::span(arena).subspan(static_cast<size_t>(range.offset),
-                                  static_cast<size_t>(range.size));
-}
-
 ConstTensorView view_of(const TensorSpec& spec, const void* data) {
   return {spec.type, spec.shape, static_cast<const std::byte*>(data)};
 }
@@ -94,8 +89,9 @@ Result ReferenceProgram::run(const Graph& graph, const std::vector<Segment>& seg
         graph, {segment, kBatch, precision, Mode::kTraining, segment.begin > 0, 77}, threads_);
     stage.weights = stage.program->new_weights();
     stage.tape = stage.program->new_tape();
-    stage.program->load(*stage.weights, part(parameters, graph.parameter_range(segment)),
-                        part(buffers, graph.buffer_range(segment)));
+    stage.program->load(*stage.weights,
+                        part_of(std::span(parameters), graph.parameter_range(segment)),
+                        part_of(std::span(buffers), graph.buffer_range(segment)));
     stage.output = Tensor(stage.program->output_spec().type, stage.program->output_spec().shape);
     ConstTensorView input = view_of(stage.program->input_spec(), pixels_.data());
     if (segment.begin > 0) {
@@ -105,7 +101,7 @@ Result ReferenceProgram::run(const Graph& graph, const std::vector<Segment>& seg
     }
     stage.program->forward(
         *stage.weights, *stage.tape, {input, kBatch, slots_, {}},
-        {stage.output.view(), part(result.statistics, graph.buffer_range(segment))});
+        {stage.output.view(), part_of(std::span(result.statistics), graph.buffer_range(segment))});
   }
   ConstTensorView gradient = view_of(stages.back().program->output_spec(), output_gradient_.data());
   for (size_t i = stages.size(); i-- > 0;) {
@@ -114,7 +110,7 @@ Result ReferenceProgram::run(const Graph& graph, const std::vector<Segment>& seg
     if (segments[i].begin > 0) input_gradient = stage.input_gradient.view();
     stage.program->backward(
         *stage.weights, *stage.tape, gradient,
-        {input_gradient, part(result.gradients, graph.parameter_range(segments[i]))});
+        {input_gradient, part_of(std::span(result.gradients), graph.parameter_range(segments[i]))});
     gradient = input_gradient;
   }
   const auto output = stages.back().output.as<float>();
@@ -171,8 +167,7 @@ TEST_F(ReferenceProgram, FrozenLayersUseRunningAveragesAndGetNoGradient) {
   const Result result = run(graph, {graph.whole()});
   for (const Parameter& parameter : graph.parameters()) {
     double sum = 0;
-    for (const float value :
-         part(const_cast<std::vector<float>&>(result.gradients), parameter.range))
+    for (const float value : part_of(std::span(result.gradients), parameter.range))
       sum += std::abs(value);
     EXPECT_EQ(sum > 0, parameter.trainable) << parameter.name;
   }

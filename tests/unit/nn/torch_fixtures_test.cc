@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "nn/graph_builder.h"
 #include "nn/loss.h"
 #include "nn/optimizer.h"
 #include "nn/reference/backend.h"

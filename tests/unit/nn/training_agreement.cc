@@ -154,15 +154,11 @@ void expect_tensor(const SafetensorsReader& file, const std::string& name,
 
 void Training::expect_state(const SafetensorsReader& file) const {
   for (const Parameter& parameter : graph_.parameters()) {
-    expect_tensor(file, parameter.name,
-                  std::span(parameters_)
-                      .subspan(static_cast<size_t>(parameter.range.offset),
-                               static_cast<size_t>(parameter.range.size)));
+    expect_tensor(file, parameter.name, part_of(std::span(parameters_), parameter.range));
   }
   for (const NormBuffer& buffer : graph_.buffers()) {
     const auto channels = static_cast<size_t>(buffer.channels);
-    const auto both =
-        std::span(buffers_).subspan(static_cast<size_t>(buffer.range.offset), 2 * channels);
+    const auto both = part_of(std::span(buffers_), buffer.range);
     expect_tensor(file, buffer.name + ".running_mean", both.first(channels));
     expect_tensor(file, buffer.name + ".running_var", both.last(channels));
   }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/error.h"
 #include "http/client.h"
 
 namespace outrigger::telemetry {
@@ -22,8 +23,11 @@ class StatusServerTest : public testing::Test {
     return options;
   }
   StatusSource source() {
-    return {[this] { return reasons_; }, [] { return std::string(R"({"step": 7})"); },
-            [this] { ++stops_; }};
+    return {[this] { return reasons_; },
+            [] { return std::string(R"({"step": 7})"); },
+            [this] { ++stops_; },
+            {},
+            {}};
   }
   http::Client client(const StatusServer& server, http::Headers headers = {}) const {
     return http::Client({.base_url = "http://127.0.0.1:" + std::to_string(server.port()),
@@ -51,6 +55,30 @@ TEST_F(StatusServerTest, SaysWhyItIsNotReady) {
   const http::Response response = client(server).get("/readyz");
   EXPECT_EQ(response.status, 503);
   EXPECT_EQ(response.body, "no data yet\nwaiting for 2 ranks\n");
+}
+
+TEST_F(StatusServerTest, TakesAPlanFromWhoHasTheToken) {
+  StatusSource with_plan = source();
+  std::string plan = R"({"cut": "Input"})";
+  with_plan.plan_json = [&] { return plan; };
+  with_plan.set_plan = [&](const std::string& body) {
+    if (body.empty()) throw InvalidInput("a plan is a JSON object");
+    return plan = body;
+  };
+  const StatusServer server(options(), metrics_, with_plan);
+  EXPECT_EQ(client(server).get("/plan").body, "{\"cut\": \"Input\"}\n");
+  EXPECT_EQ(client(server).post("/plan", "{}").status, 401);
+  const http::Headers token{{"Authorization", "Bearer " + token_}};
+  EXPECT_EQ(client(server, token).post("/plan", "{}").status, 202);
+  EXPECT_EQ(client(server).get("/plan").body, "{}\n");
+  const http::Response refused = client(server, token).post("/plan", "");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.body, "a plan is a JSON object\n");
+}
+
+TEST_F(StatusServerTest, HasNoPageForAPlanWhereThereIsNone) {
+  const StatusServer server(options(), metrics_, source());
+  EXPECT_EQ(client(server).get("/plan").status, 404);
 }
 
 TEST_F(StatusServerTest, ShowsMetricsAndStatus) {

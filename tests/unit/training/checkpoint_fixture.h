@@ -13,7 +13,7 @@
 #include "common/file.h"
 #include "common/hash.h"
 #include "common/random.h"
-#include "nn/graph.h"
+#include "nn/graph_builder.h"
 #include "training/checkpoint.h"
 
 namespace outrigger::training {

@@ -8,6 +8,7 @@
 
 #include "common/error.h"
 #include "common/random.h"
+#include "training/verification.h"
 
 namespace outrigger::training {
 namespace {

@@ -25,7 +25,7 @@ ModelCard faces() {
   return card;
 }
 
-std::string message_of(std::map<std::string, std::string> metadata) {
+std::string message_of(const std::map<std::string, std::string>& metadata) {
   try {
     card_of(metadata, "w.safetensors");
   } catch (const InvalidInput& error) {

@@ -145,49 +145,6 @@ TEST_P(LinkTest, SendersAtTheSameTimeKeepTheirOwnOrder) {
   for (std::thread& sender : senders) sender.join();
 }
 
-TEST_P(LinkTest, AReceiverThatTakesNothingBoundsTheMemoryOfBothSides) {
-  const LinkOptions options = quick_options();
-  const LinkPair pair = connect(GetParam(), options);
-  constexpr size_t kSize = 100'000;
-  uint16_t sent = 0;
-  while (pair.worker->send_within(frame_of(sent, {}, {pattern(kSize, sent)}), milliseconds(200))) {
-    ++sent;
-    ASSERT_LT(sent, 1000) << "nothing bounds the sender";
-  }
-  EXPECT_GE(sent * kSize, options.window_bytes / 2);
-  EXPECT_LE(sent * kSize, options.window_bytes + options.max_queued_bytes);
-  EXPECT_LE(pair.worker->stats().bytes_queued, options.max_queued_bytes);
-  EXPECT_LE(pair.server->stats().bytes_untaken, options.window_bytes);
-  EXPECT_GT(pair.worker->stats().send_blocked, milliseconds(100));
-  for (uint16_t i = 0; i < sent; ++i) ASSERT_EQ(receive_one(*pair.server).type, i);
-  EXPECT_TRUE(pair.worker->send_within(frame_of(sent), seconds(5)));
-  EXPECT_EQ(receive_one(*pair.server).type, sent);
-}
-
-TEST_P(LinkTest, ControlGetsThroughWhereDataIsBlocked) {
-  const LinkPair pair = connect(GetParam());
-  while (pair.worker->send_within(frame_of(1, {}, {Bytes(200'000)}), milliseconds(20))) {
-  }
-  Frame cancel = frame_of(2);
-  cancel.lane = Lane::kControl;
-  pair.worker->send(std::move(cancel));
-  // Data may be taken before the control frame has arrived, but only what the window let through.
-  int before = 0;
-  while (receive_one(*pair.server).type != 2) ASSERT_LE(++before, 6);
-}
-
-TEST_P(LinkTest, ControlOvertakesALargeFrameInTheMiddle) {
-  LinkOptions options = quick_options();
-  options.bytes_per_second = 20e6;
-  const LinkPair pair = connect(GetParam(), options);
-  pair.worker->send(frame_of(1, {}, {Bytes(size_t{8} << 20)}));
-  Frame cancel = frame_of(2);
-  cancel.lane = Lane::kControl;
-  pair.worker->send(std::move(cancel));
-  EXPECT_EQ(receive_one(*pair.server).type, 2);
-  EXPECT_EQ(receive_one(*pair.server).type, 1);
-}
-
 TEST_P(LinkTest, CloseEndsEveryBlockedCallOnBothSides) {
   const LinkPair pair = connect(GetParam());
   const Bytes borrowed(400'000);
@@ -285,39 +242,6 @@ TEST_P(LinkTest, DestroyingOneEndEndsTheOtherOne) {
   LinkPair pair = connect(GetParam());
   pair.worker.reset();
   EXPECT_FALSE(wait_for_end(*pair.server).empty());
-}
-
-TEST_P(LinkTest, AThrottledLinkIsAsSlowAsItWasTold) {
-  LinkOptions options = quick_options();
-  options.bytes_per_second = 5e6;
-  const LinkPair pair = connect(GetParam(), options);
-  const TimePoint start = SystemClock().now();
-  pair.worker->send(frame_of(1, {}, {Bytes(1'000'000)}));
-  receive_one(*pair.server);
-  const Duration took = SystemClock().now() - start;
-  EXPECT_GE(took, milliseconds(185));  // 200 ms less the first piece, which goes at once
-  EXPECT_LE(took, seconds(5));
-}
-
-TEST_P(LinkTest, AThrottledLinkKeepsUpItsHeartbeats) {
-  LinkOptions options = quick_options();
-  options.bytes_per_second = 1e6;
-  options.silence_limit = milliseconds(400);
-  const LinkPair pair = connect(GetParam(), options);
-  pair.worker->send(frame_of(1, {}, {Bytes(1'000'000)}));
-  EXPECT_EQ(receive_one(*pair.server).type, 1);
-}
-
-TEST_P(LinkTest, ADelayedLinkHandsFramesOutLaterButNotFewer) {
-  LinkOptions options = quick_options();
-  options.delay = milliseconds(100);
-  const LinkPair pair = connect(GetParam(), options);
-  const TimePoint start = SystemClock().now();
-  for (uint16_t i = 0; i < 10; ++i) pair.worker->send(frame_of(i));
-  for (uint16_t i = 0; i < 10; ++i) EXPECT_EQ(receive_one(*pair.server).type, i);
-  const Duration took = SystemClock().now() - start;
-  EXPECT_GE(took, milliseconds(100));
-  EXPECT_LT(took, milliseconds(900));
 }
 
 TEST_P(LinkTest, StatisticsCountWhatWasSentAndReceived) {

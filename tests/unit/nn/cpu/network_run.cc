@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "common/random.h"
+#include "nn/graph_builder.h"
 #include "nn/models.h"
 
 namespace outrigger::nn::testing {
@@ -17,15 +18,6 @@ struct Piece {
   Range parameters, buffers;
   Tensor output, output_gradient;
 };
-
-template <typename T>
-std::span<T> part(std::vector<T>& all, Range range) {
-  return std::span(all).subspan(static_cast<size_t>(range.offset), static_cast<size_t>(range.size));
-}
-template <typename T>
-std::span<const T> part(const std::vector<T>& all, Range range) {
-  return std::span(all).subspan(static_cast<size_t>(range.offset), static_cast<size_t>(range.size));
-}
 
 Piece make_piece(const Backend& backend, ThreadPool& threads, const Graph& graph,
                  ProgramOptions options, const NetworkValues& values) {
@@ -41,8 +33,8 @@ Piece make_piece(const Backend& backend, ThreadPool& threads, const Graph& graph
   piece.output = Tensor(piece.program->output_spec().type, piece.program->output_spec().shape);
   piece.output_gradient =
       Tensor(piece.program->output_spec().type, piece.program->output_spec().shape);
-  piece.program->load(*piece.weights, part(values.parameters, piece.parameters),
-                      part(values.buffers, piece.buffers));
+  piece.program->load(*piece.weights, part_of(std::span(values.parameters), piece.parameters),
+                      part_of(std::span(values.buffers), piece.buffers));
   return piece;
 }
 
@@ -120,7 +112,7 @@ NetworkResult run_network(const Backend& backend, ThreadPool& threads, const Gra
     if (i > 0) input = pieces[i - 1].output.view();
     pieces[i].program->forward(
         *pieces[i].weights, *pieces[i].tape, {input, values.batch, values.slots, values.labels},
-        {pieces[i].output.view(), part(result.statistics, pieces[i].buffers)});
+        {pieces[i].output.view(), part_of(std::span(result.statistics), pieces[i].buffers)});
   }
   const auto output = pieces.back().output.as<float>();
   result.output.assign(output.begin(), output.end());
@@ -130,7 +122,7 @@ NetworkResult run_network(const Backend& backend, ThreadPool& threads, const Gra
     const TensorView to = i > 0 ? pieces[i - 1].output_gradient.view() : TensorView{};
     pieces[i].program->backward(*pieces[i].weights, *pieces[i].tape,
                                 pieces[i].output_gradient.view(),
-                                {to, part(result.gradients, pieces[i].parameters)});
+                                {to, part_of(std::span(result.gradients), pieces[i].parameters)});
   }
   return result;
 }

@@ -188,17 +188,21 @@ TEST(CpuProfile, ListsEveryLayerOfTheSegment) {
   EXPECT_GT(costs[1].backward_seconds, 0);
 }
 
+std::string fingerprint_of(const Graph& graph, int cut, int64_t batch, Precision precision,
+                           ThreadPool& threads) {
+  return cpu::measure_numerics(graph, cut, batch, precision, threads).fingerprint;
+}
+
 TEST(Fingerprint, IsTheSameForAnyThreadsAndTellsNetworksApart) {
   const Graph graph = testing::narrow_resnet();
   ThreadPool one(1), three(3);
   const int cut = graph.cut("layer1").layers;
-  const auto print = cpu::numerics_fingerprint(graph, cut, 6, Precision::kFloat32, one);
+  const auto print = fingerprint_of(graph, cut, 6, Precision::kFloat32, one);
   EXPECT_EQ(print.size(), 64u);
-  EXPECT_EQ(print, cpu::numerics_fingerprint(graph, cut, 6, Precision::kFloat32, three));
-  EXPECT_NE(print, cpu::numerics_fingerprint(graph, graph.cut("layer2").layers, 6,
-                                             Precision::kFloat32, one));
-  EXPECT_NE(print, cpu::numerics_fingerprint(graph, cut, 5, Precision::kFloat32, one));
-  EXPECT_EQ(cpu::numerics_fingerprint(graph, 0, 6, Precision::kFloat32, one), "");
+  EXPECT_EQ(print, fingerprint_of(graph, cut, 6, Precision::kFloat32, three));
+  EXPECT_NE(print, fingerprint_of(graph, graph.cut("layer2").layers, 6, Precision::kFloat32, one));
+  EXPECT_NE(print, fingerprint_of(graph, cut, 5, Precision::kFloat32, one));
+  EXPECT_EQ(fingerprint_of(graph, 0, 6, Precision::kFloat32, one), "");
 }
 
 TEST(InstructionSet, IsSettledByTheFirstUse) {

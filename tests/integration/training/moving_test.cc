@@ -1,0 +1,138 @@
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "api/exit_codes.h"
+#include "tests/integration/training/training_run.h"
+
+/// Plans that move while real processes work, by hand and by the planner, with lossy wires and over
+/// Gloo; and what ends a server that works no more.
+namespace outrigger::integration {
+namespace {
+
+constexpr int kSteps = 30;
+
+JobText job_with(const std::string& cut, int share) {
+  return {.cut = cut, .share = share, .steps = kSteps};
+}
+
+/// What a run without moves and without workers gives.
+const TrainingRun& alone() {
+  static const std::unique_ptr<TrainingRun> run = train(job_with("Input", 100), 0);
+  return *run;
+}
+
+void expect_as_alone(const TrainingRun& run) {
+  EXPECT_EQ(run.weights(), alone().weights());
+  EXPECT_EQ(run.audit(), alone().audit());
+}
+
+/// How many different plans steps ran under.
+size_t plans_used(const TrainingRun& run) {
+  std::set<uint64_t> plans;
+  for (const auto& step : run.events("step")) plans.insert(step.at("plan").get<uint64_t>());
+  return plans.size();
+}
+
+TEST(Moving, AStridedBlockOfResnet18MovesToWorkersAndBack) {
+  const JobText small{.cut = "layer2.0.relu2",
+                      .share = 75,
+                      .steps = 8,
+                      .batch = 8,
+                      .micro_batch = 2,
+                      .model = " {name: resnet18}"};
+  JobText unsplit = small;
+  unsplit.cut = "Input";
+  const auto reference = train(unsplit, 0);
+  TrainingRun run(small);
+  run.start_server();
+  run.start_worker();
+  run.start_worker();
+  run.wait_for_step(1);
+  run.wish_plan(R"({"cut": "layer1", "sharePercent": 50})");
+  run.wait_for_step(3);
+  run.wish_plan(R"({"cut": "layer2.0.relu2", "sharePercent": 100})");
+  EXPECT_EQ(run.wait_for_server(), 0);
+  EXPECT_GE(plans_used(run), 2u);
+  EXPECT_EQ(run.weights(), reference->weights());
+  EXPECT_EQ(run.audit(), reference->audit());
+}
+
+TEST(Moving, ThePlannerMayMoveAsItLikes) {
+  JobText automatic = job_with("Auto", -1);
+  TrainingRun run(automatic);
+  run.start_server();
+  run.start_worker();
+  run.start_worker();
+  EXPECT_EQ(run.wait_for_server(), 0);
+  expect_as_alone(run);
+  const auto plans = run.events("plan");
+  ASSERT_FALSE(plans.empty());
+  EXPECT_EQ(plans.front().at("cut"), "Input");
+  for (const auto& plan : plans) EXPECT_FALSE(plan.at("reason").get<std::string>().empty());
+}
+
+TEST(Moving, ARefusedPlanChangesNothing) {
+  TrainingRun run(job_with("relu1", 50));
+  run.start_server();
+  run.wait_for_step(1);
+  EXPECT_EQ(run.wish_plan(R"({"cut": "nowhere", "sharePercent": 50})"), 400);
+  EXPECT_EQ(run.wish_plan(R"({"cut": "relu3", "sharePercent": 50})"), 400);
+  EXPECT_EQ(run.wait_for_server(), 0);
+  EXPECT_EQ(plans_used(run), 1u);
+  expect_as_alone(run);
+}
+
+TEST(Moving, LossyWiresDependOnThePlanAloneNotOnWhoWorks) {
+  JobText lossy = job_with("relu2", 75);
+  lossy.steps = 12;
+  lossy.wire = "{activations: Int8, gradients: Int8}";
+  const auto nobody = train(lossy, 0);
+  TrainingRun run(lossy);
+  run.start_server();
+  run.start_worker({.fault = "sent-micro-batch:3:KILL"});
+  run.start_worker({.fault = "got-gradient:2:KILL"});
+  run.start_worker();
+  EXPECT_EQ(run.wait_for_server(), 0);
+  EXPECT_EQ(run.weights(), nobody->weights());
+  lossy.wire.clear();
+  EXPECT_NE(run.weights(), train(lossy, 0)->weights());
+}
+
+TEST(Moving, LinksOverGlooCarryTheSame) {
+  JobText gloo = job_with("relu2", 75);
+  gloo.more_spec = "  network: {link: Gloo}\n";
+  TrainingRun run(gloo);
+  run.start_server();
+  run.start_worker();
+  run.start_worker({.fault = "sent-micro-batch:2:KILL"});
+  run.wait_for_log("joined");
+  EXPECT_EQ(run.wait_for_server(), 0);
+  expect_as_alone(run);
+}
+
+TEST(Watchdog, AServerThatGetsNoFurtherEndsItselfAsHung) {
+  JobText stuck = job_with("Input", 100);
+  stuck.steps = 100000;
+  stuck.copy_data = true;
+  stuck.more_spec = "  progressDeadlineSeconds: 5\n";
+  TrainingRun run(stuck);
+  run.start_server();
+  run.wait_for_step(2);
+  // Whoever opens a pipe that nobody writes to waits for ever, as on a file system that hangs.
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(run.data() / "train")) {
+    if (!entry.is_regular_file()) continue;
+    std::filesystem::remove(entry.path());
+    ASSERT_EQ(::mkfifo(entry.path().c_str(), 0600), 0);
+  }
+  EXPECT_EQ(run.wait_for_server(), static_cast<int>(api::ExitCode::kHung));
+  EXPECT_NE(run.server_log().find("no progress within 5 s"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace outrigger::integration

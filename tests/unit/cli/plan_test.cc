@@ -1,0 +1,89 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "common/error.h"
+#include "common/file.h"
+#include "data/synthetic/faces.h"
+
+namespace outrigger::cli {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+/// A small job over a few drawn faces, and what `plan` prints of it.
+class PlanCommand : public testing::Test {
+ protected:
+  PlanCommand() {
+    data::FacesOptions faces;
+    faces.identities = 3;
+    faces.train_per_identity = 6;
+    faces.validation_per_identity = 1;
+    faces.size = 32;
+    data::generate_faces(faces, folder_.path() / "faces");
+  }
+
+  std::string plan(const std::string& split, std::vector<std::string> more) const {
+    const auto job = folder_.path() / "job.yaml";
+    std::ofstream(job) << "apiVersion: outrigger.dev/v1alpha1\nkind: TrainingJob\n"
+                          "metadata: {name: faces}\nspec:\n  model: {name: lenet5}\n"
+                          "  data:\n    volumeClaimName: faces\n    train: {path: /data/train}\n"
+                          "    image: {height: 28, width: 28, channels: 1}\n"
+                          "  training: {epochs: 3, batchSize: 16, microBatchSize: 2, schedule: "
+                          "{constant: {base: 0.1}}}\n  output: {path: runs}\n  split: "
+                       << split << "\n";
+    more.insert(more.begin(),
+                {"plan", job.string(), "--mount", "faces=" + (folder_.path() / "faces").string()});
+    std::reverse(more.begin(), more.end());
+    CLI::App program;
+    add_plan(program);
+    testing::internal::CaptureStdout();
+    try {
+      program.parse(more);
+    } catch (...) {
+      testing::internal::GetCapturedStdout();
+      throw;
+    }
+    return testing::internal::GetCapturedStdout();
+  }
+
+  TemporaryDirectory folder_{"outrigger-plan"};
+};
+
+TEST_F(PlanCommand, ScoresEveryCutAndNamesTheBest) {
+  const json told =
+      json::parse(plan("{cut: Auto}", {"--workers", "2", "--threads", "1", "-o", "json"}));
+  EXPECT_EQ(told["workers"], 2);
+  ASSERT_GE(told["cuts"].size(), 2u);
+  EXPECT_EQ(told["cuts"][0]["cut"], "Input");
+  const auto& best = told["cuts"][told["choice"].get<size_t>()];
+  for (const json& row : told["cuts"]) {
+    EXPECT_GE(row["secondsPerStep"].get<double>(), best["secondsPerStep"].get<double>());
+    EXPECT_GT(row["headCoreMilliseconds"].get<double>(), 0);
+  }
+}
+
+TEST_F(PlanCommand, WithoutWorkersOnlyTheServerIsLeft) {
+  const json told = json::parse(plan("{cut: Auto}", {"--workers", "0", "-o", "json"}));
+  EXPECT_EQ(told["cuts"].size(), 1u);
+  EXPECT_THAT(plan("{cut: Auto}", {"--workers", "0"}), HasSubstr("Workers would not pay here"));
+}
+
+TEST_F(PlanCommand, ShowsOnlyTheCutThatTheJobNames) {
+  const json told = json::parse(plan("{cut: pool1}", {"--workers", "2", "-o", "json"}));
+  ASSERT_EQ(told["cuts"].size(), 2u);
+  EXPECT_EQ(told["cuts"][1]["cut"], "pool1");
+}
+
+TEST_F(PlanCommand, RefusesAMountWithoutAFolder) {
+  EXPECT_THROW(plan("{cut: Auto}", {"--mount", "faces"}), InvalidInput);
+}
+
+}  // namespace
+}  // namespace outrigger::cli

@@ -1,0 +1,292 @@
+#include "feed/coordinator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/error.h"
+#include "tests/fakes/fake_clock.h"
+
+namespace outrigger::feed {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr int32_t kCut = 3;
+constexpr size_t kStemFloats = 6;
+
+data::Dataset eight_images() {
+  data::Dataset dataset;
+  dataset.set_classes({"a", "b"});
+  dataset.begin_container("", false);
+  for (int i = 0; i < 8; ++i) dataset.add_file("image" + std::to_string(i), i % 2);
+  dataset.finish();
+  return dataset;
+}
+
+/// Steps of two micro-batches of two samples; the second is cut where the plan says so.
+class CoordinatorTest : public testing::Test {
+ protected:
+  static CoordinatorOptions options() {
+    return {.incarnation = 1,
+            .total_steps = 10,
+            .micro_batches = 2,
+            .micro_batch = 2,
+            .max_bad_fraction = 0.125,
+            .max_read_failures = 2};
+  }
+  static Plan pixels() { return {.number = 1}; }
+  static Plan one_stem_away() {
+    return {.number = 1,
+            .cut = kCut,
+            .stems_away = 1,
+            .stem_trains = true,
+            .stem_parameters = kStemFloats};
+  }
+  Coordinator make(const Plan& plan) {
+    return {options(), SampleOrder({.seed = 1, .samples = 8}), dataset_, plan};
+  }
+
+  WorkerId join(Coordinator& feed, uint32_t leases, bool runs_stems = true) {
+    const WorkerId id = feed.add_worker({"worker", false, runs_stems}, clock_.now());
+    feed.receive(id, Pull{leases}, clock_.now());
+    return id;
+  }
+  template <typename Message>
+  static std::vector<Message> sent(Coordinator& feed, WorkerId to) {
+    std::vector<Message> found;
+    for (const auto& out : feed.take_outbox()) {
+      const auto* message = std::get_if<Message>(&out.message);
+      if (message != nullptr && out.to == to) found.push_back(*message);
+    }
+    return found;
+  }
+  void deliver(Coordinator& feed, WorkerId from, const Lease& lease, uint64_t hash = 1) {
+    const auto rows = static_cast<int64_t>(lease.samples.size());
+    feed.receive(from,
+                 MicroBatch{.key = lease.key,
+                            .tensor = std::make_shared<Tensor>(ElementType::kUint8, Shape{rows, 4}),
+                            .pixel_hash = hash},
+                 clock_.now());
+  }
+
+  const data::Dataset dataset_ = eight_images();
+  fakes::FakeClock clock_;
+  const std::shared_ptr<const Tensor> gradient_ =
+      std::make_shared<Tensor>(ElementType::kFloat32, Shape{2, 4});
+};
+
+TEST_F(CoordinatorTest, LeasesAsMuchAsWorkersAskForAndNotBeyondTheNextStep) {
+  Coordinator feed = make(pixels());
+  const WorkerId modest = join(feed, 1);
+  EXPECT_THAT(sent<Lease>(feed, modest), SizeIs(1));
+  const WorkerId hungry = join(feed, 100);
+  EXPECT_THAT(sent<Lease>(feed, hungry), SizeIs(3)) << "the rest of this step and all of the next";
+}
+
+TEST_F(CoordinatorTest, TheTrainerTakesMicroBatchesInAnyOrderAndCommitsWhatFilledThem) {
+  Coordinator feed = make(pixels());
+  const WorkerId worker = join(feed, 2);
+  const auto leases = sent<Lease>(feed, worker);
+  EXPECT_FALSE(feed.try_take(0, 0, clock_.now()));
+  deliver(feed, worker, leases[1], 22);
+  deliver(feed, worker, leases[0], 11);
+  for (uint32_t index = 0; index < 2; ++index) {
+    const auto batch = feed.try_take(0, index, clock_.now());
+    ASSERT_TRUE(batch);
+    EXPECT_THAT(batch->slots, testing::ElementsAre(2 * index, 2 * index + 1));
+    EXPECT_EQ(batch->labels[0], leases[index].samples[0].sample.label);
+  }
+  const auto audit = feed.commit(0, clock_.now());
+  ASSERT_THAT(audit, SizeIs(2));
+  EXPECT_EQ(audit[0].pixel_hash, 11u);
+  EXPECT_EQ(audit[1].first_slot, 2u);
+  EXPECT_THAT(sent<Committed>(feed, worker), SizeIs(1));
+}
+
+TEST_F(CoordinatorTest, WhatALostWorkerHeldGoesToTheNext) {
+  Coordinator feed = make(pixels());
+  const WorkerId first = join(feed, 2);
+  const auto lost = sent<Lease>(feed, first);
+  feed.lose_worker(first, clock_.now());
+  const WorkerId second = join(feed, 2);
+  const auto again = sent<Lease>(feed, second);
+  ASSERT_THAT(again, SizeIs(2));
+  EXPECT_EQ(again[0].samples[0].id, lost[0].samples[0].id);
+  EXPECT_NE(again[0].key, lost[0].key);
+}
+
+TEST_F(CoordinatorTest, WhatIsLateIsLeasedASecondTimeAndTheFirstResultWins) {
+  Coordinator feed = make(pixels());
+  const WorkerId slow = join(feed, 1);
+  const auto lease = sent<Lease>(feed, slow);
+  const WorkerId quick = join(feed, 4);
+  static_cast<void>(feed.take_outbox());
+  EXPECT_FALSE(feed.try_take(0, 0, clock_.now()));
+  feed.tick(clock_.now());
+  EXPECT_EQ(feed.second_leases(), 0u) << "not late yet";
+  clock_.advance(milliseconds(201));
+  feed.tick(clock_.now());
+  const auto second = sent<Lease>(feed, quick);
+  ASSERT_FALSE(second.empty());
+  EXPECT_EQ(second[0].key.index, lease[0].key.index);
+  EXPECT_EQ(feed.second_leases(), 1u);
+  deliver(feed, quick, second[0]);
+  EXPECT_THAT(sent<Cancel>(feed, slow), SizeIs(1));
+  deliver(feed, slow, lease[0]);
+  EXPECT_EQ(feed.dropped_results(), 1u);
+}
+
+TEST_F(CoordinatorTest, WhatNobodyWaitsForIsNeverLate) {
+  Coordinator feed = make(pixels());
+  const WorkerId worker = join(feed, 1);
+  static_cast<void>(sent<Lease>(feed, worker));
+  join(feed, 4);
+  clock_.advance(seconds(60));
+  feed.tick(clock_.now());
+  EXPECT_EQ(feed.second_leases(), 0u);
+}
+
+TEST_F(CoordinatorTest, AStemGoesOutOnceForEachVersionAndWorker) {
+  Coordinator feed = make(one_stem_away());
+  const auto floats = std::make_shared<const std::vector<float>>(kStemFloats);
+  feed.publish_stem(0, floats, floats, clock_.now());
+  const WorkerId worker = join(feed, 4);
+  EXPECT_THAT(sent<StemWeights>(feed, worker), SizeIs(1)) << "the next step's is not there yet";
+  feed.publish_stem(1, floats, floats, clock_.now());
+  EXPECT_THAT(sent<StemWeights>(feed, worker), SizeIs(1));
+}
+
+TEST_F(CoordinatorTest, AWorkerThatComputesDifferentlyGetsPixelsOnly) {
+  Coordinator feed = make(one_stem_away());
+  const WorkerId decoder = join(feed, 10, false);
+  for (const Lease& lease : sent<Lease>(feed, decoder)) EXPECT_EQ(lease.cut, 0);
+  const WorkerId other = join(feed, 10);
+  const auto leases = sent<Lease>(feed, other);
+  ASSERT_THAT(leases, SizeIs(2));
+  for (const Lease& lease : leases) EXPECT_EQ(lease.cut, kCut);
+}
+
+TEST_F(CoordinatorTest, TheGradientGoesWhereTheActivationsAreOrIsDoneAgain) {
+  Coordinator feed = make(one_stem_away());
+  const WorkerId first = join(feed, 2);
+  const auto leases = sent<Lease>(feed, first);
+  for (const Lease& lease : leases) deliver(feed, first, lease);
+  for (uint32_t index = 0; index < 2; ++index) ASSERT_TRUE(feed.try_take(0, index, clock_.now()));
+  feed.head_done(0, 1, gradient_, clock_.now());
+  const auto gradients = sent<CutGradient>(feed, first);
+  ASSERT_THAT(gradients, SizeIs(1));
+  EXPECT_EQ(gradients[0].key, leases[1].key);
+
+  const WorkerId second = join(feed, 4);
+  static_cast<void>(feed.take_outbox());
+  feed.lose_worker(first, clock_.now());
+  const auto again = sent<Lease>(feed, second);
+  const auto backward =
+      std::ranges::find(again, WorkKind::kBackward, [](const Lease& lease) { return lease.kind; });
+  ASSERT_NE(backward, again.end());
+  EXPECT_EQ(backward->cut_gradient, gradient_);
+  EXPECT_EQ(backward->stem_version, leases[1].stem_version);
+  EXPECT_EQ(feed.try_take_gradient(0, 1, clock_.now()), nullptr);
+  const auto sums = std::make_shared<const std::vector<float>>(kStemFloats);
+  feed.receive(second, StemGradient{backward->key, sums}, clock_.now());
+  EXPECT_EQ(feed.try_take_gradient(0, 1, clock_.now()), sums);
+}
+
+TEST_F(CoordinatorTest, ANewPlanStartsAtTheFirstStepNotYetDrawn) {
+  Coordinator feed = make(pixels());
+  static_cast<void>(feed.plan_of(1, clock_.now()));
+  Plan next = one_stem_away();
+  next.number = 2;
+  feed.set_plan(next);
+  EXPECT_EQ(feed.plan_of(0, clock_.now()).number, 1u);
+  EXPECT_EQ(feed.plan_of(1, clock_.now()).number, 1u);
+  const WorkerId worker = join(feed, 4);
+  for (const Lease& lease : sent<Lease>(feed, worker)) deliver(feed, worker, lease);
+  for (uint32_t index = 0; index < 2; ++index) ASSERT_TRUE(feed.try_take(0, index, clock_.now()));
+  feed.commit(0, clock_.now());
+  EXPECT_EQ(feed.plan_of(2, clock_.now()).number, 2u);
+}
+
+TEST_F(CoordinatorTest, ABrokenSampleIsReplacedAndTooManyFailTheJobWithTheList) {
+  Coordinator feed = make(pixels());
+  const WorkerId worker = join(feed, 1);
+  const auto lease = sent<Lease>(feed, worker);
+  feed.receive(worker, Broken{lease[0].key, {{1, "cut short"}}}, clock_.now());
+  feed.receive(worker, Pull{1}, clock_.now());
+  const auto again = sent<Lease>(feed, worker);
+  ASSERT_FALSE(again.empty());
+  EXPECT_EQ(again[0].samples[0].id, lease[0].samples[0].id);
+  EXPECT_NE(again[0].samples[1].id, lease[0].samples[1].id);
+  feed.receive(worker, Broken{again[0].key, {{0, "no image"}}}, clock_.now());
+  try {
+    feed.try_take(0, 0, clock_.now());
+    FAIL() << "two of eight broken, one allowed";
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("2 of 8 samples are broken"));
+    EXPECT_THAT(error.what(), testing::HasSubstr(lease[0].samples[1].sample.path + ": cut short"));
+  }
+}
+
+TEST_F(CoordinatorTest, AFailedReadSetsTheWorkerAsideAndSaysNothingOfTheSample) {
+  Coordinator feed = make(pixels());
+  const WorkerId worker = join(feed, 1);
+  const auto lease = sent<Lease>(feed, worker);
+  feed.receive(worker, ReadFailed{lease[0].key, "stale handle"}, clock_.now());
+  feed.receive(worker, Pull{1}, clock_.now());
+  EXPECT_THAT(sent<Lease>(feed, worker), IsEmpty());
+  EXPECT_THAT(feed.order().broken(), IsEmpty());
+  clock_.advance(seconds(6));
+  feed.tick(clock_.now());
+  const auto again = sent<Lease>(feed, worker);
+  ASSERT_THAT(again, SizeIs(1));
+  EXPECT_EQ(again[0].samples[0].id, lease[0].samples[0].id);
+}
+
+TEST_F(CoordinatorTest, ReadsThatFailAgainAndAgainFailTheJobWithTheLastReason) {
+  Coordinator feed = make(pixels());
+  const WorkerId worker = join(feed, 1);
+  for (int i = 0; i < 3; ++i) {
+    const auto lease = sent<Lease>(feed, worker);
+    ASSERT_THAT(lease, SizeIs(1)) << i;
+    feed.receive(worker, ReadFailed{lease[0].key, "no such file"}, clock_.now());
+    feed.receive(worker, Pull{1}, clock_.now());
+    clock_.advance(seconds(6));
+    feed.tick(clock_.now());
+  }
+  EXPECT_THROW(feed.try_take(0, 0, clock_.now()), IoError);
+}
+
+TEST_F(CoordinatorTest, AResultOfAnotherSizeBreaksTheProtocol) {
+  Coordinator feed = make(pixels());
+  const WorkerId worker = join(feed, 1);
+  auto lease = sent<Lease>(feed, worker)[0];
+  lease.samples.pop_back();
+  EXPECT_THROW(deliver(feed, worker, lease), InvalidInput);
+}
+
+TEST_F(CoordinatorTest, EvaluationsGoBehindTrainingAndEndWithAPartialBatch) {
+  Coordinator feed = make(pixels());
+  static_cast<void>(feed.plan_of(0, clock_.now()));
+  feed.begin_evaluation(dataset_, 3);
+  EXPECT_EQ(feed.evaluation_batches(), 3u);
+  const WorkerId worker = join(feed, 100);
+  const auto leases = sent<Lease>(feed, worker);
+  ASSERT_THAT(leases, SizeIs(7)) << "two steps and three batches";
+  EXPECT_EQ(leases.front().kind, WorkKind::kForward);
+  std::vector<size_t> sizes;
+  for (const Lease& lease : leases) {
+    if (lease.kind != WorkKind::kEvaluate) continue;
+    sizes.push_back(lease.samples.size());
+    deliver(feed, worker, lease);
+  }
+  EXPECT_THAT(sizes, testing::ElementsAre(3, 3, 2));
+  for (uint32_t index = 0; index < 3; ++index)
+    EXPECT_TRUE(feed.try_take_evaluation(index, clock_.now())) << index;
+  feed.end_evaluation();
+}
+
+}  // namespace
+}  // namespace outrigger::feed

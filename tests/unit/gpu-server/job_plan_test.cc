@@ -1,0 +1,86 @@
+#include "gpu-server/job_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "api/parse.h"
+#include "common/error.h"
+#include "worker/job.h"
+
+namespace outrigger::gpu_server {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kJob = R"({
+  "apiVersion": "outrigger.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "faces"},
+  "spec": {
+    "model": {"name": "resnet18"},
+    "data": {"train": {"path": "faces"}, "image": {"height": 64, "width": 64}},
+    "training": {"epochs": 3, "batchSize": 32, "microBatchSize": 4,
+                 "schedule": {"constant": {"base": 0.1}}},
+    "split": {"cut": "layer1", "sharePercent": 50},
+    "output": {"path": "runs"}}})";
+
+class JobPlan : public testing::Test {
+ protected:
+  std::string refused(const std::string& split) const {
+    try {
+      asked_plan(job_, graph_, size_, split);
+      return "not refused";
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+  }
+
+  const api::TrainingJob job_ = api::resolve_training_job(kJob).job;
+  const nn::Graph graph_ = worker::build_graph(job_, 10);
+  const RunSize size_{.samples = 100, .total_steps = 10, .batch = 32, .micro_batches = 8};
+};
+
+TEST_F(JobPlan, HasTheCutAndTheShareOfTheJob) {
+  const feed::Plan plan = make_plan(job_, graph_, size_, 3);
+  EXPECT_EQ(plan.number, 3);
+  EXPECT_EQ(plan.cut, graph_.cut("layer1").layers);
+  EXPECT_EQ(plan.stems_away, 4);
+  EXPECT_TRUE(plan.stem_trains);
+  EXPECT_EQ(plan.stem_parameters,
+            static_cast<uint64_t>(graph_.parameter_range({0, plan.cut}).size));
+}
+
+TEST_F(JobPlan, WhatAPlanDoesNotSayStaysAsItIs) {
+  const feed::Plan plan = asked_plan(job_, graph_, size_, R"({"sharePercent": 25})");
+  EXPECT_EQ(plan.cut_name, graph_.cut("layer1").name);
+  EXPECT_EQ(plan.stems_away, 2);
+}
+
+TEST_F(JobPlan, ANullTakesAFieldAwaySoThatItsAbsenceIsJudged) {
+  EXPECT_THAT(refused(R"({"sharePercent": null})"), HasSubstr("spec.split.sharePercent"));
+}
+
+TEST_F(JobPlan, RefusesWhatATrainingJobMayNotSay) {
+  EXPECT_THAT(refused("cut: layer2"), HasSubstr("JSON object"));
+  EXPECT_THAT(refused(R"({"share": 3})"), HasSubstr("spec.split.share"));
+  EXPECT_THAT(refused(R"({"sharePercent": 101})"), HasSubstr("spec.split.sharePercent"));
+  EXPECT_THAT(refused(R"({"cut": "layer9"})"), HasSubstr("layer9"));
+  EXPECT_THAT(refused(R"({"cut": "Auto"})"), HasSubstr("Auto is no plan"));
+  EXPECT_THAT(refused(R"({"cut": "layer4"})"), HasSubstr("the deepest cut"));
+  EXPECT_THAT(refused(R"({"sharePercent": 100, "minServerPercent": 90})"),
+              HasSubstr("minServerPercent is 90"));
+}
+
+TEST_F(JobPlan, MovesNoDeeperThanHalfOfTheNetworkOrTheJobsOwnCut) {
+  const auto before = [&](int32_t cut) { return graph_.multiply_adds({0, cut}); };
+  const auto all = graph_.multiply_adds(graph_.whole());
+  const int32_t deepest = deepest_cut(job_, graph_);
+  EXPECT_LE(2 * before(deepest), all);
+  EXPECT_GE(deepest, graph_.cut("layer1").layers);
+  api::TrainingJob deeper = job_;
+  deeper.spec.split.cut = "layer4";
+  EXPECT_EQ(deepest_cut(deeper, graph_), graph_.cut("layer4").layers);
+}
+
+}  // namespace
+}  // namespace outrigger::gpu_server

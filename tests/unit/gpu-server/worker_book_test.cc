@@ -1,0 +1,56 @@
+#include "gpu-server/worker_book.h"
+
+#include <gtest/gtest.h>
+
+namespace outrigger::gpu_server {
+namespace {
+
+feed::MicroBatch pixels(float decode) {
+  feed::MicroBatch batch;
+  batch.times = {.decode = decode, .bytes_per_second = 1e8f};
+  return batch;
+}
+
+TEST(WorkerBook, FollowsAWorkerThatSlowsDown) {
+  WorkerBook book(2, 0.5);
+  book.note(pixels(0.1f));
+  for (int i = 0; i < 30; ++i) book.note(pixels(0.4f));
+  const WorkerMeasures measures = book.measures({});
+  EXPECT_NEAR(measures.first_decode, 0.1, 1e-6);
+  EXPECT_NEAR(measures.decode, 0.4, 1e-3);
+  EXPECT_EQ(measures.cores, 2u);
+}
+
+TEST(WorkerBook, KeepsStemsByCut) {
+  WorkerBook book(1, 0);
+  feed::MicroBatch batch;
+  batch.times = {.cut = 5, .decode = 0.1f, .forward = 0.2f};
+  book.note(batch);
+  feed::StemGradient gradient;
+  gradient.times = {.cut = 5, .decode = 0.1f, .forward = 0.2f, .backward = 0.3f};
+  book.note(gradient);
+  const auto stems = book.measures({}).stems;
+  ASSERT_EQ(stems.size(), 1u);
+  EXPECT_NEAR(stems.at(5).forward, 0.2, 1e-6);
+  EXPECT_NEAR(stems.at(5).backward, 0.3, 1e-6);
+}
+
+TEST(WorkerBook, TakesTheSlowerDirectionOfTheLink) {
+  WorkerBook book(1, 0);
+  book.note(pixels(0.1f));
+  transport::LinkStats link;
+  EXPECT_NEAR(book.measures(link).bytes_per_second, 1e8, 1);
+  link.bytes_sent = 50'000'000;
+  link.writing = std::chrono::seconds(1);
+  EXPECT_NEAR(book.measures(link).bytes_per_second, 5e7, 1);
+}
+
+TEST(WorkerBook, KnowsNothingOfALinkThatHasHardlySent) {
+  transport::LinkStats link;
+  link.bytes_sent = 100;
+  link.writing = std::chrono::microseconds(1);
+  EXPECT_EQ(WorkerBook(1, 0).measures(link).bytes_per_second, 0);
+}
+
+}  // namespace
+}  // namespace outrigger::gpu_server

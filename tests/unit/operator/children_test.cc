@@ -1,0 +1,104 @@
+#include "operator/objects/children.h"
+
+#include <gmock/gmock.h>
+
+#include "api/parse.h"
+#include "tests/unit/operator/world.h"
+
+namespace outrigger::controller {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Children, TheConfigMapHoldsAJobThatAServerCanRun) {
+  World world(
+      "  activeDeadlineSeconds: 60\n  workers: {replicas: 1}\n"
+      "  server: {template: {spec: {nodeSelector: {a: b}}}}\n");
+  const Json map = build_config_map(world.job, 3);
+  const auto told = api::resolve_training_job(map["data"]["job.yaml"].get<std::string>());
+  ASSERT_EQ(api::to_string(told.errors), "");
+  EXPECT_EQ(told.job.metadata.name, "faces");
+  EXPECT_EQ(told.job.spec.server.pod_template, std::nullopt);
+  EXPECT_EQ(told.job.spec.active_deadline, std::nullopt);
+  EXPECT_FALSE(told.job.spec.suspend);
+  EXPECT_EQ(told.job.spec.training, world.job.spec.training);
+  EXPECT_EQ(map["metadata"]["name"], "faces-config-3");
+  EXPECT_EQ(map["immutable"], true);
+}
+
+TEST(Children, ASplitChangedMeanwhileIsInTheNextAttemptsConfigMap) {
+  World world;
+  world.settle();
+  world.spec().split.min_server_percent = 42;
+  world.settle();
+  EXPECT_FALSE(world.others.contains("ConfigMap/faces-config-2"));
+  world.vanish("faces-server-0-0");
+  world.settle();
+  EXPECT_THAT(world.others.at("ConfigMap/faces-config-2")["data"]["job.yaml"].get<std::string>(),
+              testing::HasSubstr("minServerPercent: 42"));
+}
+
+TEST(Children, ConfigMapsOfFormerAttemptsGoWithTheirLastPod) {
+  World world;
+  world.settle();
+  world.run_all();
+  world.settle();
+  world.end("faces-server-0-0", {22});
+  world.settle();
+  EXPECT_TRUE(world.others.contains("ConfigMap/faces-config-1"));
+  world.finish_deletions();
+  world.settle();
+  EXPECT_FALSE(world.others.contains("ConfigMap/faces-config-1"));
+  EXPECT_TRUE(world.others.contains("ConfigMap/faces-config-2"));
+}
+
+TEST(Children, TokensDifferByJobPurposeAndKeyAndAreTheSameEveryTime) {
+  Options options;
+  options.token_key = "key";
+  Options other = options;
+  other.token_key = "another key";
+  const std::string join = token(options, "uid", "join");
+  EXPECT_EQ(join.size(), 64U);
+  EXPECT_EQ(join, token(options, "uid", "join"));
+  EXPECT_NE(join, token(options, "uid", "control"));
+  EXPECT_NE(join, token(options, "another", "join"));
+  EXPECT_NE(join, token(other, "uid", "join"));
+}
+
+TEST(Children, AServiceNamesServersThatAreNotReadyAndOnlyThoseOfItsAttempt) {
+  World world;
+  const Json service = build_service(world.job, 2);
+  EXPECT_EQ(service["spec"]["clusterIP"], "None");
+  EXPECT_EQ(service["spec"]["publishNotReadyAddresses"], true);
+  EXPECT_EQ(service["spec"]["selector"]["outrigger.dev/attempt"], "2");
+  EXPECT_EQ(service["spec"]["selector"]["outrigger.dev/job-uid"], "0123456789ab");
+}
+
+TEST(Children, TheNetworkPolicyLetsInTheJobsOwnPodsAndAnyoneAtTheStatusPort) {
+  World world;
+  const Json policy = build_network_policy(world.job);
+  const Json& ingress = policy["spec"]["ingress"];
+  ASSERT_EQ(ingress.size(), 2U);
+  EXPECT_EQ(ingress[0]["from"][0]["podSelector"]["matchLabels"]["outrigger.dev/job-uid"],
+            "0123456789ab");
+  EXPECT_EQ(ingress[0]["ports"][0]["endPort"], 65535);
+  EXPECT_FALSE(ingress[1].contains("from"));
+  EXPECT_EQ(ingress[1]["ports"][0]["port"], 8080);
+  EXPECT_EQ(policy["spec"]["policyTypes"], Json::array({"Ingress"}));
+}
+
+TEST(Children, OneThatSomebodyDeletedComesBack) {
+  World world;
+  world.settle();
+  world.others.clear();
+  world.settle();
+  std::vector<std::string> names;
+  for (const auto& [name, object] : world.others) {
+    if (object["kind"] != "Secret") names.push_back(name);
+  }
+  EXPECT_THAT(names, ElementsAre("ConfigMap/faces-config-1", "NetworkPolicy/faces",
+                                 "Service/faces-server"));
+}
+
+}  // namespace
+}  // namespace outrigger::controller

@@ -1,0 +1,72 @@
+#include "operator/flags.h"
+
+#include <gmock/gmock.h>
+
+#include "common/error.h"
+#include "common/file.h"
+
+namespace outrigger::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Flags parse(std::vector<const char*> arguments) {
+  for (const char* needed : {"--token-key-file=key", "--server-image=s:1", "--worker-image=w:1"})
+    arguments.insert(arguments.begin(), needed);
+  return parse_flags(arguments);
+}
+
+std::string refusal(std::vector<const char*> arguments) {
+  try {
+    parse(std::move(arguments));
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Flags, SayWhatTheOperatorNeeds) {
+  const Flags flags =
+      parse({"--namespace", "team", "--namespace=other", "--workers=8", "--leader-elect=false",
+             "--image-pull-secret=a", "--image-pull-secret", "b", "--gpu"});
+  EXPECT_THAT(flags.namespaces, ElementsAre("team", "other"));
+  EXPECT_EQ(flags.workers, 8);
+  EXPECT_FALSE(flags.elect_leader);
+  EXPECT_TRUE(flags.jobs.gpu);
+  EXPECT_EQ(flags.jobs.server_image, "s:1");
+  EXPECT_THAT(flags.jobs.image_pull_secrets, ElementsAre("a", "b"));
+}
+
+TEST(Flags, TheGroupOfVolumesIsTheClustersUnlessItIsGiven) {
+  EXPECT_EQ(parse({"--fs-group=1000"}).jobs.fs_group, 1000);
+  EXPECT_EQ(parse({}).jobs.fs_group, std::nullopt);
+  EXPECT_THAT(refusal({"--fs-group=all"}), HasSubstr("--fs-group: 'all' is not allowed"));
+}
+
+TEST(Flags, WhatIsWrongIsNamedWithWhatIsAllowed) {
+  EXPECT_THAT(refusal({"--worker=3"}), HasSubstr("did you mean --workers?"));
+  EXPECT_THAT(refusal({"--workers=0"}), HasSubstr("from 1 to 256"));
+  EXPECT_THAT(refusal({"--workers"}), HasSubstr("a value is missing"));
+  EXPECT_THAT(refusal({"--log-level=loud"}), HasSubstr("debug, info, warning, error"));
+  EXPECT_THAT(refusal({"--leader-elect=maybe"}), HasSubstr("true or false"));
+}
+
+TEST(Flags, ImagesAndKeyMustBeGiven) { EXPECT_THROW(parse_flags({}), InvalidInput); }
+
+TEST(Flags, HelpListsEveryFlagThatIsRead) {
+  EXPECT_THAT(flags_help(), HasSubstr("--token-key-file FILE"));
+  EXPECT_THAT(flags_help(), HasSubstr("--leader-elect true|false"));
+}
+
+TEST(Flags, AKeyTooShortToBeOneIsRefused) {
+  const TemporaryDirectory folder;
+  write_file_atomically(folder.path() / "short", "secret\n");
+  write_file_atomically(folder.path() / "long", std::string(32, 'k') + "\n");
+  EXPECT_THROW(read_token_key(folder.path() / "short"), InvalidInput);
+  EXPECT_THROW(read_token_key(folder.path() / "none"), IoError);
+  EXPECT_EQ(read_token_key(folder.path() / "long"), std::string(32, 'k'));
+}
+
+}  // namespace
+}  // namespace outrigger::controller

@@ -1,0 +1,115 @@
+#include "operator/controller/memory.h"
+
+#include <gmock/gmock.h>
+
+namespace outrigger::controller {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+Json pod(const std::string& name, const std::string& version, bool deleting = false) {
+  Json object{{"metadata",
+               {{"name", name},
+                {"uid", "uid-of-" + name},
+                {"resourceVersion", version},
+                {"labels",
+                 {{"outrigger.dev/job-name", "faces"},
+                  {"outrigger.dev/role", "worker"},
+                  {"outrigger.dev/index", "0"},
+                  {"outrigger.dev/attempt", "1"}}}}}};
+  if (deleting) object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  return object;
+}
+
+kube::CachedPtr<PodRecord> cached(const Json& object) {
+  auto record = std::make_shared<kube::Cached<PodRecord>>();
+  record->uid = object["metadata"]["uid"];
+  record->resource_version = object["metadata"]["resourceVersion"];
+  record->value = keep_pod(object);
+  return record;
+}
+
+std::vector<std::string> names(const std::vector<Pod>& pods) {
+  std::vector<std::string> found;
+  for (const Pod& one : pods) found.push_back(one.name + (one.deleting ? " ends" : ""));
+  return found;
+}
+
+TEST(Memory, APodThatWeMadeIsThereBeforeTheCacheShowsIt) {
+  JobMemory memory("uid");
+  memory.wrote_pod(pod("faces-worker-0-0", "5"), TimePoint());
+  EXPECT_THAT(names(memory.overlay({}, TimePoint())), ElementsAre("faces-worker-0-0"));
+  const auto shown = cached(pod("faces-worker-0-0", "5"));
+  EXPECT_THAT(names(memory.overlay({shown}, TimePoint())), ElementsAre("faces-worker-0-0"));
+}
+
+TEST(Memory, APodThatTheCacheShowedAndThatIsGoneStaysGone) {
+  JobMemory memory("uid");
+  memory.wrote_pod(pod("faces-worker-0-0", "5"), TimePoint());
+  memory.overlay({cached(pod("faces-worker-0-0", "6"))}, TimePoint());
+  EXPECT_THAT(memory.overlay({}, TimePoint()), IsEmpty());
+}
+
+TEST(Memory, APodThatCameAndWentBetweenTwoLooksStaysGone) {
+  JobMemory memory("uid");
+  memory.wrote_pod(pod("faces-worker-0-0", "5"), TimePoint());
+  memory.pod_is_gone("uid-of-faces-worker-0-0");
+  EXPECT_THAT(memory.overlay({}, TimePoint()), IsEmpty());
+}
+
+TEST(Memory, ADeletionThatWeAskedForIsThereBeforeTheCacheShowsIt) {
+  JobMemory memory("uid");
+  const auto before = cached(pod("faces-worker-0-0", "5"));
+  memory.wrote_pod(pod("faces-worker-0-0", "9", true), TimePoint());
+  EXPECT_THAT(names(memory.overlay({before}, TimePoint())), ElementsAre("faces-worker-0-0 ends"));
+}
+
+TEST(Memory, WhatTheCacheShowsNewerWins) {
+  JobMemory memory("uid");
+  memory.wrote_pod(pod("faces-worker-0-0", "5"), TimePoint());
+  const auto newer = cached(pod("faces-worker-0-0", "12", true));
+  EXPECT_THAT(names(memory.overlay({newer}, TimePoint())), ElementsAre("faces-worker-0-0 ends"));
+}
+
+TEST(Memory, OurWritesAreBelievedForAMinuteAtMost) {
+  JobMemory memory("uid");
+  memory.wrote_pod(pod("faces-worker-0-0", "5"), TimePoint());
+  EXPECT_THAT(memory.overlay({}, TimePoint() + seconds(61)), IsEmpty());
+}
+
+TEST(Memory, AJobWrittenIsNewerThanTheOneCachedUntilTheCacheHasIt) {
+  JobMemory memory("uid");
+  const auto version = [](const std::string& number) {
+    auto job = std::make_shared<kube::Cached<JobRecord>>();
+    job->uid = "uid";
+    job->resource_version = number;
+    return kube::CachedPtr<JobRecord>(job);
+  };
+  memory.wrote_job(version("7"));
+  EXPECT_EQ(memory.newer_job(version("6"))->resource_version, "7");
+  EXPECT_EQ(memory.newer_job(version("8"))->resource_version, "8");
+}
+
+TEST(Memory, ARefusalIsForgottenWhenTheObjectIsMadeOrAMinuteHasPassed) {
+  JobMemory memory("uid");
+  const api::Time now;
+  memory.refused({"Pod a", api::Role::kWorker, RefusalCause::kQuota, "full", now});
+  memory.refused({"Pod b", api::Role::kWorker, RefusalCause::kQuota, "full", now + seconds(30)});
+  memory.refused({"Pod c", api::Role::kWorker, RefusalCause::kQuota, "full", now + seconds(30)});
+  EXPECT_EQ(memory.refusals(now + seconds(60)).size(), 3U);
+  memory.created("Pod b");
+  ASSERT_EQ(memory.refusals(now + seconds(61)).size(), 1U);
+  EXPECT_EQ(memory.refusals(now + seconds(61))[0].object, "Pod c");
+}
+
+TEST(Memory, AJobMadeAnewUnderItsNameInheritsNothing) {
+  Memory memory;
+  memory.of("team/faces", "old")->wrote_child("Secret s", 0);
+  EXPECT_TRUE(memory.of("team/faces", "old")->child("Secret s"));
+  EXPECT_FALSE(memory.of("team/faces", "new")->child("Secret s"));
+}
+
+}  // namespace
+}  // namespace outrigger::controller

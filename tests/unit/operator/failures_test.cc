@@ -1,0 +1,155 @@
+#include "operator/policy/failures.h"
+
+#include <gtest/gtest.h>
+
+#include "api/exit_codes.h"
+#include "tests/unit/operator/world.h"
+
+namespace outrigger::controller {
+namespace {
+
+using api::FailureAction;
+
+Pod ended(int code, const std::string& reason = "Error") {
+  Pod pod;
+  pod.name = "faces-server-0-0";
+  pod.phase = PodPhase::kFailed;
+  pod.ended = Ended{code, reason, "", api::Time()};
+  return pod;
+}
+
+api::FailureRule rule(const std::string& name, FailureAction action) {
+  api::FailureRule made;
+  made.name = name;
+  made.action = action;
+  return made;
+}
+
+TEST(Failures, EveryExitCodeOfTheTableIsFollowedAsTheTableSays) {
+  for (const auto& row : api::exit_code_table()) {
+    if (row.code == api::ExitCode::kDone) continue;
+    const Verdict verdict = judge({}, ended(static_cast<int>(row.code)));
+    EXPECT_EQ(verdict.reason, row.name);
+    EXPECT_EQ(verdict.action == FailureAction::kRestartJob, row.retryable) << row.name;
+    if (!row.retryable) continue;
+    EXPECT_EQ(verdict.counted, row.counted) << row.name;
+  }
+}
+
+TEST(Failures, AnExitCodeThatIsNotOursRestartsAndCounts) {
+  for (const int code : {3, 126, 137, 139}) {
+    const Verdict verdict = judge({}, ended(code));
+    EXPECT_EQ(verdict.action, FailureAction::kRestartJob) << code;
+    EXPECT_TRUE(verdict.counted) << code;
+  }
+}
+
+TEST(Failures, TheKernelsMemoryKillerIsNamedAndCounts) {
+  const Verdict verdict = judge({}, ended(137, "OOMKilled"));
+  EXPECT_EQ(verdict.reason, "OOMKilled");
+  EXPECT_TRUE(verdict.counted);
+}
+
+TEST(Failures, ADisruptionDoesNotCountWhateverTheExitCode) {
+  for (const int code : {1, 20, 137, 143}) {
+    Pod pod = ended(code);
+    pod.conditions.insert("DisruptionTarget");
+    const Verdict verdict = judge({}, pod);
+    EXPECT_EQ(verdict.action, FailureAction::kRestartJob) << code;
+    EXPECT_FALSE(verdict.counted) << code;
+    EXPECT_EQ(verdict.reason, "Disrupted") << code;
+  }
+}
+
+TEST(Failures, APodThatTheKubeletDidNotTakeRestartsUnderItsOwnReason) {
+  Pod pod;
+  pod.phase = PodPhase::kFailed;
+  pod.reason = "UnexpectedAdmissionError";
+  pod.message = "no healthy device";
+  const Verdict verdict = judge({}, pod);
+  EXPECT_EQ(verdict.reason, "UnexpectedAdmissionError");
+  EXPECT_EQ(verdict.message, "no healthy device");
+  EXPECT_TRUE(verdict.counted);
+}
+
+TEST(Failures, TheFirstRuleThatFitsDecides) {
+  api::FailurePolicy policy;
+  policy.rules = {rule("first", FailureAction::kRestartJobAndIgnoreMaxRestarts),
+                  rule("second", FailureAction::kFailJob)};
+  policy.rules[0].on_exit_codes = {42};
+  policy.rules[1].on_exit_codes = {42, 43};
+  const Verdict first = judge(policy, ended(42));
+  EXPECT_EQ(first.action, FailureAction::kRestartJobAndIgnoreMaxRestarts);
+  EXPECT_FALSE(first.counted);
+  EXPECT_EQ(judge(policy, ended(43)).action, FailureAction::kFailJob);
+  EXPECT_FALSE(judge(policy, ended(44)).by_rule);
+}
+
+TEST(Failures, ARuleNamesExitCodesConditionsOrReasons) {
+  api::FailurePolicy policy;
+  policy.rules = {rule("oom", FailureAction::kFailJob), rule("drain", FailureAction::kFailJob)};
+  policy.rules[0].on_reasons = {"OOMKilled"};
+  policy.rules[1].on_pod_conditions = {"DisruptionTarget"};
+  EXPECT_EQ(judge(policy, ended(137, "OOMKilled")).action, FailureAction::kFailJob);
+  EXPECT_EQ(judge(policy, ended(137)).action, FailureAction::kRestartJob);
+  Pod drained = ended(143);
+  drained.conditions.insert("DisruptionTarget");
+  EXPECT_EQ(judge(policy, drained).action, FailureAction::kFailJob);
+}
+
+TEST(Failures, ARuleForWorkersSaysNothingOfServers) {
+  api::FailurePolicy policy;
+  policy.rules = {rule("worker", FailureAction::kFailJob)};
+  policy.rules[0].role = api::Role::kWorker;
+  policy.rules[0].on_exit_codes = {1};
+  EXPECT_EQ(judge(policy, ended(1)).action, FailureAction::kRestartJob);
+  Pod worker = ended(1);
+  worker.role = api::Role::kWorker;
+  EXPECT_EQ(judge(policy, worker).action, FailureAction::kFailJob);
+}
+
+World with_rule(const std::string& rule_text) {
+  World world(
+      "  workers: {replicas: 2}\n  failurePolicy: {rules: [{name: it, role: Worker, "
+      "onExitCodes: [7], action: " +
+      rule_text + "}]}\n");
+  world.settle();
+  world.run_all();
+  world.settle();
+  return world;
+}
+
+TEST(Failures, AWorkerThatARuleNamesFailsTheJob) {
+  World world = with_rule("FailJob");
+  world.end("faces-worker-1-0", {7});
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "True/ExitCode7");
+  EXPECT_EQ(world.status().last_failure->role, api::Role::kWorker);
+}
+
+TEST(Failures, WorkersThatARuleNamesRestartTheJobOnceForAllThatFailedTogether) {
+  World world = with_rule("RestartJob");
+  world.end("faces-worker-0-0", {7});
+  world.end("faces-worker-1-0", {7});
+  world.settle();
+  world.finish_deletions();
+  world.advance(seconds(10));
+  world.settle();
+  world.run_all();
+  world.settle();
+  EXPECT_EQ(world.status().restarts, 1);
+  EXPECT_EQ(world.status().execution_attempts, 2);
+  EXPECT_EQ(world.condition("Restarting"), "False/Restarted");
+  EXPECT_EQ(world.living("server").size(), 1U);
+  EXPECT_EQ(world.living("worker").size(), 2U);
+}
+
+TEST(Failures, AWorkerReplacedByRuleLeavesTheServersAlone) {
+  World world = with_rule("ReplacePod");
+  world.end("faces-worker-0-0", {7});
+  world.settle();
+  EXPECT_EQ(world.status().execution_attempts, 1);
+}
+
+}  // namespace
+}  // namespace outrigger::controller

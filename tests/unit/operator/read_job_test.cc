@@ -1,0 +1,59 @@
+#include "operator/read_job.h"
+
+#include <gtest/gtest.h>
+
+#include "api/write.h"
+#include "tests/unit/operator/world.h"
+
+namespace outrigger::controller {
+namespace {
+
+Json object_of(const World& world) { return Json::parse(api::to_json(world.job).dump()); }
+
+TEST(ReadJob, AJobThatWasWrittenIsReadBackWhole) {
+  World world("  workers: {replicas: 2}\n  activeDeadlineSeconds: 60\n");
+  world.settle();
+  world.run_all();
+  world.settle();
+  const JobRecord record = read_job(object_of(world));
+  EXPECT_EQ(api::to_string(record.errors), "");
+  EXPECT_EQ(record.job, world.job);
+}
+
+TEST(ReadJob, WhatKubernetesAddsToMetadataIsPassedOver) {
+  Json object = object_of(World());
+  object["metadata"]["generateName"] = "faces-";
+  object["metadata"]["deletionGracePeriodSeconds"] = 0;
+  object["metadata"]["selfLink"] = "/x";
+  EXPECT_TRUE(read_job(object).errors.empty());
+}
+
+TEST(ReadJob, AStatusOfANewerOperatorKeepsWhatIsKnownOfIt) {
+  World world;
+  world.settle();
+  Json object = object_of(world);
+  object["status"]["restarts"] = 2;
+  object["status"]["novelty"] = 3;
+  const JobRecord record = read_job(object);
+  EXPECT_TRUE(record.errors.empty());
+  EXPECT_EQ(record.job.status->restarts, 2);
+  EXPECT_EQ(record.job.status->execution_attempts, 1);
+}
+
+TEST(ReadJob, ASpecThatIsNotValidNamesItsFields) {
+  Json object = object_of(World());
+  object["spec"]["training"]["batchSize"] = 0;
+  object["spec"]["novelty"] = 1;
+  const std::string errors = api::to_string(read_job(object).errors);
+  EXPECT_NE(errors.find("spec.training.batchSize"), std::string::npos);
+  EXPECT_NE(errors.find("novelty"), std::string::npos);
+}
+
+TEST(ReadJob, AJobWithoutAStatusHasAnEmptyOne) {
+  Json object = object_of(World());
+  object.erase("status");
+  EXPECT_EQ(read_job(object).job.status, api::TrainingJobStatus());
+}
+
+}  // namespace
+}  // namespace outrigger::controller

@@ -1,0 +1,84 @@
+#include "operator/read_pod.h"
+
+#include <gtest/gtest.h>
+
+#include "operator/policy/pods.h"
+
+namespace outrigger::controller {
+namespace {
+
+// As a kubelet writes it, shortened.
+constexpr const char* kPod = R"({
+  "metadata": {"name": "faces-worker-3-2", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z",
+    "labels": {"outrigger.dev/job-name": "faces", "outrigger.dev/role": "worker",
+               "outrigger.dev/index": "3", "outrigger.dev/attempt": "2"},
+    "annotations": {"outrigger.dev/failures": "4"},
+    "ownerReferences": [{"uid": "other"}, {"uid": "job", "controller": true}]},
+  "spec": {"nodeName": "n1"},
+  "status": {"phase": "Running", "podIP": "10.1.2.3",
+    "conditions": [{"type": "Ready", "status": "False"}, {"type": "DisruptionTarget", "status": "True"}],
+    "containerStatuses": [
+      {"name": "sidecar", "state": {"running": {}}},
+      {"name": "worker", "imageID": "r/w@sha256:1",
+       "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled", "message": "words",
+                 "startedAt": "2026-01-01T00:00:05Z", "finishedAt": "2026-01-01T00:01:00Z"}}}]}})";
+
+TEST(ReadPod, TakesWhatPoliciesAskFor) {
+  const auto pod = read_pod(Json::parse(kPod));
+  ASSERT_TRUE(pod);
+  EXPECT_EQ(pod->role, api::Role::kWorker);
+  EXPECT_EQ(pod->index, 3);
+  EXPECT_EQ(pod->number, 2);
+  EXPECT_EQ(pod->attempt, 2);
+  EXPECT_EQ(pod->failures, 4);
+  EXPECT_EQ(pod->job_uid, "job");
+  EXPECT_EQ(pod->node, "n1");
+  EXPECT_EQ(pod->image_id, "r/w@sha256:1");
+  EXPECT_EQ(pod->conditions, std::set<std::string>{"DisruptionTarget"});
+  ASSERT_TRUE(pod->ended);
+  EXPECT_EQ(pod->ended->exit_code, 137);
+  EXPECT_EQ(pod->ended->reason, "OOMKilled");
+  EXPECT_TRUE(is_over(*pod)) << "our container has ended, though the pod runs on";
+}
+
+TEST(ReadPod, WaitingForTheImageIsNoTroubleAndFailingToPullItIs) {
+  Json object = Json::parse(kPod);
+  Json& statuses = object["status"]["containerStatuses"];
+  statuses = Json::array(
+      {{{"name", "worker"}, {"state", {{"waiting", {{"reason", "ContainerCreating"}}}}}}});
+  EXPECT_EQ(read_pod(object)->waiting, std::nullopt);
+  statuses[0]["state"]["waiting"] = {{"reason", "ImagePullBackOff"}, {"message", "no such image"}};
+  ASSERT_TRUE(read_pod(object)->waiting);
+  EXPECT_EQ(read_pod(object)->waiting->message, "no such image");
+}
+
+TEST(ReadPod, AnInitContainerThatCannotStartIsTroubleToo) {
+  Json object = Json::parse(kPod);
+  object["status"]["containerStatuses"] = Json::array();
+  object["status"]["initContainerStatuses"] = Json::array(
+      {{{"name", "fetch"}, {"state", {{"waiting", {{"reason", "CreateContainerError"}}}}}}});
+  EXPECT_EQ(read_pod(object)->waiting->reason, "CreateContainerError");
+}
+
+TEST(ReadPod, AnObjectWithoutOurLabelsIsNotOurs) {
+  for (const char* text :
+       {"{}", "null", "[]", R"({"metadata": 3})", R"({"metadata": {"name": "faces-server-0-0"}})"})
+    EXPECT_EQ(read_pod(Json::parse(text)), std::nullopt) << text;
+}
+
+TEST(ReadPod, WhateverIsOfAnotherKindThanItShouldBeIsPassedOver) {
+  Json object = Json::parse(kPod);
+  for (auto& [part, value] : object.items()) {
+    for (auto& [field, inner] : value.items()) {
+      const Json kept = inner;
+      for (const Json& wrong : {Json(), Json(7), Json("x"), Json::array({1}), Json::object()}) {
+        inner = wrong;
+        read_pod(object);
+      }
+      inner = kept;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace outrigger::controller

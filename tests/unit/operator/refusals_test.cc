@@ -1,0 +1,166 @@
+#include <gmock/gmock.h>
+
+#include "tests/unit/operator/world.h"
+
+namespace outrigger::controller {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Refusal refusal(const World& world, RefusalCause cause, api::Role role = api::Role::kServer) {
+  return {"pod faces-" + std::string(role == api::Role::kServer ? "server" : "worker") + "-0-0",
+          role, cause, "the server's text", world.now};
+}
+
+std::string message(const World& world, const std::string& type) {
+  for (const auto& condition : world.job.status->conditions) {
+    if (condition.type == type) return condition.message;
+  }
+  return "";
+}
+
+TEST(Refusals, WhatCanNeverBeCreatedFailsTheJobWithTheServersText) {
+  struct Case {
+    RefusalCause cause;
+    const char* reason;
+  };
+  for (const Case& one :
+       {Case{RefusalCause::kInvalid, "InvalidPod"}, Case{RefusalCause::kPodSecurity, "PodSecurity"},
+        Case{RefusalCause::kForeign, "NameCollision"}}) {
+    World world;
+    world.pass();
+    world.refusals = {refusal(world, one.cause)};
+    world.settle();
+    EXPECT_EQ(world.condition("Failed"), std::string("True/") + one.reason);
+    EXPECT_THAT(message(world, "Failed"), HasSubstr("pod faces-server-0-0: the server's text"));
+    EXPECT_THAT(world.names(), IsEmpty());
+  }
+}
+
+TEST(Refusals, AUsedUpQuotaShowsAndIsTriedAgain) {
+  World world;
+  world.pass();
+  world.refusals = {refusal(world, RefusalCause::kQuota)};
+  world.settle();
+  EXPECT_EQ(world.condition("PodsScheduled"), "False/QuotaExceeded");
+  EXPECT_EQ(world.condition("Failed"), "");
+  EXPECT_THAT(world.names(), IsEmpty());
+  EXPECT_EQ(world.look().look_again, world.now + seconds(15));
+  world.advance(seconds(15));
+  world.settle();
+  EXPECT_EQ(world.living("server").size(), 1U);
+  world.refusals.clear();
+  world.settle();
+  EXPECT_EQ(world.condition("PodsScheduled"), "False/Pending");
+}
+
+TEST(Refusals, AQuotaThatStaysUsedUpFailsAtTheStartupDeadline) {
+  World world("  startupDeadlineSeconds: 60\n");
+  world.pass();
+  world.advance(seconds(60));
+  world.refusals = {refusal(world, RefusalCause::kQuota)};
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "True/StartupDeadlineExceeded");
+  EXPECT_THAT(message(world, "Failed"), HasSubstr("QuotaExceeded"));
+}
+
+TEST(Refusals, WorkersBeyondTheQuotaDegradeAndTheServerTrains) {
+  World world("  workers: {replicas: 1}\n");
+  world.pass();
+  world.refusals = {refusal(world, RefusalCause::kQuota, api::Role::kWorker)};
+  world.settle();
+  world.run_all();
+  world.settle();
+  EXPECT_EQ(world.condition("Running"), "True/ServersReady");
+  EXPECT_EQ(world.condition("Degraded"), "True/QuotaExceeded");
+}
+
+TEST(Refusals, APolicyPutOnTheNamespaceOfARunningJobCostsItWorkersAndNoMore) {
+  World world("  workers: {replicas: 1}\n");
+  world.settle();
+  world.run_all();
+  world.settle();
+  world.vanish("faces-worker-0-0");
+  world.refusals = {refusal(world, RefusalCause::kPodSecurity, api::Role::kWorker)};
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "");
+  EXPECT_EQ(world.condition("Running"), "True/ServersReady");
+  EXPECT_EQ(world.condition("Degraded"), "True/PodSecurity");
+}
+
+TEST(Refusals, AJobThatRunsIsNotEndedByAnOperatorThatDoesNotUnderstandIt) {
+  World world("  workers: {replicas: 1}\n");
+  world.settle();
+  world.run_all();
+  world.settle();
+  Observed seen = world.observe();
+  seen.job.spec.workers.replicas = 0;  // as of a spec that could not be read
+  seen.errors = {{"spec.novelty", "is no field"}};
+  const Plan made = plan(seen, world.options, world.now);
+  EXPECT_THAT(made.actions, IsEmpty());
+  EXPECT_EQ(made.status.state, "Running");
+  world.spec().network.interface = "eth0";
+  world.settle();
+  EXPECT_EQ(world.condition("Degraded"), "True/NotSupported");
+  EXPECT_EQ(world.status().state, "Running");
+}
+
+TEST(Refusals, ANamespaceThatEndsIsNoFailure) {
+  World world;
+  world.pass();
+  world.refusals = {refusal(world, RefusalCause::kNamespaceEnds)};
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "");
+  EXPECT_EQ(world.condition("PodsScheduled"), "False/NamespaceEnds");
+}
+
+TEST(Refusals, ASpecThatIsNotValidFailsWithTheField) {
+  World world;
+  Observed seen = world.observe();
+  seen.errors = {{"spec.training.batchSize", "0 is too small; at least 1"}};
+  const Plan made = plan(seen, world.options, world.now);
+  EXPECT_EQ(made.status.state, "Failed");
+  EXPECT_EQ(made.status.conditions[0].reason, "InvalidSpec");
+  EXPECT_THAT(made.status.conditions[0].message, HasSubstr("spec.training.batchSize"));
+  EXPECT_THAT(made.actions, IsEmpty());
+}
+
+TEST(Refusals, WhatIsNotBuiltIsRefusedByNameAndNeverIgnored) {
+  struct Case {
+    const char* spec;
+    const char* field;
+  };
+  for (const Case& one :
+       {Case{"  managedBy: kueue.x-k8s.io/multikueue\n", "spec.managedBy"},
+        Case{"  schedulingPolicy: {queue: team-a}\n", "spec.schedulingPolicy"},
+        Case{"  workers: {replicas: 1, maxReplicas: 4, autoscaling: {targetStallPercent: 5}}\n",
+             "spec.workers.autoscaling"},
+        Case{"  server: {engine: External}\n", "spec.server.engine"},
+        Case{"  server: {gpus: 1}\n", "spec.server.gpus"},
+        Case{"  checkpoint: {path: relative}\n", "spec.checkpoint.path"}}) {
+    World world(one.spec);
+    world.settle();
+    EXPECT_EQ(world.condition("Failed"), "True/NotSupported") << one.spec;
+    EXPECT_THAT(message(world, "Failed"), HasSubstr(one.field));
+    EXPECT_THAT(world.names(), IsEmpty());
+  }
+}
+
+TEST(Refusals, AJobThatIsToWaitInAQueueDoesNotRunPastIt) {
+  World world;
+  world.job.metadata.labels["kueue.x-k8s.io/queue-name"] = "team-a";
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "True/NotSupported");
+  EXPECT_THAT(world.names(), IsEmpty());
+}
+
+TEST(Refusals, WithAnImageForGpusOneOfEachPodIsTaken) {
+  World world("  server: {gpus: 1}\n");
+  world.options.gpu = true;
+  world.settle();
+  EXPECT_EQ(world.living("server").size(), 1U);
+}
+
+}  // namespace
+}  // namespace outrigger::controller

@@ -1,0 +1,108 @@
+#include <gmock/gmock.h>
+
+#include "api/names.h"
+#include "tests/unit/operator/world.h"
+
+namespace outrigger::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(Start, TheAttemptIsInTheStatusBeforeTheFirstObjectIsMade) {
+  World world("  workers: {replicas: 2}\n");
+  const Plan first = world.pass();
+  EXPECT_THAT(first.actions, IsEmpty());
+  EXPECT_EQ(world.status().execution_attempts, 1);
+  EXPECT_EQ(world.status().start_time, world.now);
+  EXPECT_EQ(world.status().images.at("server"), "registry.example/outrigger-server:1");
+}
+
+TEST(Start, MakesChildrenThenServersThenWorkers) {
+  World world("  workers: {replicas: 1}\n");
+  world.pass();
+  std::vector<std::string> kinds;
+  for (const Action& action : world.look().actions)
+    kinds.push_back(std::get<Create>(action).object["kind"]);
+  EXPECT_THAT(kinds, ElementsAre("Secret", "NetworkPolicy", "Service", "ConfigMap", "Pod", "Pod"));
+}
+
+TEST(Start, MakesOnePodForEachServerAndWorker) {
+  World world("  server: {replicas: 2}\n  workers: {replicas: 3}\n");
+  world.settle();
+  EXPECT_THAT(world.names(), ElementsAre("faces-server-0-0", "faces-server-1-0", "faces-worker-0-0",
+                                         "faces-worker-1-0", "faces-worker-2-0"));
+}
+
+TEST(Start, NoWorkersAreALegalNumber) {
+  World world("  workers: {replicas: 0}\n");
+  world.settle();
+  EXPECT_THAT(world.names(), ElementsAre("faces-server-0-0"));
+  world.run_all();
+  world.settle();
+  EXPECT_EQ(world.condition("PodsReady"), "True/Ready");
+  EXPECT_EQ(world.status().workers->summary, "0/0");
+  EXPECT_EQ(world.status().state, "Running");
+}
+
+TEST(Start, TellsHowFarItIs) {
+  World world("  workers: {replicas: 1}\n");
+  EXPECT_EQ(world.look().status.state, "Starting");
+  world.settle();
+  EXPECT_EQ(world.condition("PodsScheduled"), "False/Pending");
+  EXPECT_EQ(world.condition("Running"), "False/Starting");
+  world.run("faces-server-0-0");
+  world.settle();
+  EXPECT_EQ(world.condition("Running"), "True/ServersReady");
+  EXPECT_EQ(world.condition("PodsReady"), "False/NotReady");
+  EXPECT_EQ(world.status().workers->summary, "0/1");
+  world.run("faces-worker-0-0");
+  world.settle();
+  EXPECT_EQ(world.condition("PodsScheduled"), "True/Scheduled");
+  EXPECT_EQ(world.condition("PodsReady"), "True/Ready");
+  EXPECT_EQ(world.status().workers->summary, "1/1");
+  EXPECT_EQ(world.status().workers->selector,
+            "outrigger.dev/job-name=faces,outrigger.dev/role=worker");
+}
+
+TEST(Start, ASecondLookAtTheSameWorldChangesNothing) {
+  World world("  workers: {replicas: 2}\n");
+  world.settle();
+  world.run_all();
+  world.settle();
+  world.advance(seconds(100));
+  const Plan again = world.look();
+  EXPECT_THAT(again.actions, IsEmpty());
+  EXPECT_THAT(again.events, IsEmpty());
+  EXPECT_EQ(again.status, world.status());
+}
+
+TEST(Start, DeadlinesCountFromAStartThatIsAlwaysRecorded) {
+  World world("  activeDeadlineSeconds: 60\n");
+  world.settle();
+  ASSERT_TRUE(world.status().start_time);
+  EXPECT_EQ(world.look().look_again, *world.status().start_time + seconds(60));
+}
+
+TEST(Start, AJobThatIsBeingDeletedGetsNoMorePods) {
+  World world;
+  world.job.metadata.deletion_time = world.now;
+  const Plan plan = world.look();
+  EXPECT_THAT(plan.actions, IsEmpty());
+  EXPECT_EQ(plan.status, world.status());
+}
+
+TEST(Start, PodsOfAFormerJobOfTheNameAreCountedPastAndLeftAlone) {
+  World world;
+  world.settle();
+  Json former = world.pods.at("faces-server-0-0");
+  former["metadata"]["ownerReferences"][0]["uid"] = "another";
+  World next;
+  next.pods["faces-server-0-0"] = former;
+  next.settle();
+  EXPECT_THAT(next.names(), ElementsAre("faces-server-0-0", "faces-server-0-1"));
+  EXPECT_EQ(next.already_exists, 0);
+}
+
+}  // namespace
+}  // namespace outrigger::controller

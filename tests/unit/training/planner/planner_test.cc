@@ -1,0 +1,153 @@
+#include "training/planner/planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "common/random.h"
+
+namespace outrigger::training {
+namespace {
+
+using testing::HasSubstr;
+
+/// Two cuts behind "Input": layer1 takes a quarter off the device, layer2 a half for many bytes.
+JobCosts job() {
+  JobCosts costs;
+  costs.micro_batches = 8;
+  costs.pixels = 1e6;
+  costs.cuts.resize(3);
+  costs.cuts[0].head = 0.4;
+  costs.cuts[0].server_percent = 100;
+  costs.cuts[1] = {.cut = 5,
+                   .name = "layer1",
+                   .trains = true,
+                   .stem_forward = 0.04,
+                   .stem_backward = 0.06,
+                   .head = 0.3,
+                   .activations = 4e6,
+                   .gradients = 4e6,
+                   .weights = 1e5,
+                   .server_percent = 75};
+  costs.cuts[2] = {.cut = 9,
+                   .name = "layer2",
+                   .trains = true,
+                   .stem_forward = 0.08,
+                   .stem_backward = 0.12,
+                   .head = 0.2,
+                   .activations = 2e6,
+                   .gradients = 2e6,
+                   .weights = 4e5,
+                   .server_percent = 50};
+  return costs;
+}
+
+constexpr ServerRates kServer{.cores = 2, .decode = 0.1, .shared = true};
+constexpr WorkerRates kWorker{
+    .stem_speed = 1, .decode = 0.05, .bytes_per_second = 1e9, .latency = 0.0005};
+
+/// A job that runs as the model says, times a noise, under a planner.
+class Drive {
+ public:
+  explicit Drive(PlannerOptions options = {}) : planner_(job(), options) {}
+
+  void steps(uint64_t count, const std::vector<WorkerRates>& workers, double noise = 0) {
+    for (uint64_t i = 0; i < count; ++i, ++step_) {
+      const double true_seconds = predict(job(), kServer, workers, present_).seconds;
+      const double seconds = true_seconds * (1 + noise * (random_.uniform() - 0.5));
+      planner_.measured(step_, present_, seconds, workers.size());
+      const auto decision = planner_.consider(step_, kServer, workers);
+      if (!decision) continue;
+      present_ = decision->choice;
+      reason_ = decision->reason;
+      ++moves_;
+    }
+  }
+  double seconds(const std::vector<WorkerRates>& workers) const {
+    return predict(job(), kServer, workers, present_).seconds;
+  }
+  const Choice& present() const { return present_; }
+  const std::string& reason() const { return reason_; }
+  int moves() const { return moves_; }
+
+ private:
+  Planner planner_;
+  RandomStream random_{7, RandomUse::kBackOff, 7};
+  Choice present_;
+  uint64_t step_ = 0;
+  std::string reason_;
+  int moves_ = 0;
+};
+
+double best(const std::vector<WorkerRates>& workers) {
+  double least = 1e9;
+  for (const Candidate& one : candidates(job(), {}, kServer, workers))
+    least = std::min(least, one.prediction.seconds);
+  return least;
+}
+
+TEST(Planner, FindsThePlanWithinAFewStepsAndSaysWhy) {
+  const std::vector<WorkerRates> workers(4, kWorker);
+  Drive drive;
+  drive.steps(30, workers);
+  EXPECT_LE(drive.seconds(workers), 1.05 * best(workers));
+  EXPECT_GT(drive.present().away, 0u);
+  EXPECT_THAT(drive.reason(), HasSubstr("stems away"));
+  EXPECT_THAT(drive.reason(), HasSubstr("bound by"));
+}
+
+TEST(Planner, WithoutWorkersTheServerDoesItAll) {
+  Drive drive;
+  drive.steps(100, {});
+  EXPECT_EQ(drive.moves(), 0);
+}
+
+TEST(Planner, StaysWhereItIsUnderNoise) {
+  const std::vector<WorkerRates> workers(4, kWorker);
+  Drive drive;
+  drive.steps(30, workers, 0.2);
+  const int moves = drive.moves();
+  drive.steps(1000, workers, 0.2);
+  EXPECT_LE(drive.moves(), moves + 2);
+}
+
+TEST(Planner, FollowsWorkersThatLeaveAndCome) {
+  const std::vector<WorkerRates> four(4, kWorker);
+  Drive drive;
+  drive.steps(30, four);
+  drive.steps(20, {});
+  EXPECT_EQ(drive.present(), Choice{});
+  drive.steps(20, four);
+  EXPECT_LE(drive.seconds(four), 1.05 * best(four));
+}
+
+TEST(Planner, FollowsALinkThatNarrows) {
+  std::vector<WorkerRates> workers(4, kWorker);
+  Drive drive;
+  drive.steps(50, workers);
+  for (WorkerRates& one : workers) one.bytes_per_second = 3e6;
+  drive.steps(20, workers);
+  EXPECT_LE(drive.seconds(workers), 1.05 * best(workers));
+}
+
+TEST(Planner, KeepsTheCutAndTheShareThatTheUserFixed) {
+  const std::vector<WorkerRates> workers(4, kWorker);
+  Drive fixed_cut({.cut = 1});
+  fixed_cut.steps(50, workers);
+  EXPECT_EQ(fixed_cut.present().cut, 1u);
+  Drive fixed_share({.away = 3});
+  fixed_share.steps(50, workers);
+  EXPECT_EQ(fixed_share.present().away, 3u);
+}
+
+TEST(Planner, LeavesTheServerItsLeastPart) {
+  for (const Candidate& one :
+       candidates(job(), {.least_server_percent = 80}, kServer, std::vector(4, kWorker))) {
+    const double away = 100 - job().cuts[one.choice.cut].server_percent;
+    EXPECT_LE(away * one.choice.away / 8, 20);
+  }
+}
+
+}  // namespace
+}  // namespace outrigger::training

@@ -1,0 +1,123 @@
+#include "training/planner/step_model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "common/random.h"
+
+namespace outrigger::training {
+namespace {
+
+/// Eight micro-batches; behind "Input" one cut that takes a quarter of the work off the device.
+JobCosts job(bool trains = true) {
+  JobCosts costs;
+  costs.micro_batches = 8;
+  costs.pixels = 1e6;
+  CutCosts input;
+  input.head = 0.4;
+  CutCosts stem{.cut = 5, .name = "layer1", .trains = trains};
+  stem.stem_forward = 0.04;
+  stem.stem_backward = trains ? 0.06 : 0;
+  stem.head = 0.3;
+  stem.activations = 4e6;
+  stem.gradients = trains ? 4e6 : 0;
+  stem.weights = 1e5;
+  stem.server_percent = 75;
+  costs.cuts = {input, stem};
+  return costs;
+}
+
+constexpr ServerRates kServer{.cores = 2, .decode = 0.1, .shared = true};
+constexpr WorkerRates kWorker{
+    .stem_speed = 1, .decode = 0.05, .bytes_per_second = 1e9, .latency = 0.0005};
+constexpr Choice kUnsplit{0, 0};
+
+TEST(StepModel, AloneTheServerDecodesAndComputesOneAfterTheOther) {
+  const Prediction alone = predict(job(), kServer, {}, kUnsplit);
+  EXPECT_NEAR(alone.device, 8 * 0.4 / 2, 1e-9);
+  EXPECT_NEAR(alone.seconds, 8 * 0.4 / 2 + 8 * 0.1, 1e-6);
+  EXPECT_EQ(alone.bound, Bound::kDecode);
+}
+
+TEST(StepModel, AWorkerTakesDecodingOffUntilTheDeviceIsTheBound) {
+  const std::vector<WorkerRates> one{kWorker};
+  const Prediction with = predict(job(), kServer, one, kUnsplit);
+  EXPECT_NEAR(with.seconds, 8 * 0.4 / 2, 1e-6);
+  EXPECT_EQ(with.bound, Bound::kDevice);
+}
+
+TEST(StepModel, PixelsOverASlowLinkAreWorthNoMoreThanTheLink) {
+  WorkerRates slow = kWorker;
+  slow.bytes_per_second = 1e6;  // one micro-batch a second
+  const std::vector<WorkerRates> one{slow};
+  const double seconds = predict(job(), kServer, one, kUnsplit).seconds;
+  // In T seconds the link brings T micro-batches, and the server decodes the others in its spare
+  // time: T + (T - 1.6) / 0.1 = 8.
+  EXPECT_NEAR(seconds, 24.0 / 11, 1e-6);
+}
+
+TEST(StepModel, ATrainedStemAtStalenessZeroHasAFloorThatNoWorkersLower) {
+  const std::vector<WorkerRates> many(64, kWorker);
+  const double seconds = predict(job(), kServer, many, {1, 8}).seconds;
+  // Weights out, one stem, the wire, all heads, the wire, one backward and its gradients.
+  const double floor = 0.04 + 0.004 + 8 * 0.3 / 2 + 0.004 + 0.06;
+  EXPECT_GT(seconds, floor);
+  EXPECT_LT(seconds, floor + 0.02);
+}
+
+TEST(StepModel, AFrozenStemRunsAheadAndHasNone) {
+  const std::vector<WorkerRates> many(64, kWorker);
+  EXPECT_NEAR(predict(job(false), kServer, many, {1, 8}).seconds, 8 * 0.3 / 2, 1e-6);
+}
+
+TEST(StepModel, StalenessHidesTheWayThere) {
+  const std::vector<WorkerRates> two(2, kWorker);
+  JobCosts stale = job();
+  stale.staleness = 1;
+  EXPECT_LT(predict(stale, kServer, two, {1, 8}).seconds,
+            predict(job(), kServer, two, {1, 8}).seconds);
+}
+
+TEST(StepModel, WhoMayRunNoStemsRunsNone) {
+  WorkerRates pixels_only = kWorker;
+  pixels_only.stems = false;
+  const std::vector<WorkerRates> none{pixels_only};
+  EXPECT_TRUE(std::isinf(predict(job(), kServer, none, {1, 4}).seconds));
+  const std::vector<WorkerRates> one{pixels_only, kWorker};
+  EXPECT_TRUE(std::isfinite(predict(job(), kServer, one, {1, 4}).seconds));
+}
+
+TEST(StepModel, NeverPromisesMoreThanAnyPartCanDo) {
+  RandomStream random(1, RandomUse::kBackOff, 1);
+  const auto between = [&](double low, double high) {
+    return low + (high - low) * static_cast<double>(random.uniform());
+  };
+  for (int i = 0; i < 2000; ++i) {
+    const JobCosts costs = job(random.uniform() < 0.5f);
+    std::vector<WorkerRates> workers(static_cast<size_t>(between(0, 6)));
+    for (WorkerRates& one : workers) {
+      one = {.stem_speed = between(0.1, 4),
+             .decode = between(0.01, 0.5),
+             .bytes_per_second = std::pow(10, between(6, 10)),
+             .latency = between(0, 0.01)};
+    }
+    const uint32_t away = workers.empty() ? 0 : static_cast<uint32_t>(between(0, 8.99));
+    const Choice choice{away == 0 ? 0u : 1u, away};
+    const Prediction step = predict(costs, kServer, workers, choice);
+    EXPECT_GE(step.seconds, step.device - 1e-9);
+    double decoded = (step.seconds - step.device) / kServer.decode;
+    double stems = 0;
+    for (const WorkerRates& one : workers) {
+      decoded += step.seconds / one.decode;
+      stems += step.seconds * one.stem_speed;
+    }
+    EXPECT_GE(decoded, 8 - 1e-6);
+    const CutCosts& cut = costs.cuts[choice.cut];
+    EXPECT_GE(stems, away * (cut.stem_forward + cut.stem_backward) - 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace outrigger::training

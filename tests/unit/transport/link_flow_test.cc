@@ -1,0 +1,95 @@
+// How every Link behaves when one side is slow, or made so: see link_conformance_test.cc.
+#include <gtest/gtest.h>
+
+#include "known_failures.h"
+#include "link_pairs.h"
+
+namespace outrigger::transport {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class LinkFlowTest : public testing::TestWithParam<Carrier> {};
+
+TEST_P(LinkFlowTest, AReceiverThatTakesNothingBoundsTheMemoryOfBothSides) {
+  const LinkOptions options = quick_options();
+  const LinkPair pair = connect(GetParam(), options);
+  constexpr size_t kSize = 100'000;
+  uint16_t sent = 0;
+  while (pair.worker->send_within(frame_of(sent, {}, {pattern(kSize, sent)}), milliseconds(200))) {
+    ++sent;
+    ASSERT_LT(sent, 1000) << "nothing bounds the sender";
+  }
+  EXPECT_GE(sent * kSize, options.window_bytes / 2);
+  EXPECT_LE(sent * kSize, options.window_bytes + options.max_queued_bytes);
+  EXPECT_LE(pair.worker->stats().bytes_queued, options.max_queued_bytes);
+  EXPECT_LE(pair.server->stats().bytes_untaken, options.window_bytes);
+  EXPECT_GT(pair.worker->stats().send_blocked, milliseconds(100));
+  for (uint16_t i = 0; i < sent; ++i) ASSERT_EQ(receive_one(*pair.server).type, i);
+  EXPECT_TRUE(pair.worker->send_within(frame_of(sent), seconds(5)));
+  EXPECT_EQ(receive_one(*pair.server).type, sent);
+}
+
+TEST_P(LinkFlowTest, ControlGetsThroughWhereDataIsBlocked) {
+  const LinkPair pair = connect(GetParam());
+  while (pair.worker->send_within(frame_of(1, {}, {Bytes(200'000)}), milliseconds(20))) {
+  }
+  Frame cancel = frame_of(2);
+  cancel.lane = Lane::kControl;
+  pair.worker->send(std::move(cancel));
+  // Data may be taken before the control frame has arrived, but only what the window let through.
+  int before = 0;
+  while (receive_one(*pair.server).type != 2) ASSERT_LE(++before, 6);
+}
+
+TEST_P(LinkFlowTest, ControlOvertakesALargeFrameInTheMiddle) {
+  LinkOptions options = quick_options();
+  options.bytes_per_second = 20e6;
+  const LinkPair pair = connect(GetParam(), options);
+  pair.worker->send(frame_of(1, {}, {Bytes(size_t{8} << 20)}));
+  Frame cancel = frame_of(2);
+  cancel.lane = Lane::kControl;
+  pair.worker->send(std::move(cancel));
+  EXPECT_EQ(receive_one(*pair.server).type, 2);
+  EXPECT_EQ(receive_one(*pair.server).type, 1);
+}
+
+TEST_P(LinkFlowTest, AThrottledLinkIsAsSlowAsItWasTold) {
+  LinkOptions options = quick_options();
+  options.bytes_per_second = 5e6;
+  const LinkPair pair = connect(GetParam(), options);
+  const TimePoint start = SystemClock().now();
+  pair.worker->send(frame_of(1, {}, {Bytes(1'000'000)}));
+  receive_one(*pair.server);
+  const Duration took = SystemClock().now() - start;
+  EXPECT_GE(took, milliseconds(185));  // 200 ms less the first piece, which goes at once
+  EXPECT_LE(took, seconds(5));
+}
+
+TEST_P(LinkFlowTest, AThrottledLinkKeepsUpItsHeartbeats) {
+  LinkOptions options = quick_options();
+  options.bytes_per_second = 1e6;
+  options.silence_limit = milliseconds(400);
+  const LinkPair pair = connect(GetParam(), options);
+  pair.worker->send(frame_of(1, {}, {Bytes(1'000'000)}));
+  EXPECT_EQ(receive_one(*pair.server).type, 1);
+}
+
+TEST_P(LinkFlowTest, ADelayedLinkHandsFramesOutLaterButNotFewer) {
+  LinkOptions options = quick_options();
+  options.delay = milliseconds(100);
+  const LinkPair pair = connect(GetParam(), options);
+  const TimePoint start = SystemClock().now();
+  for (uint16_t i = 0; i < 10; ++i) pair.worker->send(frame_of(i));
+  for (uint16_t i = 0; i < 10; ++i) EXPECT_EQ(receive_one(*pair.server).type, i);
+  const Duration took = SystemClock().now() - start;
+  EXPECT_GE(took, milliseconds(100));
+  EXPECT_LT(took, milliseconds(900));
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, LinkFlowTest, testing::ValuesIn(carriers()),
+                         [](const auto& test) { return to_string(test.param); });
+
+}  // namespace
+}  // namespace outrigger::transport

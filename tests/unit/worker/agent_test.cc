@@ -1,0 +1,250 @@
+#include "worker/agent.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "common/error.h"
+#include "nn/graph_builder.h"
+#include "nn/reference/backend.h"
+
+namespace outrigger::worker {
+namespace {
+
+using feed::WorkKind;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr int64_t kMicroBatch = 2;
+
+nn::Graph tiny_graph() {
+  nn::GraphBuilder builder("tiny", {4, 4, 1});
+  builder.add("normalize", nn::Normalize{{0.5f}, {0.25f}});
+  builder.add("conv1", nn::Convolution{.out_channels = 2, .kernel = 3, .padding = 1});
+  builder.add("bn1", nn::BatchNorm{});
+  builder.add("relu1", nn::Relu{});
+  builder.add("flatten", nn::Flatten{});
+  builder.add("fc", nn::Linear{.out_features = 3});
+  return builder.build();
+}
+
+/// Pixels that tell the slot; paths say what cannot be decoded or read.
+class Pixels final : public PixelSource {
+ public:
+  void make(const feed::LeaseSample& sample, bool evaluation,
+            std::span<std::byte> pixels) override {
+    if (sample.sample.path == "broken") throw InvalidInput("no image");
+    if (sample.sample.path == "missing") throw IoError("no such file");
+    std::ranges::fill(pixels, static_cast<std::byte>(sample.slot + (evaluation ? 100 : 0)));
+  }
+};
+
+class AgentTest : public testing::Test {
+ protected:
+  feed::Lease lease(uint64_t step, int32_t cut, WorkKind kind = WorkKind::kForward) const {
+    feed::Lease lease{.key = {.incarnation = 1, .step = step},
+                      .kind = kind,
+                      .cut = cut,
+                      .stem_trains = cut > 0,
+                      .stem_version = step};
+    for (uint64_t i = 0; i < kMicroBatch; ++i)
+      lease.samples.push_back({step * kMicroBatch + i, 0, {"image", 0, 0, 1}});
+    return lease;
+  }
+  feed::StemWeights stem(uint64_t version) const {
+    const nn::Segment segment{0, cut_};
+    const auto parameters = static_cast<uint64_t>(graph_.parameter_range(segment).size);
+    const auto buffers = static_cast<uint64_t>(graph_.buffer_range(segment).size);
+    return {version,
+            cut_,
+            std::make_shared<const std::vector<float>>(parameters, 0.1f),
+            std::make_shared<const std::vector<float>>(buffers, 1.0f),
+            parameters,
+            buffers};
+  }
+  std::shared_ptr<const Tensor> gradient() const {
+    auto tensor = std::make_shared<Tensor>(ElementType::kFloat32, Shape{kMicroBatch, 4, 4, 2});
+    std::ranges::fill(tensor->as<float>(), 1.0f);
+    return tensor;
+  }
+  /// Works until nothing is left, and gives the results of one kind.
+  template <typename Message>
+  std::vector<Message> results() {
+    while (agent_.work()) {
+    }
+    std::vector<Message> found;
+    for (auto& message : agent_.take_outbox()) {
+      if (const auto* one = std::get_if<Message>(&message)) found.push_back(*one);
+    }
+    return found;
+  }
+
+  const nn::Graph graph_ = tiny_graph();
+  const int32_t cut_ = graph_.cut("relu1").layers;
+  const std::unique_ptr<nn::Backend> backend_ = nn::make_reference_backend();
+  ThreadPool threads_{1};
+  Pixels pixels_;
+  Agent agent_{{.leases = 3, .micro_batch = kMicroBatch}, graph_, *backend_, threads_, pixels_};
+};
+
+TEST_F(AgentTest, AsksForWorkAndForMoreWhenAPieceIsDone) {
+  const auto asked = results<feed::Pull>();
+  ASSERT_THAT(asked, SizeIs(1));
+  EXPECT_EQ(asked[0].leases, 3u);
+  agent_.receive(lease(0, 0));
+  const auto again = results<feed::Pull>();
+  ASSERT_THAT(again, SizeIs(1));
+  EXPECT_EQ(again[0].leases, 1u);
+}
+
+TEST_F(AgentTest, SendsPixelsWhereNothingIsCutAndKeepsNothing) {
+  agent_.receive(lease(3, 0));
+  const auto done = results<feed::MicroBatch>();
+  ASSERT_THAT(done, SizeIs(1));
+  EXPECT_EQ(done[0].tensor->type(), ElementType::kUint8);
+  EXPECT_EQ(done[0].tensor->shape(), (Shape{kMicroBatch, 4, 4, 1}));
+  EXPECT_EQ(done[0].tensor->as<uint8_t>().back(), 7);
+  EXPECT_EQ(done[0].pixel_hash, pixel_hash(done[0].tensor->view().raw()));
+  EXPECT_EQ(agent_.unfinished(), 0u);
+}
+
+TEST_F(AgentTest, AnEvaluationMayBeSmallerAndHasItsOwnCrop) {
+  auto small = lease(0, 0, WorkKind::kEvaluate);
+  small.samples.pop_back();
+  agent_.receive(small);
+  const auto done = results<feed::MicroBatch>();
+  ASSERT_THAT(done, SizeIs(1));
+  EXPECT_EQ(done[0].tensor->shape()[0], 1);
+  EXPECT_EQ(done[0].tensor->as<uint8_t>().front(), 100);
+}
+
+TEST_F(AgentTest, DecodesAheadAndRunsTheStemWhenItsVersionComes) {
+  agent_.receive(lease(1, cut_));
+  EXPECT_THAT(results<feed::MicroBatch>(), IsEmpty());
+  agent_.receive(stem(0));
+  EXPECT_THAT(results<feed::MicroBatch>(), IsEmpty()) << "another version is not this one";
+  agent_.receive(stem(1));
+  const auto done = results<feed::MicroBatch>();
+  ASSERT_THAT(done, SizeIs(1));
+  EXPECT_EQ(done[0].tensor->shape(), (Shape{kMicroBatch, 4, 4, 2}));
+  EXPECT_THAT(done[0].statistics, SizeIs(graph_.buffer_range({0, cut_}).size));
+  EXPECT_EQ(agent_.unfinished(), 1u) << "the activations wait for their gradient";
+}
+
+TEST_F(AgentTest, AppliesTheGradientToWhatItKept) {
+  agent_.receive(stem(0));
+  agent_.receive(lease(0, cut_));
+  static_cast<void>(results<feed::MicroBatch>());
+  agent_.receive(feed::CutGradient{lease(0, cut_).key, WireFormat::kFloat32, gradient()});
+  const auto done = results<feed::StemGradient>();
+  ASSERT_THAT(done, SizeIs(1));
+  EXPECT_THAT(*done[0].gradients, SizeIs(graph_.parameter_range({0, cut_}).size));
+  EXPECT_EQ(agent_.unfinished(), 0u);
+}
+
+TEST_F(AgentTest, ABackwardLeaseGivesBitwiseTheGradientOfTheWorkerThatIsGone) {
+  agent_.receive(stem(0));
+  agent_.receive(lease(0, cut_));
+  static_cast<void>(results<feed::MicroBatch>());
+  agent_.receive(feed::CutGradient{lease(0, cut_).key, WireFormat::kFloat32, gradient()});
+  const auto first = results<feed::StemGradient>();
+  auto again = lease(0, cut_, WorkKind::kBackward);
+  again.key.attempt = 1;
+  again.cut_gradient = gradient();
+  agent_.receive(again);
+  const auto second = results<feed::StemGradient>();
+  ASSERT_THAT(second, SizeIs(1));
+  EXPECT_EQ(*second[0].gradients, *first.at(0).gradients);
+}
+
+TEST_F(AgentTest, TheGradientThatIsHereGoesBeforeNewWork) {
+  agent_.receive(stem(0));
+  agent_.receive(lease(0, cut_));
+  static_cast<void>(results<feed::MicroBatch>());
+  agent_.receive(lease(1, 0));
+  agent_.receive(feed::CutGradient{lease(0, cut_).key, WireFormat::kFloat32, gradient()});
+  ASSERT_TRUE(agent_.work());
+  const auto out = agent_.take_outbox();
+  EXPECT_TRUE(std::ranges::any_of(out, [](const feed::WorkerMessage& message) {
+    return std::holds_alternative<feed::StemGradient>(message);
+  }));
+}
+
+TEST_F(AgentTest, TellsBrokenSamplesByTheirPlacesAndUnreadableOnesApart) {
+  auto broken = lease(0, 0);
+  broken.samples[1].sample.path = "broken";
+  agent_.receive(broken);
+  const auto told = results<feed::Broken>();
+  ASSERT_THAT(told, SizeIs(1));
+  ASSERT_THAT(told[0].items, SizeIs(1));
+  EXPECT_EQ(told[0].items[0].position, 1u);
+  auto missing = lease(1, 0);
+  missing.samples[0].sample.path = "missing";
+  agent_.receive(missing);
+  const auto failed = results<feed::ReadFailed>();
+  ASSERT_THAT(failed, SizeIs(1));
+  EXPECT_EQ(failed[0].reason, "no such file");
+  EXPECT_EQ(agent_.unfinished(), 0u);
+}
+
+TEST_F(AgentTest, DropsWhatIsCancelledOrCommitted) {
+  agent_.receive(lease(0, cut_));
+  agent_.receive(lease(1, cut_));
+  agent_.receive(lease(2, cut_));
+  agent_.receive(feed::Cancel{lease(1, cut_).key});
+  EXPECT_EQ(agent_.unfinished(), 2u);
+  agent_.receive(feed::Committed{2, 2});
+  EXPECT_EQ(agent_.unfinished(), 1u);
+  agent_.receive(feed::Cancel{lease(7, cut_).key});  // done meanwhile
+  EXPECT_EQ(agent_.unfinished(), 1u);
+}
+
+TEST_F(AgentTest, AfterItStopsPullingItFinishesAndAsksForNothing) {
+  static_cast<void>(agent_.take_outbox());
+  agent_.receive(lease(0, 0));
+  agent_.stop_pulling();
+  while (agent_.work()) {
+  }
+  for (const auto& message : agent_.take_outbox())
+    EXPECT_FALSE(std::holds_alternative<feed::Pull>(message));
+}
+
+TEST_F(AgentTest, AFarewellSaysWhetherToComeAgain) {
+  EXPECT_FALSE(agent_.farewell());
+  agent_.receive(feed::Farewell{true, "restarting"});
+  EXPECT_EQ(agent_.farewell(), "restarting");
+  EXPECT_TRUE(agent_.may_rejoin());
+}
+
+TEST_F(AgentTest, RefusesAServerThatBreaksTheProtocol) {
+  auto empty = lease(0, 0);
+  empty.samples.clear();
+  EXPECT_THROW(agent_.receive(empty), InvalidInput);
+  auto half = lease(0, cut_);
+  half.samples.pop_back();
+  EXPECT_THROW(agent_.receive(half), InvalidInput);
+  auto other_size = stem(0);
+  other_size.parameter_count -= 1;
+  EXPECT_THROW(agent_.receive(other_size), InvalidInput);
+  agent_.receive(lease(5, cut_));
+  EXPECT_THROW(
+      agent_.receive(feed::CutGradient{lease(5, cut_).key, WireFormat::kFloat32, gradient()}),
+      InvalidInput)
+      << "there are no activations yet";
+}
+
+TEST(PixelHash, TellsPixelsApart) {
+  std::vector<std::byte> pixels(19, std::byte{1});
+  const uint64_t hash = pixel_hash(pixels);
+  for (std::byte& pixel : pixels) {
+    pixel = std::byte{2};
+    EXPECT_NE(pixel_hash(pixels), hash);
+    pixel = std::byte{1};
+  }
+  EXPECT_EQ(pixel_hash(pixels), hash);
+}
+
+}  // namespace
+}  // namespace outrigger::worker

@@ -1,0 +1,225 @@
+#include "worker/protocol.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "common/error.h"
+
+namespace outrigger::worker {
+namespace {
+
+using feed::WorkKey;
+using transport::Frame;
+using transport::ReceivedFrame;
+
+const WorkKey kKey{.incarnation = 2, .step = 1ull << 40, .index = 3, .attempt = 4};
+
+/// What the other end of a link would hand out.
+ReceivedFrame travelled(const Frame& frame) {
+  ReceivedFrame received{frame.type, frame.lane, frame.message, {}};
+  for (const auto& payload : frame.payloads)
+    received.payloads.push_back(
+        transport::Payload::of(Bytes(payload.bytes.begin(), payload.bytes.end())));
+  return received;
+}
+
+template <typename Message>
+Message there_and_back(const Message& message) {
+  constexpr bool kFromServer = std::is_constructible_v<feed::ServerMessage, Message>;
+  if constexpr (kFromServer) {
+    return std::get<Message>(
+        read_server_message(travelled(to_frame(feed::ServerMessage{message}, {})), {}));
+  } else {
+    return std::get<Message>(
+        read_worker_message(travelled(to_frame(feed::WorkerMessage{message}, {})), {}));
+  }
+}
+
+std::shared_ptr<const Tensor> numbers(const Shape& shape) {
+  auto tensor = std::make_shared<Tensor>(ElementType::kFloat32, shape);
+  float next = 0.25f;
+  for (float& value : tensor->as<float>()) value = (next *= -1.5f);
+  return tensor;
+}
+
+bool equal(const Tensor& a, const Tensor& b) {
+  return a.type() == b.type() && a.shape() == b.shape() &&
+         std::ranges::equal(a.view().raw(), b.view().raw());
+}
+
+feed::Lease lease(feed::WorkKind kind) {
+  feed::Lease lease{.key = kKey,
+                    .kind = kind,
+                    .cut = 5,
+                    .stem_trains = true,
+                    .stem_version = 17,
+                    .activations = WireFormat::kFloat32,
+                    .gradients = WireFormat::kFloat32};
+  lease.samples.push_back({900, 12, {"shard-1.tar", 512, 4000, 7}});
+  lease.samples.push_back({901, 13, {"ann/1.jpg", 0, 0, -1}});
+  if (kind == feed::WorkKind::kBackward) lease.cut_gradient = numbers({2, 3, 1, 1});
+  return lease;
+}
+
+TEST(Protocol, ALeaseArrivesWithItsSamples) {
+  const auto read = there_and_back(lease(feed::WorkKind::kForward));
+  EXPECT_EQ(read.key, kKey);
+  EXPECT_EQ(read.cut, 5);
+  EXPECT_TRUE(read.stem_trains);
+  EXPECT_EQ(read.stem_version, 17u);
+  ASSERT_EQ(read.samples.size(), 2u);
+  EXPECT_EQ(read.samples[0].slot, 900u);
+  EXPECT_EQ(read.samples[1].id, 13u);
+  EXPECT_EQ(read.samples[0].sample, (data::Sample{"shard-1.tar", 512, 4000, 7}));
+  EXPECT_EQ(read.cut_gradient, nullptr);
+}
+
+TEST(Protocol, ABackwardLeaseBringsTheGradientThatTheServerKept) {
+  const auto sent = lease(feed::WorkKind::kBackward);
+  const auto read = there_and_back(sent);
+  ASSERT_NE(read.cut_gradient, nullptr);
+  EXPECT_TRUE(equal(*read.cut_gradient, *sent.cut_gradient));
+}
+
+TEST(Protocol, StemWeightsBringTheFloatsThatTheyCountAndNoMore) {
+  const auto arena = std::make_shared<std::vector<float>>(std::vector<float>{1, 2, 3, 4, 5});
+  const auto read = there_and_back(feed::StemWeights{8, 2, arena, arena, 3, 1});
+  EXPECT_THAT(*read.parameters, testing::ElementsAre(1, 2, 3));
+  EXPECT_THAT(*read.buffers, testing::ElementsAre(1));
+  EXPECT_EQ(read.version, 8u);
+}
+
+TEST(Protocol, AMicroBatchKeepsEveryBitOverALosslessWire) {
+  const feed::MicroBatch sent{.key = kKey,
+                              .wire = WireFormat::kFloat32,
+                              .tensor = numbers({2, 4, 4, 3}),
+                              .statistics = {1.5f, -2},
+                              .pixel_hash = 0xABCDEF0123456789};
+  const auto read = there_and_back(sent);
+  EXPECT_TRUE(equal(*read.tensor, *sent.tensor));
+  EXPECT_EQ(read.statistics, sent.statistics);
+  EXPECT_EQ(read.pixel_hash, sent.pixel_hash);
+}
+
+TEST(Protocol, SmallMessagesComeBackAsTheyWere) {
+  EXPECT_EQ(there_and_back(feed::Pull{9}).leases, 9u);
+  EXPECT_EQ(there_and_back(feed::Cancel{kKey}).key, kKey);
+  EXPECT_EQ(there_and_back(feed::Committed{7, 6}).oldest_version, 6u);
+  EXPECT_TRUE(there_and_back(feed::Farewell{true, "later"}).again);
+  EXPECT_EQ(there_and_back(feed::ReadFailed{kKey, "why"}).reason, "why");
+  const auto broken = there_and_back(feed::Broken{kKey, {{1, "cut"}, {3, "huge"}}});
+  ASSERT_EQ(broken.items.size(), 2u);
+  EXPECT_EQ(broken.items[1].position, 3u);
+  EXPECT_EQ(broken.items[1].reason, "huge");
+  there_and_back(feed::Leaving{});
+}
+
+TEST(Protocol, TheIntroductionComesBackAsItWas) {
+  worker::Setup setup{.job = "{}",
+                      .classes = 12,
+                      .incarnation = 3,
+                      .deepest_cut = 4,
+                      .instruction_set = "avx2",
+                      .probe = {{"a.jpg", 0, 0, 1}}};
+  const worker::Setup read = read_setup(travelled(to_frame(setup)));
+  EXPECT_EQ(read.job, setup.job);
+  EXPECT_EQ(read.deepest_cut, 4);
+  EXPECT_EQ(read.instruction_set, "avx2");
+  EXPECT_EQ(read.probe, setup.probe);
+  Hello hello{.name = "host/1", .version = "1.2.3", .cores = 4, .numerics = "abc"};
+  hello.probe.fill(std::byte{7});
+  const Hello heard = read_hello(travelled(to_frame(hello)));
+  EXPECT_EQ(heard.name, hello.name);
+  EXPECT_EQ(heard.version, hello.version);
+  EXPECT_EQ(heard.probe, hello.probe);
+  EXPECT_EQ(heard.numerics, "abc");
+}
+
+std::vector<Frame> every_message() {
+  const auto floats = std::make_shared<const std::vector<float>>(4);
+  std::vector<Frame> frames;
+  for (const feed::ServerMessage& message : std::initializer_list<feed::ServerMessage>{
+           lease(feed::WorkKind::kForward), lease(feed::WorkKind::kBackward),
+           feed::StemWeights{1, 2, floats, floats, 4, 2},
+           feed::CutGradient{kKey, WireFormat::kFloat32, numbers({1, 2})}, feed::Cancel{kKey},
+           feed::Committed{1, 1}, feed::Farewell{false, "over"}})
+    frames.push_back(to_frame(message, {}));
+  for (const feed::WorkerMessage& message : std::initializer_list<feed::WorkerMessage>{
+           feed::Pull{1},
+           feed::MicroBatch{.key = kKey,
+           .wire = WireFormat::kFloat32,
+           .tensor = numbers({2, 2}),
+           .statistics = {1}},
+           feed::StemGradient{kKey, floats}, feed::Broken{kKey, {{0, "cut"}}},
+           feed::ReadFailed{kKey, "why"}, feed::Leaving{}})
+    frames.push_back(to_frame(message, {}));
+  return frames;
+}
+
+/// Reads a frame as either side would; false where both refuse it.
+bool is_read(const ReceivedFrame& frame) {
+  int refused = 0;
+  try {
+    static_cast<void>(read_server_message(frame, {}));
+  } catch (const InvalidInput&) {
+    ++refused;
+  }
+  try {
+    static_cast<void>(read_worker_message(frame, {}));
+  } catch (const InvalidInput&) {
+    ++refused;
+  }
+  return refused < 2;
+}
+
+TEST(Protocol, AMessageCutShortOrTooLongIsRefused) {
+  for (const Frame& frame : every_message()) {
+    ASSERT_TRUE(is_read(travelled(frame))) << frame.type;
+    for (size_t size = 0; size < frame.message.size(); ++size) {
+      ReceivedFrame cut = travelled(frame);
+      cut.message.resize(size);
+      EXPECT_FALSE(is_read(cut)) << "type " << frame.type << " of " << size << " bytes";
+    }
+    ReceivedFrame longer = travelled(frame);
+    longer.message.push_back(std::byte{0});
+    EXPECT_FALSE(is_read(longer)) << frame.type;
+  }
+}
+
+TEST(Protocol, APayloadThatIsMissingOrCutShortIsRefused) {
+  for (const Frame& frame : every_message()) {
+    if (frame.payloads.empty()) continue;
+    ReceivedFrame missing = travelled(frame);
+    missing.payloads.pop_back();
+    EXPECT_FALSE(is_read(missing)) << frame.type;
+    ReceivedFrame cut = travelled(frame);
+    cut.payloads.back().bytes = cut.payloads.back().bytes.first(3);
+    EXPECT_FALSE(is_read(cut)) << frame.type;
+  }
+}
+
+TEST(Protocol, AnyChangedByteIsReadOrRefusedAndNothingElse) {
+  for (const Frame& frame : every_message()) {
+    for (size_t at = 0; at < frame.message.size(); ++at) {
+      for (const int value : {0, 1, 127, 255}) {
+        ReceivedFrame changed = travelled(frame);
+        changed.message[at] = static_cast<std::byte>(value);
+        static_cast<void>(is_read(changed));
+      }
+    }
+  }
+}
+
+TEST(Protocol, WhatTheOtherSideSendsIsNotWhatThisSideReads) {
+  const auto pull = travelled(to_frame(feed::WorkerMessage{feed::Pull{1}}, {}));
+  EXPECT_THROW(read_server_message(pull, {}), InvalidInput);
+  EXPECT_THROW(read_hello(pull), InvalidInput);
+  const auto committed = travelled(to_frame(feed::ServerMessage{feed::Committed{1, 1}}, {}));
+  EXPECT_THROW(read_worker_message(committed, {}), InvalidInput);
+  EXPECT_THROW(read_setup(committed), InvalidInput);
+}
+
+}  // namespace
+}  // namespace outrigger::worker
