@@ -9,15 +9,20 @@ antialiasing, flip, and make a normalised float32 tensor.
 import argparse
 import glob
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
 import time
+import warnings
 
 import torch
 from torch.utils.data import DataLoader, Dataset
 from torchvision.io import ImageReadMode, decode_image, read_file
 from torchvision.transforms import v2
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import figures  # noqa: E402
 
 BATCH = 64
 
@@ -84,21 +89,20 @@ class Loading:
 
 
 def take_turns(sides, rounds):
-    """The median rate of each side; a first round warms up and does not count."""
+    """The rates of each side; a first round warms up and does not count."""
     rates = {name: [] for name in sides}
     for turn in range(rounds + 1):
         for name, side in sides.items():
             rate = side.run()
             if turn > 0:
                 rates[name].append(rate)
-    return {name: statistics.median(values) for name, values in rates.items()}
+    return rates
 
 
-def report(what, ours, theirs, target):
-    ratio = ours / theirs
-    verdict = "met" if ratio >= target else "MISSED"
-    print(f"{what}: {ours:.0f} images/s, against {theirs:.0f}: {ratio:.2f}x (at least {target}x: {verdict})", flush=True)
-    return ratio >= target
+def report(table, what, ours, theirs, target):
+    table.ratio(what, figures.ratio_of(ours, theirs), target)
+    table.figure("    ours", f"{statistics.median(ours):.0f} images/s")
+    table.figure("    theirs", f"{statistics.median(theirs):.0f} images/s")
 
 
 def main():
@@ -109,16 +113,18 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="+", default=[112, 224])
     parser.add_argument("--part", choices=["decode", "loader", "all"], default="all")
     arguments = parser.parse_args()
+    warnings.filterwarnings("ignore", message="This DataLoader will create")  # three workers on two cores compete too
     paths = sorted(glob.glob(os.path.join(arguments.folder, "*.jpg")))
     torch.set_num_threads(1)
     cpus = sorted(os.sched_getaffinity(0))
-    met = True
+    table = figures.Table()
     for size in arguments.sizes if arguments.part != "loader" else []:
         os.sched_setaffinity(0, cpus[:1])
         ours = Ours(arguments.program, arguments.folder, size, 1, 1, str(cpus[0]))
         rates = take_turns({"ours": ours, "torchvision": Decoding(paths, size)}, arguments.rounds)
         ours.close()
-        met &= report(f"JPEG to tensor of {size}x{size}, one core", rates["ours"], rates["torchvision"], 1.8)
+        report(table, f"JPEG to tensor of {size}x{size}, one core, against torchvision", rates["ours"],
+               rates["torchvision"], 1.8)
     if len(cpus) >= 2 and arguments.part != "decode":
         os.sched_setaffinity(0, cpus[:2])
         size, copies = arguments.sizes[-1], 2
@@ -128,9 +134,10 @@ def main():
             sides[f"{workers} workers"] = Loading(paths, size, copies, workers)
         rates = take_turns(sides, arguments.rounds)
         ours.close()
-        best = max((rate, name) for name, rate in rates.items() if name != "ours")
-        met &= report(f"loader of {size}x{size}, two cores (DataLoader: {best[1]})", rates["ours"], best[0], 2.5)
-    return 0 if met else 1
+        best = max((name for name in rates if name != "ours"), key=lambda name: statistics.median(rates[name]))
+        report(table, f"loader of {size}x{size}, two cores, against DataLoader with {best}", rates["ours"], rates[best],
+               2.5)
+    return table.status()
 
 
 if __name__ == "__main__":

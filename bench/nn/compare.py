@@ -2,11 +2,12 @@
 """The engine beside PyTorch: the same steps on the same cores, in turn, median of the rounds.
 
 Prints images per second of both, for every type and memory format that PyTorch has to offer, and the ratio of the
-engine's best to PyTorch's best with its target. On a shared machine --clock cpu counts processor time instead of the
+engine's best to PyTorch's best. On a shared machine --clock cpu counts processor time instead of the
 clock on the wall (use it with one thread; PyTorch's threads spin).
 """
 import argparse
 import os
+import pathlib
 import resource
 import statistics
 import subprocess
@@ -16,6 +17,9 @@ import time
 import torch
 import torch.nn as nn
 import torchvision
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import figures  # noqa: E402
 
 TARGETS = {"stem": 1.3, "lenet5": 1.3, "resnet18": 1.15}
 BFLOAT16_TARGET = 1.5
@@ -159,24 +163,24 @@ def measure(case, arguments):
             rates[contender.name].append(steps * contender.batch / max(seconds, 1e-9))
     for contender in contenders:
         contender.close()
-    return {name: statistics.median(values) for name, values in rates.items()}
+    return rates
 
 
-def report(case, rates):
-    print(f"{case}: {CASES[case]}")
-    for name, rate in sorted(rates.items(), key=lambda item: -item[1]):
-        print(f"  {rate:9.1f} images/s  {name}")
-    ours = max(rate for name, rate in rates.items() if name.startswith("outrigger"))
-    theirs = max(rate for name, rate in rates.items() if name.startswith("pytorch"))
-    ratios = [("best against PyTorch's best", ours / theirs, TARGETS[case])]
+def report(case, rates, table):
+    model, side, _, _, batch, _, what = CASES[case]
+    middle = {name: statistics.median(values) for name, values in rates.items()}
+    ours = max((name for name in rates if name.startswith("outrigger")), key=middle.get)
+    theirs = max((name for name in rates if name.startswith("pytorch")), key=middle.get)
+    step = "training step" if what == "step" else f"forward + backward up to {what}"
+    ratio = figures.ratio_of(rates[ours], rates[theirs])
+    table.ratio(f"{model} at {side}, {step}, batch of {batch}, against PyTorch", ratio, TARGETS[case])
     if case != "lenet5":
-        ratios.append(("bfloat16 against float32", rates["outrigger bfloat16"] / rates["outrigger float32"],
-                       BFLOAT16_TARGET))
-    for what, ratio, target in ratios:
-        print(f"  {what}: {ratio:.2f}x, target {target}x: {'met' if ratio >= target else 'MISSED'}")
-    if ours / theirs < TARGETS[case] and case in REASONS:
+        table.ratio("  its bfloat16 against its float32",
+                    figures.ratio_of(rates["outrigger bfloat16"], rates["outrigger float32"]), BFLOAT16_TARGET)
+    for name, rate in sorted(middle.items(), key=lambda item: -item[1]):
+        table.figure(f"    {name}", f"{rate:.1f} images/s")
+    if ratio < TARGETS[case] and case in REASONS:
         print(f"  why: {REASONS[case]}")
-    return all(ratio >= target for _, ratio, target in ratios)
 
 
 def main():
@@ -191,8 +195,10 @@ def main():
     arguments = parser.parse_args()
     print(f"PyTorch {torch.__version__}, {arguments.threads} threads, median of {arguments.rounds} rounds in turn, "
           f"{arguments.clock} clock")
-    met = [report(case, measure(case, arguments)) for case in arguments.cases.split(",")]
-    return 0 if all(met) else 1
+    table = figures.Table()
+    for case in arguments.cases.split(","):
+        report(case, measure(case, arguments), table)
+    return table.status()
 
 
 if __name__ == "__main__":

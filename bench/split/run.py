@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""What it costs to be split: a server and a worker with a core each, beside one process on both.
+
+Each side trains the same job; its rate is that of the steps after the first few, as its metrics.jsonl tells. The two
+take turns, and what counts is the median of the rounds' ratios. Peak memory of each process is printed beside it.
+
+    bench/split/run.py [--cases lenet5-input,…] [--rounds 5]
+"""
+
+import argparse
+import dataclasses
+import pathlib
+import statistics
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import figures  # noqa: E402
+import training_run  # noqa: E402
+
+WARM_UP = 2  # steps that compile, fill caches and wait for the worker
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    model: str
+    side: int
+    channels: int
+    photo: int  # side of the photos that are read
+    batch: int
+    micro_batch: int
+    steps: int
+    split: dict
+    target: float | None  # None: shown, not judged
+
+
+CASES = {
+    "lenet5-input": Case("lenet5", 28, 1, 35, 256, 32, 400, {"cut": "Input"}, 0.9),
+    "lenet5-photos": Case("lenet5", 28, 1, 160, 256, 32, 60, {"cut": "Input"}, 0.9),
+    "lenet5-stem": Case("lenet5", 28, 1, 35, 256, 32, 400, {"cut": "pool1", "sharePercent": 100}, 0.8),
+    "resnet18-stem": Case("resnet18", 112, 3, 140, 128, 16, 5, {"cut": "layer2.0.relu2", "sharePercent": 100}, 0.8),
+    # Nearly all the work is the network's, and at cut 0 that is the server's alone: a second core cannot help it.
+    "resnet18-input": Case("resnet18", 112, 3, 140, 128, 16, 5, {"cut": "Input"}, None),
+}
+
+
+@dataclasses.dataclass
+class Measured:
+    images_per_second: float
+    server_mib: float
+    worker_mib: float
+    stall: float
+
+
+def train(case, split_over, arguments, data, folder):
+    """One run of the job; `split_over` are the two cores that server and worker get, or None for one process on both."""
+    training = {"steps": WARM_UP + max(4, int(case.steps * arguments.effort)), "batchSize": case.batch,
+                "microBatchSize": case.micro_batch, "precision": arguments.precision}
+    image = {"height": case.side, "width": case.side, "channels": case.channels}
+    # One process is the local worker at cut 0, whatever the plan would be.
+    job = training_run.job({"name": case.model}, image, training, case.split if split_over else {"cut": "Input"}, data,
+                           folder / "out")
+    with training_run.TrainingRun(job, folder, arguments.programs) as run:
+        if split_over:
+            run.start_server(1, split_over[:1])
+            run.start_worker(1, split_over[1:])
+        else:
+            run.start_server(2, training_run.two_cores())
+        run.finish()
+        steps = run.steps()[WARM_UP:]
+        if split_over and run.joined() == 0:
+            raise training_run.Broken("the worker never joined:\n" + run.server.said()[-3000:])
+    seconds = sum(step["seconds"] for step in steps)
+    waited = sum(step["waitedForInput"] + step["waitedForGradients"] for step in steps)
+    return Measured(len(steps) * case.batch / seconds, run.server.peak_kib / 1024,
+                    run.workers[0].peak_kib / 1024 if split_over else 0, waited / seconds)
+
+
+def compare(name, arguments, table, scratch):
+    case = CASES[name]
+    data = scratch / f"faces-{case.photo}"
+    if not data.exists():
+        training_run.draw_faces(arguments.programs, data, case.photo)
+    whole, halves = [], []
+    for _ in range(arguments.rounds):
+        whole.append(train(case, None, arguments, data, scratch))
+        halves.append(train(case, training_run.two_cores(), arguments, data, scratch))
+    ratio = figures.ratio_of([run.images_per_second for run in halves], [run.images_per_second for run in whole])
+    what = f"{case.model} at {case.side} of {case.photo}, cut {case.split['cut']}: server + worker to one process"
+    if case.target is None:
+        table.figure(what, f"{ratio:.2f}x")
+    else:
+        table.ratio(what, ratio, case.target)
+    for what, runs in (("one process", whole), ("server + worker", halves)):
+        rate = statistics.median(run.images_per_second for run in runs)
+        table.figure(f"  {what}", f"{rate:.0f} images/s")
+        table.figure("    of its time the device waits", f"{statistics.median(run.stall for run in runs):.0%}")
+        table.figure("    peak memory of the server", f"{max(run.server_mib for run in runs):.0f} MiB")
+    table.figure("    peak memory of the worker", f"{max(run.worker_mib for run in halves):.0f} MiB")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=pathlib.Path, default=training_run.PROGRAMS, help="folder of the programs")
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--effort", type=float, default=1, help="multiplies the steps of a run")
+    parser.add_argument("--precision", choices=("Float32", "BFloat16"), default="Float32")
+    arguments = parser.parse_args()
+    if training_run.two_cores() is None:
+        print("left out: there is one core only")
+        return 0
+    print(f"Cores {training_run.two_cores()}, {arguments.precision}, median of {arguments.rounds} rounds in turn")
+    table = figures.Table()
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in arguments.cases.split(","):
+            compare(name, arguments, table, pathlib.Path(scratch))
+    return table.status()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
