@@ -5,10 +5,12 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-# The build folder's name is no part of what ccache compares, so that one build folder profits from another.
+# Neither the build folder's name nor the checkout's is part of what ccache compares, so that one build folder or
+# checkout profits from another.
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_NOHASHDIR=1 "${CCACHE_PROGRAM}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_NOHASHDIR=1 "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}"
+      "${CCACHE_PROGRAM}")
 endif()
 
 # No contraction: a*b+c must round the same in every translation unit, else two processes of one job
