@@ -7,9 +7,9 @@
 
 namespace outrigger::controller {
 
-/// Refuses what cannot be run: a spec that is not valid, a field that is not built yet, an object of
-/// our name that is not ours, a pod that the API server will never take. True: the pass ends here,
-/// and a job that had not started has failed. One that runs is not ended for its spec, which
+/// Refuses what cannot be run: a spec that is not valid, a field that is not built yet, an object
+/// of our name that is not ours, a pod that the API server will never take. True: the pass ends
+/// here, and a job that had not started has failed. One that runs is not ended for its spec, which
 /// another version of the operator took: it goes on as it is, or without what is not built, and is
 /// Degraded.
 bool refuse(Pass& pass);
