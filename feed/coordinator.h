@@ -115,6 +115,7 @@ class Coordinator {
   std::optional<WorkerId> choose_worker(const WorkItem& item) const;
   bool eligible(WorkerId id, const Worker& worker, const WorkItem& item) const;
   bool remote_can_take(const WorkItem& item) const;
+  bool may_help(WorkerId local, const WorkItem& item) const;
   void lease_to(WorkerId worker, WorkItem& item, TimePoint now);
   void send_stem(WorkerId worker, const WorkItem& item);
   void cancel(const WorkItem& item, const std::vector<Holder>& attempts);

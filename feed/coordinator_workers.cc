@@ -187,6 +187,14 @@ bool Coordinator::eligible(WorkerId id, const Worker& worker, const WorkItem& it
                               [&](const Holder& holder) { return holder.worker == id; });
 }
 
+bool Coordinator::may_help(WorkerId local, const WorkItem& item) const {
+  if (!waiting_ || item.step != step_) return false;
+  return std::ranges::none_of(ledger_.steps().at(step_), [&](const WorkItem& other) {
+    return other.missing() == WorkItem::Missing::kForward &&
+           std::ranges::find(other.holders, local, &Holder::worker) != other.holders.end();
+  });
+}
+
 bool Coordinator::remote_can_take(const WorkItem& item) const {
   return std::ranges::any_of(turn_, [&](WorkerId id) {
     const Worker& worker = workers_.at(id);
@@ -196,16 +204,15 @@ bool Coordinator::remote_can_take(const WorkItem& item) const {
 
 /// The next in turn with room. Urgent work may go on top of what a worker asked for: its earlier
 /// leases may wait for weights that only come when this is done. The local worker shares its cores
-/// with the device, so where there are others it takes only what the trainer waits for.
+/// with the device, so where there are others it takes only what the trainer waits for, and, while
+/// the trainer waits for others, one more of the same step at a time.
 std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item) const {
   const bool urgent = is_urgent(item);
   std::optional<WorkerId> fallback;
   for (const WorkerId id : turn_) {
     const Worker& worker = workers_.at(id);
     if (!eligible(id, worker, item)) continue;
-    if (worker.traits.local && !urgent && !(waiting_ && item.step == step_) &&
-        remote_can_take(item))
-      continue;
+    if (worker.traits.local && !urgent && remote_can_take(item) && !may_help(id, item)) continue;
     if (worker.appetite > 0) return id;
     if (!fallback || worker.appetite > workers_.at(*fallback).appetite) fallback = id;
   }

@@ -37,11 +37,7 @@ Simulation::Simulation(World world, SimulationOptions options, Provoked* provoke
           *world_.dataset, options_.plans.front()) {
   add_worker(true);
   for (int i = 0; i < options_.first_workers; ++i) add_worker(false);
-  after(std::chrono::milliseconds(50), [this] { coordinator_.tick(now_); });
-}
-
-void Simulation::after(Duration delay, std::function<void()> run) {
-  events_.push({now_ + delay, next_event_++, std::move(run)});
+  events_.after(std::chrono::milliseconds(50), [this] { coordinator_.tick(now()); });
 }
 
 Duration Simulation::random_delay(int most_microseconds) {
@@ -50,7 +46,7 @@ Duration Simulation::random_delay(int most_microseconds) {
 
 void Simulation::add_worker(bool local) {
   const bool stems = local || !options_.workers_that_only_decode || !chance(0.5);
-  const WorkerId id = coordinator_.add_worker({local ? "local" : "worker", local, stems}, now_);
+  const WorkerId id = coordinator_.add_worker({local ? "local" : "worker", local, stems}, now());
   Peer peer;
   peer.id = id;
   peer.local = local;
@@ -70,7 +66,7 @@ void Simulation::count_states_of(WorkerId id, const std::string& fault) {
 void Simulation::kill(WorkerId id, const std::string& fault) {
   count_states_of(id, fault);
   peers_.erase(id);
-  coordinator_.lose_worker(id, now_);
+  coordinator_.lose_worker(id, now());
   post_outbox();
 }
 
@@ -95,7 +91,7 @@ void Simulation::maybe_fault() {
     case 3: {  // stopped; its link is only given up much later
       count_states_of(victim, "stop");
       peers_.at(victim).frozen = true;
-      after(std::chrono::seconds(5), [this, victim] {
+      events_.after(std::chrono::seconds(5), [this, victim] {
         if (peers_.contains(victim)) kill(victim, "death");
       });
       break;
@@ -106,7 +102,7 @@ void Simulation::maybe_fault() {
       } else {
         count_states_of(victim, "leave");
         deliver_to_server(victim, feed::Leaving{});
-        after(random_delay(3000), [this, victim] {
+        events_.after(random_delay(3000), [this, victim] {
           if (peers_.contains(victim)) kill(victim, "death");
         });
       }
@@ -118,29 +114,29 @@ void Simulation::maybe_fault() {
 
 void Simulation::deliver_to_worker(WorkerId id, feed::ServerMessage message) {
   Peer& peer = peers_.at(id);
-  peer.to_worker = std::max(peer.to_worker, now_ + random_delay(2000));
-  events_.push({peer.to_worker, next_event_++, [this, id, message = std::move(message)] {
-                  const auto found = peers_.find(id);
-                  if (found == peers_.end()) return;
-                  found->second.agent->receive(message);
-                  start_work(id);
-                }});
+  peer.to_worker = std::max(peer.to_worker, now() + random_delay(2000));
+  events_.at(peer.to_worker, [this, id, message = std::move(message)] {
+    const auto found = peers_.find(id);
+    if (found == peers_.end()) return;
+    found->second.agent->receive(message);
+    start_work(id);
+  });
 }
 
 void Simulation::deliver_to_server(WorkerId id, feed::WorkerMessage message) {
   // A pull that arrived twice would only ask for more; results are what must not count twice.
   const bool result = !std::holds_alternative<feed::Pull>(message);
   Peer& peer = peers_.at(id);
-  peer.to_server = std::max(peer.to_server, now_ + random_delay(2000));
+  peer.to_server = std::max(peer.to_server, now() + random_delay(2000));
   const auto arrive = [this, id, message = std::move(message)] {
     if (!peers_.contains(id)) return;
-    coordinator_.receive(id, message, now_);
+    coordinator_.receive(id, message, now());
     post_outbox();
   };
-  events_.push({peer.to_server, next_event_++, arrive});
+  events_.at(peer.to_server, arrive);
   if (result && chance(options_.duplicates)) {
     if (provoked_ != nullptr) count_states_of(id, "duplicate");
-    events_.push({peer.to_server + random_delay(30000), next_event_++, arrive});
+    events_.at(peer.to_server + random_delay(30000), arrive);
   }
 }
 
@@ -156,7 +152,7 @@ void Simulation::start_work(WorkerId id) {
   peer.busy = true;
   const bool slow = chance(options_.slow);
   if (slow) count_states_of(id, "late");
-  after(slow ? random_delay(3'000'000) : random_delay(4000), [this, id] {
+  events_.after(slow ? random_delay(3'000'000) : random_delay(4000), [this, id] {
     const auto found = peers_.find(id);
     if (found == peers_.end()) return;
     if (found->second.frozen) return;
@@ -174,30 +170,26 @@ void Simulation::post_outbox() {
 }
 
 void Simulation::run_one_event() {
-  ensure(!events_.empty(), "the world has stopped");
-  Event event = events_.top();
-  events_.pop();
-  if (event.at - now_ > std::chrono::milliseconds(50)) {  // ticks go on while nothing else happens
-    now_ += std::chrono::milliseconds(50);
-    events_.push(std::move(event));
+  constexpr Duration kTick = std::chrono::milliseconds(50);
+  if (events_.next() - now() > kTick) {  // ticks go on while nothing else happens
+    events_.advance_to(now() + kTick);
   } else {
-    now_ = std::max(now_, event.at);
-    event.run();
+    events_.run_one();
   }
-  coordinator_.tick(now_);
+  coordinator_.tick(now());
   maybe_fault();
   post_outbox();
 }
 
 template <typename Answer>
 auto Simulation::wait_for(const Answer& answer) {
-  const TimePoint give_up = now_ + std::chrono::hours(1);
+  const TimePoint give_up = now() + std::chrono::hours(1);
   while (true) {
     auto result = answer();
     post_outbox();
     if (result) return result;
-    ensure(now_ < give_up, "the trainer waits for ever");
-    if (events_.empty()) after(std::chrono::milliseconds(50), [] {});
+    ensure(now() < give_up, "the trainer waits for ever");
+    if (events_.empty()) events_.after(std::chrono::milliseconds(50), [] {});
     run_one_event();
   }
 }
@@ -205,7 +197,7 @@ auto Simulation::wait_for(const Answer& answer) {
 // ---- Feed
 
 feed::Plan Simulation::plan_of(uint64_t step) {
-  feed::Plan plan = coordinator_.plan_of(step, now_);
+  feed::Plan plan = coordinator_.plan_of(step, now());
   post_outbox();
   return plan;
 }
@@ -222,28 +214,28 @@ std::optional<feed::Plan> Simulation::wanted_plan() {
 void Simulation::publish_stem(uint64_t version,
                               std::shared_ptr<const std::vector<float>> parameters,
                               std::shared_ptr<const std::vector<float>> buffers) {
-  coordinator_.publish_stem(version, std::move(parameters), std::move(buffers), now_);
+  coordinator_.publish_stem(version, std::move(parameters), std::move(buffers), now());
   post_outbox();
 }
 
 feed::ReadyMicroBatch Simulation::take(uint64_t step, uint32_t index) {
   if (options_.server_dies_at == step && chance(0.3)) throw Cancelled("the server dies");
-  return std::move(*wait_for([&] { return coordinator_.try_take(step, index, now_); }));
+  return std::move(*wait_for([&] { return coordinator_.try_take(step, index, now()); }));
 }
 
 void Simulation::head_done(uint64_t step, uint32_t index,
                            std::shared_ptr<const Tensor> cut_gradient) {
-  coordinator_.head_done(step, index, std::move(cut_gradient), now_);
+  coordinator_.head_done(step, index, std::move(cut_gradient), now());
   post_outbox();
   for (uint32_t i = random_.below(6); i > 0 && !events_.empty(); --i) run_one_event();
 }
 
 std::shared_ptr<const std::vector<float>> Simulation::take_gradient(uint64_t step, uint32_t index) {
-  return wait_for([&] { return coordinator_.try_take_gradient(step, index, now_); });
+  return wait_for([&] { return coordinator_.try_take_gradient(step, index, now()); });
 }
 
 std::vector<feed::AuditItem> Simulation::commit(uint64_t step) {
-  auto audit = coordinator_.commit(step, now_);
+  auto audit = coordinator_.commit(step, now());
   post_outbox();
   return audit;
 }
@@ -258,7 +250,7 @@ uint32_t Simulation::begin_evaluation(const data::Dataset& dataset, uint32_t bat
 }
 
 feed::ReadyMicroBatch Simulation::take_evaluation(uint32_t index) {
-  return std::move(*wait_for([&] { return coordinator_.try_take_evaluation(index, now_); }));
+  return std::move(*wait_for([&] { return coordinator_.try_take_evaluation(index, now()); }));
 }
 
 void Simulation::end_evaluation() { coordinator_.end_evaluation(); }

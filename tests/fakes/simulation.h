@@ -5,12 +5,12 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "common/clock.h"
+#include "common/event_queue.h"
 #include "common/random.h"
 #include "common/thread_pool.h"
 #include "data/sample.h"
@@ -82,7 +82,7 @@ class Simulation final : public feed::Feed, public Clock {
   feed::ReadyMicroBatch take_evaluation(uint32_t index) override;
   void end_evaluation() override;
   // Clock
-  TimePoint now() const override { return now_; }
+  TimePoint now() const override { return events_.now(); }
 
   const feed::Coordinator& coordinator() const { return coordinator_; }
   SyntheticPixels& pixels() { return pixels_; }
@@ -99,16 +99,7 @@ class Simulation final : public feed::Feed, public Clock {
     bool local = false;
     bool frozen = false;  // stopped, as by SIGSTOP: holds its leases and answers nothing
   };
-  struct Event {
-    TimePoint at;
-    uint64_t order = 0;
-    std::function<void()> run;
-    bool operator>(const Event& other) const {
-      return std::pair(at, order) > std::pair(other.at, other.order);
-    }
-  };
 
-  void after(Duration delay, std::function<void()> run);
   Duration random_delay(int most_microseconds);
   bool chance(double probability) { return random_.uniform() < static_cast<float>(probability); }
   void add_worker(bool local);
@@ -128,13 +119,11 @@ class Simulation final : public feed::Feed, public Clock {
   SimulationOptions options_;
   Provoked* provoked_;
   RandomStream random_;
-  TimePoint now_{};
+  EventQueue events_;
   feed::Coordinator coordinator_;
   ThreadPool threads_{1};
   SyntheticPixels pixels_;
   std::map<feed::WorkerId, Peer> peers_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  uint64_t next_event_ = 0;
   uint64_t next_plan_ = 2;
 };
 

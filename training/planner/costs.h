@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct ServerRates {
   double cores = 1;
   double decode = 0;   // seconds for a micro-batch, on all cores that the local worker has
   bool shared = true;  // device and local worker share cores
+  /// What goes through its network card in each direction, over all workers.
+  double bytes_per_second = std::numeric_limits<double>::infinity();
 };
 
 /// A remote worker as measured.

@@ -1,6 +1,7 @@
 #include "training/planner/step_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -37,7 +38,7 @@ class Step {
 
   Prediction run() {
     if (away_ > 0 && !std::ranges::any_of(lanes_, [](const Lane& l) { return l.rates->stems; }))
-      return {std::numeric_limits<double>::infinity(), 0, Bound::kStem};
+      return {std::numeric_limits<double>::infinity(), 0, Bound::kStem, 0};
     send_weights();
     run_stems();
     run_device();
@@ -45,7 +46,7 @@ class Step {
     device_busy_ += optimizer;
     const double scheduled = std::max(device_free_, last_gradient_) + optimizer;
     const double whole = stretch(scheduled);
-    return {whole, device_busy_, bound(scheduled, whole)};
+    return {whole, device_busy_, bound(scheduled, whole), local_input(whole)};
   }
 
  private:
@@ -55,9 +56,10 @@ class Step {
       if (!lane.rates->stems) continue;
       const double takes = cut_.weights / lane.rates->bytes_per_second;
       lane.link += takes;
+      card_down_ += cut_.weights / server_.bytes_per_second;
       if (ahead_) continue;
-      lane.down_free = takes;
-      lane.free = takes + lane.rates->latency;
+      lane.down_free = std::max(takes, card_down_);
+      lane.free = lane.down_free + lane.rates->latency;
     }
   }
 
@@ -80,12 +82,17 @@ class Step {
   double forward(const Lane& lane) const { return cut_.stem_forward / lane.rates->stem_speed; }
   double upload(const Lane& lane) const { return cut_.activations / lane.rates->bytes_per_second; }
   double arrival(const Lane& lane) const {
-    return std::max(lane.free + forward(lane), lane.up_free) + upload(lane) + lane.rates->latency;
+    const double ready = lane.free + forward(lane);
+    const double sent = std::max(ready, lane.up_free) + upload(lane);
+    return std::max(sent, std::max(ready, card_up_) + card(cut_.activations)) + lane.rates->latency;
   }
+  double card(double bytes) const { return bytes / server_.bytes_per_second; }
 
   void take_stem(Lane& lane, double arrives) {
     lane.free += forward(lane);
     lane.up_free = arrives - lane.rates->latency;
+    card_up_ = std::max(card_up_ + card(cut_.activations), arrives - lane.rates->latency);
+    card_stems_ += card(cut_.activations + (cut_.trains ? cut_.weights : 0));
     lane.stems += forward(lane);
     lane.link += upload(lane);
     ++lane.decodes;
@@ -97,8 +104,10 @@ class Step {
     const double head = cut_.head / server_.cores;
     device_free_ = here * (job_.micro_batches - away_);
     device_busy_ = device_free_;
-    if (ahead_)
+    if (ahead_) {
       for (Lane& lane : lanes_) lane.free = lane.up_free = lane.down_free = 0;
+      card_up_ = card_down_ = 0;
+    }
     for (Away& stem : stems_) {
       device_free_ = std::max(device_free_, stem.arrives) + head;
       device_busy_ += head;
@@ -106,24 +115,27 @@ class Step {
     }
     if (!cut_.trains) return;
     for (Lane& lane : lanes_) {  // one stem gradient a micro-batch
-      if (lane.decodes > 0) last_gradient_ = std::max(last_gradient_, lane.up_free);
+      if (lane.decodes > 0)
+        last_gradient_ = std::max(last_gradient_, lane.up_free + lane.rates->latency);
     }
   }
 
   void run_backward(Lane& lane) {
     const double download = cut_.gradients / lane.rates->bytes_per_second;
-    lane.down_free = std::max(lane.down_free, device_free_) + download;
+    card_down_ = std::max(card_down_, device_free_) + card(cut_.gradients);
+    lane.down_free = std::max(std::max(lane.down_free, device_free_) + download, card_down_);
     const double backward = cut_.stem_backward / lane.rates->stem_speed;
     lane.free = std::max(lane.free, lane.down_free + lane.rates->latency) + backward;
     lane.stems += backward;
     const double upload = cut_.weights / lane.rates->bytes_per_second;
-    lane.up_free = std::max(lane.up_free, lane.free) + upload + lane.rates->latency;
+    card_up_ = std::max(card_up_, lane.free) + card(cut_.weights);
+    lane.up_free = std::max(std::max(lane.up_free, lane.free) + upload, card_up_);
     lane.link += std::max(download, upload);
   }
 
-  /// How many micro-batches can be decoded in a step of so many seconds beside everything else;
-  /// negative where not even the stems' own can.
-  double decoded_in(double seconds) const {
+  /// How many micro-batches' pixels workers can bring in a step of so many seconds beside
+  /// everything else; negative where not even the stems' own can be decoded.
+  double brought_in(double seconds) const {
     double total = 0;
     for (const Lane& lane : lanes_) {
       const double own = lane.decodes;
@@ -134,8 +146,22 @@ class Step {
           (seconds - lane.link) * lane.rates->bytes_per_second / std::max(job_.pixels, 1.0);
       total += std::min(can, wire);
     }
+    if (card_stems_ > seconds) return -1;
+    return std::min(total, (seconds - card_stems_) / std::max(card(job_.pixels), 1e-12));
+  }
+
+  /// How many can be decoded by all; likewise.
+  double decoded_in(double seconds) const {
+    const double total = brought_in(seconds);
+    if (total < 0) return total;
     const double spare = seconds - (server_.shared ? device_busy_ : 0);
     return total + std::max(0.0, spare) / std::max(server_.decode, 1e-12);
+  }
+
+  double local_input(double whole) const {
+    const double wanted = job_.micro_batches - away_;
+    if (wanted == 0 || !std::isfinite(whole)) return 0;
+    return std::clamp(1 - brought_in(whole) / wanted, 0.0, 1.0);
   }
 
   double stretch(double least) const {
@@ -155,12 +181,25 @@ class Step {
     return high;
   }
 
+  /// What keeps workers from bringing more pixels.
+  Bound input_bound(double whole) const {
+    double decoded = 0;
+    double sent = 0;
+    for (const Lane& lane : lanes_) {
+      decoded += (whole - lane.stems) / std::max(lane.rates->decode, 1e-12);
+      sent += (whole - lane.link) * lane.rates->bytes_per_second / std::max(job_.pixels, 1.0);
+    }
+    sent = std::min(sent, (whole - card_stems_) / std::max(card(job_.pixels), 1e-12));
+    return sent < decoded ? Bound::kLink : Bound::kDecode;
+  }
+
   Bound bound(double scheduled, double whole) const {
     constexpr double kNearly = 0.98;
     for (const Lane& lane : lanes_) {
       if (lane.link > kNearly * whole) return Bound::kLink;
     }
-    if (scheduled < kNearly * whole) return Bound::kDecode;
+    if (card_stems_ > kNearly * whole) return Bound::kLink;
+    if (scheduled < kNearly * whole) return input_bound(whole);
     if (device_busy_ > kNearly * whole) return Bound::kDevice;
     double stems = 0;
     double links = 0;
@@ -179,6 +218,9 @@ class Step {
   const bool ahead_;  // forward passes need not wait for this step's weights
   std::vector<Lane> lanes_;
   std::vector<Away> stems_;
+  double card_up_ = 0;  // the server's network card, when it has sent or taken what is known
+  double card_down_ = 0;
+  double card_stems_ = 0;  // seconds that stems take it, in its busier direction
   double device_free_ = 0;
   double device_busy_ = 0;
   double last_gradient_ = 0;

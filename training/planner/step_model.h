@@ -15,6 +15,7 @@ struct Prediction {
   double seconds = 0;  // of a step; infinite where the choice cannot be
   double device = 0;   // of these, seconds in which the device works
   Bound bound = Bound::kDevice;
+  double local_input = 0;  // share of the micro-batches cut at 0 that the server decodes itself
 };
 
 /// The time of one step, by list scheduling (Graham, 1969) of its pieces over device, workers and

@@ -86,6 +86,21 @@ TEST_F(CoordinatorTest, LeasesAsMuchAsWorkersAskForAndNotBeyondTheNextStep) {
   EXPECT_THAT(sent<Lease>(feed, hungry), SizeIs(3)) << "the rest of this step and all of the next";
 }
 
+TEST_F(CoordinatorTest, WhileTheTrainerWaitsTheLocalWorkerTakesOneAtATimeFromTheOthers) {
+  CoordinatorOptions four = options();
+  four.micro_batches = 4;
+  Coordinator feed(four, SampleOrder({.seed = 1, .samples = 8}), dataset_, pixels());
+  join(feed, 1);
+  const WorkerId local = feed.add_worker({"local", true, true}, clock_.now());
+  feed.receive(local, Pull{8}, clock_.now());
+  EXPECT_THAT(sent<Lease>(feed, local), IsEmpty()) << "its cores are the device's";
+  EXPECT_FALSE(feed.try_take(0, 0, clock_.now()));
+  const auto first = sent<Lease>(feed, local);
+  ASSERT_THAT(first, SizeIs(1));
+  deliver(feed, local, first[0]);
+  EXPECT_THAT(sent<Lease>(feed, local), SizeIs(1)) << "the trainer still waits for the other's";
+}
+
 TEST_F(CoordinatorTest, TheTrainerTakesMicroBatchesInAnyOrderAndCommitsWhatFilledThem) {
   Coordinator feed = make(pixels());
   const WorkerId worker = join(feed, 2);

@@ -1,0 +1,129 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "common/error.h"
+#include "training/planner/step_model.h"
+#include "training/simulator/cluster.h"
+
+namespace outrigger::training {
+namespace {
+
+/// Eight micro-batches; behind "Input" a cut that takes a quarter of the work off the device.
+JobCosts job() {
+  JobCosts costs;
+  costs.micro_batches = 8;
+  costs.pixels = 1e6;
+  costs.cuts.resize(2);
+  costs.cuts[0] = {.head = 0.4, .server_percent = 100};
+  costs.cuts[1] = {.cut = 5,
+                   .name = "layer1",
+                   .trains = true,
+                   .stem_forward = 0.04,
+                   .stem_backward = 0.06,
+                   .head = 0.3,
+                   .activations = 4e6,
+                   .gradients = 4e6,
+                   .weights = 1e5,
+                   .server_percent = 75};
+  return costs;
+}
+
+SimulatedCluster cluster(size_t workers) {
+  SimulatedCluster described;
+  described.server = {.cores = 2, .decode = 0.1, .shared = true};
+  for (size_t i = 0; i < workers; ++i) {
+    described.workers.push_back(
+        {.name = "w" + std::to_string(i),
+         .rates = {.stem_speed = 1, .decode = 0.05, .bytes_per_second = 1e9, .latency = 0.0005}});
+  }
+  return described;
+}
+
+std::vector<WorkerRates> rates(const SimulatedCluster& described) {
+  std::vector<WorkerRates> all;
+  for (const SimulatedWorker& worker : described.workers) all.push_back(worker.rates);
+  return all;
+}
+
+void expect_as_predicted(const JobCosts& costs, const SimulatedCluster& described,
+                         const Choice& choice, double tolerance) {
+  const auto simulated = simulate(costs, described, {.steps = 40, .jitter = 0, .fixed = choice});
+  const double seconds = simulated.mean_seconds(10, 40);
+  const double predicted = predict(costs, described.server, rates(described), choice).seconds;
+  EXPECT_NEAR(seconds, predicted, tolerance * predicted)
+      << "cut " << choice.cut << ", " << choice.away << " away, " << described.workers.size()
+      << " workers";
+}
+
+TEST(Simulate, TakesAsLongAsTheStepModelSays) {
+  for (const size_t workers : {0u, 1u, 2u, 4u, 8u}) {
+    expect_as_predicted(job(), cluster(workers), {}, 0.05);
+    if (workers == 0) continue;
+    for (const uint32_t away : {2u, 4u, 8u})
+      expect_as_predicted(job(), cluster(workers), {1, away}, 0.1);
+  }
+}
+
+TEST(Simulate, ADeviceOfItsOwnIsNotHeldUpByDecoding) {
+  auto own = cluster(1);
+  own.server.shared = false;
+  expect_as_predicted(job(), own, {}, 0.05);
+}
+
+TEST(Simulate, TheSameSeedGivesTheSameSteps) {
+  const auto a = simulate(job(), cluster(3), {.steps = 30, .seed = 4, .jitter = 0.1});
+  const auto b = simulate(job(), cluster(3), {.steps = 30, .seed = 4, .jitter = 0.1});
+  const auto c = simulate(job(), cluster(3), {.steps = 30, .seed = 5, .jitter = 0.1});
+  EXPECT_EQ(a.percentile(99, 0), b.percentile(99, 0));
+  EXPECT_NE(a.percentile(99, 0), c.percentile(99, 0));
+}
+
+TEST(Simulate, ThePlannerMovesTheCutWithinThirtySteps) {
+  const auto simulated = simulate(job(), cluster(4), {.steps = 60});
+  ASSERT_FALSE(simulated.moves.empty());
+  EXPECT_LE(simulated.moves.back().step, 30u);
+  EXPECT_GT(simulated.steps.back().choice.away, 0u);
+  EXPECT_LT(simulated.mean_seconds(40, 60), 0.95 * simulated.mean_seconds(0, 3));
+}
+
+TEST(Simulate, ALostWorkerCostsNoStepMoreThanASecond) {
+  auto described = cluster(4);
+  described.workers[2].leaves = 20;
+  const auto simulated = simulate(job(), described, {.steps = 40, .fixed = Choice{1, 8}});
+  double longest = 0;
+  for (const SimulatedStep& step : simulated.steps) longest = std::max(longest, step.seconds);
+  EXPECT_LT(longest, simulated.mean_seconds(10, 20) + 1);
+  EXPECT_EQ(simulated.steps[19].workers, 4u);
+  EXPECT_EQ(simulated.steps[21].workers, 3u);
+}
+
+TEST(Simulate, TellsWhatTheDeviceWaitedFor) {
+  auto slow = cluster(1);
+  slow.server.decode = 10;
+  slow.workers[0].rates.decode = 1;
+  const auto decoding = simulate(job(), slow, {.steps = 20, .jitter = 0, .fixed = Choice{}});
+  const SimulatedStep& step = decoding.steps.back();
+  EXPECT_GT(of(step.stalls, feed::StallCause::kDecode), 0.5 * step.seconds);
+  EXPECT_NEAR(feed::total(step.stalls) + step.device, step.seconds, 1e-6);
+  slow.workers[0].rates.bytes_per_second = 2e5;
+  slow.server.shared = false;
+  const auto linked = simulate(job(), slow, {.steps = 20, .jitter = 0, .fixed = Choice{}});
+  EXPECT_GT(of(linked.steps.back().stalls, feed::StallCause::kLink), 0.3 * step.seconds);
+}
+
+TEST(Simulate, WorkersMakeNearlyAllMicroBatchesAndEachOnce) {
+  const auto simulated = simulate(job(), cluster(2), {.steps = 30, .fixed = Choice{1, 8}});
+  uint64_t made = 0;
+  for (const uint64_t one : simulated.micro_batches) made += one;
+  EXPECT_GE(made, 30u * 8u * 9 / 10);  // the server's own worker helps while the device waits
+  EXPECT_LE(made, 30u * 8u + simulated.second_leases);
+}
+
+TEST(Simulate, RefusesAPlanThatNobodyCanRun) {
+  EXPECT_THROW(simulate(job(), cluster(0), {.fixed = Choice{1, 4}}), InvalidInput);
+  EXPECT_THROW(simulate(job(), cluster(1), {.fixed = Choice{7, 4}}), InvalidInput);
+}
+
+}  // namespace
+}  // namespace outrigger::training

@@ -1,0 +1,214 @@
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+
+#include "common/error.h"
+#include "training/simulator/cluster.h"
+#include "training/simulator/world.h"
+
+namespace outrigger::training {
+namespace {
+
+/// How much of a worker's change the planner hears of with each step: the averages of a server
+/// (gpu-server/worker_book.cc) follow about so fast.
+constexpr double kNewest = 0.25;
+
+double seconds_between(TimePoint from, TimePoint to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+/// Samples without contents: the order and the leases want some.
+data::Dataset some_samples() {
+  data::Dataset dataset;
+  dataset.set_classes({"one"});
+  dataset.begin_container("", false);
+  for (int i = 0; i < 256; ++i) dataset.add_file("sample", 0);
+  dataset.finish();
+  return dataset;
+}
+
+feed::Plan plan_of(const JobCosts& job, const Choice& choice, uint64_t number) {
+  const CutCosts& cut = job.cuts.at(choice.cut);
+  return {.number = number,
+          .cut = cut.cut,
+          .cut_name = cut.name,
+          .stems_away = choice.away,
+          .stem_trains = cut.trains && cut.cut > 0};
+}
+
+/// The trainer (training/trainer.cc) without its arithmetic, and the planner behind it.
+class Simulator {
+ public:
+  Simulator(const JobCosts& job, const SimulatedCluster& cluster, const SimulationOptions& options)
+      : job_(job),
+        cluster_(cluster),
+        options_(options),
+        dataset_(some_samples()),
+        present_(options.fixed.value_or(Choice{})),
+        world_(job, cluster, options, plan_of(job, present_, 1), dataset_),
+        planner_(job, options.planner) {
+    world_.coordinator().publish_stem(feed::kFrozenStem, nothing_, nothing_, world_.now());
+  }
+
+  SimulationResult run() {
+    for (uint64_t step = 0; step < options_.steps; ++step) {
+      world_.begin_step(step);
+      run_step(step);
+      if (!options_.fixed) plan_ahead(step);
+    }
+    result_.micro_batches = world_.micro_batches();
+    result_.second_leases = world_.coordinator().second_leases();
+    return std::move(result_);
+  }
+
+ private:
+  void run_step(uint64_t step) {
+    const TimePoint begin = world_.now();
+    const feed::Plan plan = world_.coordinator().plan_of(step, world_.now());
+    world_.post_outbox();
+    plan_in_force_ = plan.number;
+    const auto cut = std::ranges::find(job_.cuts, plan.cut, &CutCosts::cut);
+    now_ = {.choice = {static_cast<size_t>(cut - job_.cuts.begin()), plan.stems_away},
+            .workers = world_.rates().size()};
+    if (plan.stem_trains) publish_stems(step);
+    run_micro_batches(step, *cut);
+    const TimePoint end_begins = world_.now();
+    device(job_.optimizer / cluster_.server.cores);
+    of(now_.stalls, feed::StallCause::kOptimizer) += seconds_between(end_begins, world_.now());
+    world_.coordinator().commit(step, world_.now());
+    world_.post_outbox();
+    now_.seconds = seconds_between(begin, world_.now());
+    result_.steps.push_back(now_);
+  }
+
+  void publish_stems(uint64_t step) {
+    const auto version = [&](uint64_t of) { return of > job_.staleness ? of - job_.staleness : 0; };
+    for (uint64_t one = version(step); one <= std::min(step, version(step + 1)); ++one) {
+      if (published_ && one <= *published_) continue;
+      published_ = one;
+      world_.coordinator().publish_stem(one, nothing_, nothing_, world_.now());
+      world_.post_outbox();
+    }
+  }
+
+  void run_micro_batches(uint64_t step, const CutCosts& cut) {
+    uint32_t pixels = 0;
+    uint32_t local = 0;
+    for (uint32_t index = 0; index < job_.micro_batches; ++index) {
+      const feed::ReadyMicroBatch batch = take(step, index);
+      const bool away = batch.cut > 0;
+      if (!away) {
+        ++pixels;
+        if (!world_.origin(step, index, false).worker) ++local;
+      }
+      const double work = cut.head + (away ? 0 : cut.stem_forward + cut.stem_backward);
+      device(work / cluster_.server.cores);
+      if (!away || !cut.trains) continue;
+      world_.coordinator().head_done(step, index, nullptr, world_.now());
+      world_.post_outbox();
+    }
+    now_.local = pixels == 0 ? 0 : static_cast<double>(local) / pixels;
+    if (!cut.trains) return;
+    for (uint32_t index = pixels; index < job_.micro_batches; ++index) take_gradient(step, index);
+  }
+
+  void device(double seconds) {
+    const TimePoint begin = world_.now();
+    world_.run_device(seconds);
+    now_.device += seconds_between(begin, world_.now());
+  }
+
+  feed::ReadyMicroBatch take(uint64_t step, uint32_t index) {
+    const TimePoint asked = world_.now();
+    auto batch =
+        world_.wait_for([&] { return world_.coordinator().try_take(step, index, world_.now()); });
+    note_wait(asked, step, index, false);
+    return std::move(*batch);
+  }
+
+  void take_gradient(uint64_t step, uint32_t index) {
+    const TimePoint asked = world_.now();
+    static_cast<void>(world_.wait_for(
+        [&] { return world_.coordinator().try_take_gradient(step, index, world_.now()); }));
+    note_wait(asked, step, index, true);
+  }
+
+  void note_wait(TimePoint asked, uint64_t step, uint32_t index, bool gradient) {
+    const double waited = seconds_between(asked, world_.now());
+    if (waited > 0)
+      feed::add_wait(waited, world_.origin(step, index, gradient).delivery, now_.stalls);
+  }
+
+  void plan_ahead(uint64_t step) {
+    if (plan_in_force_ != newest_plan_) return;
+    follow_rates();
+    planner_.measured(step, now_.choice, now_.seconds, known_.size());
+    const auto decision = planner_.consider(step, cluster_.server, known_);
+    if (!decision) return;
+    present_ = decision->choice;
+    world_.coordinator().set_plan(plan_of(job_, present_, ++newest_plan_));
+    result_.moves.push_back({step + 1, present_, decision->reason});
+  }
+
+  void follow_rates() {
+    const auto true_rates = world_.rates();
+    if (known_.size() != true_rates.size()) known_ = true_rates;
+    const auto follow = [](double& known, double now) { known += kNewest * (now - known); };
+    for (size_t i = 0; i < known_.size(); ++i) {
+      follow(known_[i].stem_speed, true_rates[i].stem_speed);
+      follow(known_[i].decode, true_rates[i].decode);
+      follow(known_[i].bytes_per_second, true_rates[i].bytes_per_second);
+    }
+  }
+
+  const JobCosts& job_;
+  const SimulatedCluster& cluster_;
+  const SimulationOptions& options_;
+  const data::Dataset dataset_;
+  const std::shared_ptr<const std::vector<float>> nothing_ =
+      std::make_shared<const std::vector<float>>();
+  Choice present_;
+  World world_;
+  Planner planner_;
+  std::vector<WorkerRates> known_;
+  std::optional<uint64_t> published_;
+  uint64_t newest_plan_ = 1;
+  uint64_t plan_in_force_ = 1;
+  SimulatedStep now_;
+  SimulationResult result_;
+};
+
+void check(const JobCosts& job, const SimulatedCluster& cluster, const SimulationOptions& options) {
+  if (!options.fixed || options.fixed->away == 0) return;
+  const bool any = std::ranges::any_of(cluster.workers, [](const SimulatedWorker& worker) {
+    return worker.joins == 0 && worker.rates.stems;
+  });
+  if (options.fixed->cut >= job.cuts.size() || options.fixed->away > job.micro_batches || !any)
+    throw InvalidInput("the simulated plan has no such cut, too many stems, or nobody to run them");
+}
+
+}  // namespace
+
+double SimulationResult::mean_seconds(uint64_t from, uint64_t to) const {
+  double sum = 0;
+  for (uint64_t i = from; i < to; ++i) sum += steps.at(i).seconds;
+  return sum / static_cast<double>(to - from);
+}
+
+double SimulationResult::percentile(double percent, uint64_t from) const {
+  std::vector<double> seconds;
+  for (uint64_t i = from; i < steps.size(); ++i) seconds.push_back(steps[i].seconds);
+  std::ranges::sort(seconds);
+  const auto rank =
+      static_cast<size_t>(std::ceil(percent / 100 * static_cast<double>(seconds.size())));
+  return seconds.at(std::clamp<size_t>(rank, 1, seconds.size()) - 1);
+}
+
+SimulationResult simulate(const JobCosts& job, const SimulatedCluster& cluster,
+                          const SimulationOptions& options) {
+  check(job, cluster, options);
+  return Simulator(job, cluster, options).run();
+}
+
+}  // namespace outrigger::training

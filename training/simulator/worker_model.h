@@ -1,0 +1,61 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "feed/messages.h"
+#include "training/planner/costs.h"
+
+namespace outrigger::training {
+
+/// What an agent (worker/agent.h) does, in the same order of urgency, but only how long it takes:
+/// its results hold no values. Not thread-safe.
+class WorkerModel {
+ public:
+  /// `job` must outlive this. `leases`: how many it asks for at once.
+  WorkerModel(const JobCosts& job, const WorkerRates& rates, uint32_t leases);
+
+  void receive(const feed::ServerMessage& message);
+  /// The most urgent piece: how long it takes, and what to call at its end. Nothing: wait for a
+  /// message.
+  struct Piece {
+    double seconds = 0;
+    std::function<void()> finish;
+  };
+  std::optional<Piece> next();
+  std::vector<feed::WorkerMessage> take_outbox() { return std::exchange(outbox_, {}); }
+  void set_rates(const WorkerRates& rates) { rates_ = rates; }
+  const WorkerRates& rates() const { return rates_; }
+
+ private:
+  enum class Stage : uint8_t { kDecode, kForward, kAwaitGradient, kBackward };
+  struct Work {
+    feed::Lease lease;
+    Stage stage = Stage::kDecode;
+    int decoded = 0;  // of kDecodeParts
+    feed::WorkTimes times;
+    bool room_given_back = false;
+  };
+  using Works = std::map<feed::WorkKey, Work>;
+
+  const CutCosts& costs(const Work& work) const;
+  Works::iterator find(Stage stage);
+  void decoded(const feed::WorkKey& key, double seconds);
+  void forward_done(const feed::WorkKey& key, double seconds);
+  void backward_done(const feed::WorkKey& key, double seconds);
+  void send_micro_batch(Works::iterator at);
+  void give_room_back(Work& work);
+  void finish(Works::iterator at);
+
+  const JobCosts& job_;
+  WorkerRates rates_;
+  Works works_;
+  std::set<uint64_t> stems_;  // versions that are here
+  std::vector<feed::WorkerMessage> outbox_;
+};
+
+}  // namespace outrigger::training

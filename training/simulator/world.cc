@@ -1,0 +1,233 @@
+#include "training/simulator/world.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "common/error.h"
+
+namespace outrigger::training {
+namespace {
+
+/// How many leases a worker asks for at once (worker/process.cc).
+constexpr uint32_t kLeases = 4;
+/// Of messages without a tensor, and of what a frame adds.
+constexpr double kSmall = 512;
+constexpr Duration kTick = std::chrono::milliseconds(20);
+
+Duration duration(double seconds) {
+  return std::chrono::ceil<Duration>(std::chrono::duration<double>(seconds));
+}
+
+feed::CoordinatorOptions coordinator_options(const JobCosts& job, uint64_t steps) {
+  feed::CoordinatorOptions options;
+  options.total_steps = steps;
+  options.micro_batches = job.micro_batches;
+  options.micro_batch = 1;  // a sample stands for all of its micro-batch: only times count
+  options.staleness = job.staleness;
+  return options;
+}
+
+const CutCosts& costs_of(const JobCosts& job, int32_t cut) {
+  return *std::ranges::find(job.cuts, cut, &CutCosts::cut);
+}
+
+}  // namespace
+
+World::World(const JobCosts& job, const SimulatedCluster& cluster, const SimulationOptions& options,
+             const feed::Plan& first_plan, const data::Dataset& dataset)
+    : job_(job),
+      cluster_(cluster),
+      options_(options),
+      random_(options.seed, RandomUse::kSyntheticData, 5),
+      coordinator_(coordinator_options(job, options.steps),
+                   feed::SampleOrder({.seed = options.seed, .samples = dataset.size()}), dataset,
+                   first_plan),
+      device_(events_),
+      local_cores_(events_),
+      micro_batches_(cluster.workers.size()) {
+  add_worker(std::nullopt);
+  events_.after(kTick, [this] { tick(); });
+}
+
+void World::tick() {
+  coordinator_.tick(now());
+  post_outbox();
+  events_.after(kTick, [this] { tick(); });
+}
+
+double World::jittered(double seconds) {
+  return seconds * (1 + options_.jitter * (2 * static_cast<double>(random_.uniform()) - 1));
+}
+
+// ---- workers
+
+void World::add_worker(std::optional<size_t> place) {
+  const ServerRates& server = cluster_.server;
+  const WorkerRates rates = place
+                                ? cluster_.workers[*place].rates
+                                : WorkerRates{.stem_speed = server.cores, .decode = server.decode};
+  const feed::WorkerId id =
+      coordinator_.add_worker({.name = place ? cluster_.workers[*place].name : "local",
+                               .local = !place,
+                               .runs_stems = rates.stems},
+                              now());
+  const uint32_t leases = place ? kLeases : std::max(2u, job_.micro_batches);
+  peers_[id] = {.model = std::make_unique<WorkerModel>(job_, rates, leases), .place = place};
+  if (place) joined_[*place] = id;
+  flush(id);
+  post_outbox();
+}
+
+void World::lose_worker(size_t place) {
+  const auto found = joined_.find(place);
+  if (found == joined_.end()) return;
+  const feed::WorkerId id = found->second;
+  joined_.erase(found);
+  peers_.erase(id);
+  coordinator_.lose_worker(id, now());
+  post_outbox();
+}
+
+void World::begin_step(uint64_t step) {
+  for (size_t place = 0; place < cluster_.workers.size(); ++place) {
+    const SimulatedWorker& worker = cluster_.workers[place];
+    if (worker.joins == step) add_worker(place);
+    if (worker.leaves == step) lose_worker(place);
+    const auto id = joined_.find(place);
+    if (!worker.change || worker.change->step != step || id == joined_.end()) continue;
+    WorkerRates rates = worker.rates;
+    rates.stem_speed *= worker.change->speed;
+    rates.decode /= worker.change->speed;
+    rates.bytes_per_second *= worker.change->link;
+    peers_.at(id->second).model->set_rates(rates);
+  }
+}
+
+std::vector<WorkerRates> World::rates() const {
+  std::vector<WorkerRates> rates;
+  for (const auto& entry : joined_) rates.push_back(peers_.at(entry.second).model->rates());
+  return rates;
+}
+
+void World::start_work(feed::WorkerId id) {
+  Peer& peer = peers_.at(id);
+  if (peer.busy) return;
+  const auto piece = peer.model->next();
+  if (!piece) return;
+  peer.busy = true;
+  const auto finish = [this, id, done = piece->finish] {
+    const auto found = peers_.find(id);
+    if (found == peers_.end()) return;
+    found->second.busy = false;
+    done();
+    flush(id);
+    start_work(id);
+  };
+  const double seconds = jittered(piece->seconds);
+  if (peer.place) {
+    events_.after(duration(seconds), finish);
+  } else {
+    (cluster_.server.shared ? device_ : local_cores_).start(seconds, finish);
+  }
+}
+
+// ---- links
+
+double World::bytes_of(const feed::ServerMessage& message) const {
+  if (const auto* weights = std::get_if<feed::StemWeights>(&message))
+    return kSmall + costs_of(job_, weights->cut).weights;
+  if (const auto* lease = std::get_if<feed::Lease>(&message);
+      lease != nullptr && lease->kind == feed::WorkKind::kBackward)
+    return kSmall + costs_of(job_, lease->cut).gradients;
+  if (const auto* gradient = std::get_if<feed::CutGradient>(&message)) {
+    const auto& items = coordinator_.ledger().steps().at(gradient->key.step);
+    return kSmall + costs_of(job_, items.at(gradient->key.index).cut).gradients;
+  }
+  return kSmall;
+}
+
+double World::bytes_of(const feed::WorkerMessage& message) const {
+  if (const auto* batch = std::get_if<feed::MicroBatch>(&message))
+    return kSmall +
+           (batch->times.cut == 0 ? job_.pixels : costs_of(job_, batch->times.cut).activations);
+  if (const auto* gradient = std::get_if<feed::StemGradient>(&message))
+    return kSmall + costs_of(job_, gradient->times.cut).weights;
+  return kSmall;
+}
+
+/// When the last byte is out, where link and card each send one message after the other.
+TimePoint World::sent(Peer& peer, Way& way, Way& card, double bytes) const {
+  const WorkerRates& rates = peer.model->rates();
+  way.free = std::max(way.free, now()) + duration(bytes / rates.bytes_per_second);
+  card.free = std::max(card.free, now()) + duration(bytes / cluster_.server.bytes_per_second);
+  way.free = std::max(way.free, card.free);
+  return way.free + duration(rates.latency);
+}
+
+void World::deliver(feed::WorkerId id, const feed::ServerMessage& message) {
+  Peer& peer = peers_.at(id);
+  const TimePoint when =
+      peer.place ? sent(peer, peer.to_worker, card_out_, bytes_of(message)) : now();
+  events_.at(when, [this, id, message] {
+    const auto found = peers_.find(id);
+    if (found == peers_.end()) return;
+    found->second.model->receive(message);
+    flush(id);
+    start_work(id);
+  });
+}
+
+void World::flush(feed::WorkerId id) {
+  Peer& peer = peers_.at(id);
+  for (auto& message : peer.model->take_outbox()) {
+    if (peer.place && std::holds_alternative<feed::MicroBatch>(message))
+      ++micro_batches_[*peer.place];
+    const TimePoint when =
+        peer.place ? sent(peer, peer.to_server, card_in_, bytes_of(message)) : now();
+    events_.at(when, [this, id, message = std::move(message)] {
+      if (!peers_.contains(id)) return;
+      coordinator_.receive(id, message, now());
+      post_outbox();
+    });
+  }
+}
+
+void World::post_outbox() {
+  for (const auto& out : coordinator_.take_outbox()) {
+    if (peers_.contains(out.to)) deliver(out.to, out.message);
+  }
+}
+
+// ---- the device
+
+void World::run_device(double seconds) {
+  bool done = false;
+  device_.start(jittered(seconds), [&done] { done = true; });
+  while (!done) events_.run_one();
+}
+
+World::Origin World::origin(uint64_t step, uint32_t index, bool gradient) const {
+  const feed::WorkItem& item = coordinator_.ledger().steps().at(step).at(index);
+  Origin origin;
+  if (!item.source) return origin;
+  const auto peer = peers_.find(item.source->worker);
+  if (peer == peers_.end()) return origin;
+  const WorkerRates& rates = peer->second.model->rates();
+  const CutCosts& cut = costs_of(job_, item.cut);
+  feed::Delivery& delivery = origin.delivery;
+  origin.worker = peer->second.place;
+  delivery.decode = rates.decode;
+  if (item.cut > 0)
+    delivery.stem = (gradient ? cut.stem_backward : cut.stem_forward) / rates.stem_speed;
+  delivery.in_step = gradient || (item.stem_trains && job_.staleness == 0);
+  if (!origin.worker) return origin;
+  const double bytes = gradient        ? cut.gradients + cut.weights
+                       : item.cut == 0 ? job_.pixels
+                                       : cut.activations;
+  delivery.link = bytes / rates.bytes_per_second + (gradient ? 2 : 1) * rates.latency;
+  if (delivery.in_step) delivery.weights = cut.weights / rates.bytes_per_second + rates.latency;
+  return origin;
+}
+
+}  // namespace outrigger::training

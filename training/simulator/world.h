@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/event_queue.h"
+#include "common/random.h"
+#include "feed/coordinator.h"
+#include "training/simulator/cluster.h"
+#include "training/simulator/processor.h"
+#include "training/simulator/worker_model.h"
+
+namespace outrigger::training {
+
+/// The coordinator, its workers, links and the server's cores in virtual time. The trainer's loop
+/// (simulate.cc) asks and lets the world go on until it has its answer. Not thread-safe.
+class World {
+ public:
+  /// References must outlive this.
+  World(const JobCosts& job, const SimulatedCluster& cluster, const SimulationOptions& options,
+        const feed::Plan& first_plan, const data::Dataset& dataset);
+
+  feed::Coordinator& coordinator() { return coordinator_; }
+  TimePoint now() const { return events_.now(); }
+  /// Sends the coordinator's messages; call after each call of it.
+  void post_outbox();
+  /// Lets the world go on until `answer` gives something that is not empty.
+  template <typename Answer>
+  auto wait_for(const Answer& answer) {
+    while (true) {
+      auto result = answer();
+      post_outbox();
+      if (result) return result;
+      events_.run_one();
+    }
+  }
+  /// The device works for so many seconds (alone on its cores).
+  void run_device(double seconds);
+
+  /// Workers that join, leave or change at this step do so now.
+  void begin_step(uint64_t step);
+  /// Of the remote workers that are there.
+  std::vector<WorkerRates> rates() const;
+  /// How the newest forward result of an item came about, or its stem gradient; by whom: a place
+  /// in the cluster, nothing for the local worker.
+  struct Origin {
+    feed::Delivery delivery;
+    std::optional<size_t> worker;
+  };
+  Origin origin(uint64_t step, uint32_t index, bool gradient) const;
+  std::vector<uint64_t> micro_batches() const { return micro_batches_; }
+
+ private:
+  /// One direction of a link.
+  struct Way {
+    TimePoint free{};
+  };
+  struct Peer {
+    std::unique_ptr<WorkerModel> model;
+    std::optional<size_t> place;  // in the cluster; nothing: the local worker
+    bool busy = false;
+    Way to_server;
+    Way to_worker;
+  };
+  void add_worker(std::optional<size_t> place);
+  void lose_worker(size_t place);
+  void tick();
+  void start_work(feed::WorkerId id);
+  void flush(feed::WorkerId id);
+  void deliver(feed::WorkerId id, const feed::ServerMessage& message);
+  TimePoint sent(Peer& peer, Way& way, Way& card, double bytes) const;
+  double bytes_of(const feed::ServerMessage& message) const;
+  double bytes_of(const feed::WorkerMessage& message) const;
+  double jittered(double seconds);
+
+  const JobCosts& job_;
+  const SimulatedCluster& cluster_;
+  const SimulationOptions& options_;
+  RandomStream random_;
+  EventQueue events_;
+  feed::Coordinator coordinator_;
+  Processor device_;
+  Processor local_cores_;
+  Way card_in_;
+  Way card_out_;
+  std::map<feed::WorkerId, Peer> peers_;
+  std::map<size_t, feed::WorkerId> joined_;  // by place
+  std::vector<uint64_t> micro_batches_;
+};
+
+}  // namespace outrigger::training
