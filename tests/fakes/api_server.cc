@@ -88,9 +88,10 @@ struct ApiServer::Library {
       owner_.requests_.push_back({line, authorization, request.body});
       if (!owner_.token_.empty() && authorization != "Bearer " + owner_.token_)
         fault = Fault{401, "Unauthorized"};
+      // At once: who sees the request and then scripts a fault means the next one.
+      if (!fault) fault = owner_.next_fault(line);
     }
     owner_.changed_.notify_all();
-    if (!fault) fault = owner_.next_fault(line);
     if (!fault || fault->after) carry_out(request, response);
     if (fault) spoil(*fault, released, response);
   }
@@ -253,8 +254,8 @@ void ApiServer::fail(const std::string& containing, const Fault& fault, int time
   script_.push_back({containing, fault, times});
 }
 
+// Called under the lock.
 std::optional<Fault> ApiServer::next_fault(const std::string& line) {
-  const std::scoped_lock lock(mutex_);
   const auto found = std::find_if(script_.begin(), script_.end(), [&](const Script& script) {
     return line.find(script.containing) != std::string::npos;
   });

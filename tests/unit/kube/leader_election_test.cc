@@ -202,6 +202,7 @@ TEST_F(LeaderElectionTest, AFailedRenewalIsForgivenByTheNext) {
   Candidate a(server_, timer_, "a");
   ASSERT_TRUE(a.wait_to_lead());
   for (size_t round = 1; round <= 4; ++round) {
+    wait_for_looks();  // the last renewal is behind it
     server_.fail("PUT", {.status = 500}, 2);
     for (size_t i = 1; i <= 3; ++i) {
       wait_for_looks();
