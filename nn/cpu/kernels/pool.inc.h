@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+
 #include "nn/cpu/kernels/elementwise.inc.h"
 #include "nn/cpu/kernels/kernels.h"
 #include "nn/cpu/kernels/vector.h"
@@ -21,13 +23,24 @@ inline Span span_of(const Window& w, int64_t out, int64_t in_size) {
 
 inline Bits load_places(const uint8_t* from, int64_t values) {
   if (values == kLanes) return widen(from);
+#ifdef __AVX512F__
+  constexpr __mmask16 kAll = 0xffff;
+  return reinterpret_cast<Bits>(_mm512_maskz_cvtepu8_epi32(
+      kAll, _mm_mask_loadu_epi8(_mm_set1_epi8(-1), first_lanes(values), from)));
+#else
   Bits places = Bits{} + 255u;
   for (int64_t lane = 0; lane < values; ++lane) places[lane] = from[lane];
   return places;
+#endif
 }
 inline void store_places(uint8_t* to, int64_t values, Bits places) {
   if (values == kLanes) return narrow(to, places);
+#ifdef __AVX512F__
+  _mm_mask_storeu_epi8(to, first_lanes(values),
+                       _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(places)));
+#else
   for (int64_t lane = 0; lane < values; ++lane) to[lane] = static_cast<uint8_t>(places[lane]);
+#endif
 }
 
 template <typename T>
@@ -93,9 +106,25 @@ inline Holders holders_of(const Window& w, int64_t i, int64_t j, const Reach& ro
   return holders;
 }
 
+// Where windows share no input, each output's gradient has one place to go to.
+template <typename T>
+void max_pool_scatter(const Window& w, const uint8_t* places, const T* dy, T* dx) {
+  int64_t offsets[256];
+  for (int64_t number = 0; number < w.kernel * w.kernel; ++number)
+    offsets[number] = (number / w.kernel * w.in_width + number % w.kernel) * w.channels;
+  __builtin_memset(dx, 0, sizeof(T) * static_cast<size_t>(w.in_height * w.in_width * w.channels));
+  for (int64_t row = 0; row < w.out_height; ++row) {
+    for (int64_t column = 0; column < w.out_width; ++column) {
+      T* window = dx + (row * w.in_width + column) * w.stride * w.channels;
+      for (int64_t c = 0; c < w.channels; ++c) window[offsets[*places++] + c] = *dy++;
+    }
+  }
+}
+
 // Gathers: each input value is written once, its windows in order, whatever the overlap.
 template <typename T>
 void max_pool_backward(const Window& w, const uint8_t* places, const T* dy, T* dx) {
+  if (w.kernel <= w.stride && w.padding == 0) return max_pool_scatter(w, places, dy, dx);
   for (int64_t i = 0; i < w.in_height; ++i) {
     const Reach rows = reach_of(w, i, w.out_height);
     for (int64_t j = 0; j < w.in_width; ++j) {

@@ -106,19 +106,55 @@ inline void store_one(uint16_t* to, float value) {
                                              : (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+#ifdef __AVX512F__
+// One bit a lane, those of the first `values` set.
+inline __mmask16 first_lanes(int64_t values) { return static_cast<__mmask16>((1u << values) - 1); }
+#endif
+
 // Loads the values that exist, and `fill` in the other lanes.
-template <typename T>
-inline Vector load_some(const T* from, int64_t values, Vector fill) {
+inline Vector load_some(const float* from, int64_t values, Vector fill) {
+#ifdef __AVX512F__
+  return reinterpret_cast<Vector>(
+      _mm512_mask_loadu_ps(reinterpret_cast<__m512>(fill), first_lanes(values), from));
+#else
+  float lanes[kLanes];
+  store(lanes, fill);
+  for (int64_t i = 0; i < values; ++i) lanes[i] = from[i];
+  return load(lanes);
+#endif
+}
+inline Vector load_some(const uint16_t* from, int64_t values, Vector fill) {
+#ifdef __AVX512F__
+  const __m256i halves = _mm256_maskz_loadu_epi16(first_lanes(values), from);
+  const Bits bits = reinterpret_cast<Bits>(_mm512_maskz_cvtepu16_epi32(first_lanes(values), halves))
+                    << 16;
+  return reinterpret_cast<Vector>(_mm512_mask_mov_ps(
+      reinterpret_cast<__m512>(fill), first_lanes(values), reinterpret_cast<__m512>(bits)));
+#else
   float lanes[kLanes];
   store(lanes, fill);
   for (int64_t i = 0; i < values; ++i) lanes[i] = load_one(from + i);
   return load(lanes);
+#endif
 }
-template <typename T>
-inline void store_some(T* to, int64_t values, Vector value) {
+inline void store_some(float* to, int64_t values, Vector value) {
+#ifdef __AVX512F__
+  _mm512_mask_storeu_ps(to, first_lanes(values), reinterpret_cast<__m512>(value));
+#else
   float lanes[kLanes];
   store(lanes, value);
-  for (int64_t i = 0; i < values; ++i) store_one(to + i, lanes[i]);
+  for (int64_t i = 0; i < values; ++i) to[i] = lanes[i];
+#endif
+}
+inline void store_some(uint16_t* to, int64_t values, Vector value) {
+  uint16_t lanes[kLanes];
+  store(lanes, value);
+#ifdef __AVX512F__
+  _mm256_mask_storeu_epi16(to, first_lanes(values),
+                           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lanes)));
+#else
+  for (int64_t i = 0; i < values; ++i) to[i] = lanes[i];
+#endif
 }
 
 }  // namespace

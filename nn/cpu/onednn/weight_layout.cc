@@ -49,7 +49,8 @@ WeightLayout::WeightLayout(const dnnl::memory::desc& layout)
     for (const int64_t column : terms(layout, first + 3)) place_.push_back(row + column);
   }
   places_ = static_cast<int64_t>(place_.size());
-  tiled_ = in_runs(out_, kTile, 1) && in_runs(in_, kTile, kTile);
+  row_ = in_.size() > 1 ? in_[1] - in_[0] : 0;
+  tiled_ = in_runs(out_, kTile, 1) && in_runs(in_, kTile, row_);
   out_tasks_ = (static_cast<int64_t>(out_.size()) + kTile - 1) / kTile;
   tasks_ = static_cast<int>(static_cast<int64_t>(group_.size()) * out_tasks_);
 }
@@ -59,10 +60,13 @@ void WeightLayout::sum_tile(int64_t base, std::span<const float* const> partials
                             float* tile) const {
   for (int64_t k = 0; k < places_; ++k) {
     float* values = tile + k * kTile * kTile;
-    const int64_t at = base + place_[static_cast<size_t>(k)];
-    std::copy_n(partials[0] + at, kTile * kTile, values);
-    for (const float* partial : partials.subspan(1)) {
-      for (int64_t i = 0; i < kTile * kTile; ++i) values[i] += partial[at + i];
+    const int64_t first = base + place_[static_cast<size_t>(k)];
+    for (int64_t in = 0; in < kTile; ++in, values += kTile) {
+      const int64_t at = first + in * row_;
+      std::copy_n(partials[0] + at, kTile, values);
+      for (const float* partial : partials.subspan(1)) {
+        for (int64_t out = 0; out < kTile; ++out) values[out] += partial[at + out];
+      }
     }
   }
 }

@@ -34,7 +34,8 @@ class WeightLayout {
   int64_t bytes_ = 0;
   int64_t out_tasks_ = 1;
   int tasks_ = 1;
-  bool tiled_ = false;  // 16 x 16 tiles, output channels innermost
+  bool tiled_ = false;  // 16 x 16 tiles, output channels innermost,
+  int64_t row_ = 0;     // and so many floats from one input channel to the next
 };
 
 }  // namespace outrigger::nn::cpu::onednn

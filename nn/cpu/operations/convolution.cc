@@ -4,6 +4,7 @@
 
 #include "common/error.h"
 #include "nn/cpu/onednn/convolution.h"
+#include "nn/cpu/onednn/weight_gradient.h"
 #include "nn/cpu/onednn/weight_layout.h"
 #include "nn/cpu/operations/operation.h"
 #include "nn/cpu/operations/packed_convolution.h"
@@ -12,7 +13,6 @@
 namespace outrigger::nn::cpu {
 namespace {
 
-using onednn::ConvolutionPrimitive;
 using onednn::ConvolutionShape;
 
 class ConvolutionOperation final : public Operation {
@@ -73,27 +73,26 @@ class ConvolutionOperation final : public Operation {
   BufferId in_, out_;
 
   Blocks chunks_;
-  ConvolutionPrimitive chunk_, rest_chunk_;
+  onednn::WeightGradient chunk_, rest_chunk_;
   std::optional<onednn::WeightLayout> layout_;
   BufferId partials_;
 };
 
 void ConvolutionOperation::plan_chunks(Compilation& c, int64_t places) {
   chunks_ = choose_chunks(c.blocks(), places);
-  chunk_ = onednn::convolution_backward_weights(shape_, chunks_.size, c.slots());
+  chunk_ = {shape_, chunks_.size, c.slots()};
   if (chunks_.rest() > 0) {
-    rest_chunk_ =
-        onednn::convolution_backward_weights(shape_, chunks_.rest(), c.slots(), chunk_.weights);
-    if (rest_chunk_.slow && !chunk_.slow) {
+    rest_chunk_ = {shape_, chunks_.rest(), c.slots(), chunk_.layout()};
+    if (rest_chunk_.slow() && !chunk_.slow()) {
       // The last chunk's primitive would have another layout: one chunk then.
       chunks_.size = chunks_.batch;
-      chunk_ = onednn::convolution_backward_weights(shape_, chunks_.size, c.slots());
+      chunk_ = {shape_, chunks_.size, c.slots()};
     } else {
-      c.reserve_slot(rest_chunk_.primitive.scratchpad_bytes());
+      c.reserve_slot(rest_chunk_.scratchpad_bytes());
     }
   }
-  c.reserve_slot(chunk_.primitive.scratchpad_bytes());
-  layout_.emplace(chunk_.weights);
+  c.reserve_slot(chunk_.scratchpad_bytes());
+  layout_.emplace(chunk_.layout());
   c.reserve_slot(layout_->tile_bytes());
 }
 
@@ -217,11 +216,10 @@ void ConvolutionOperation::plan_backward_data(Compilation& c, BufferId gradient)
 void ConvolutionOperation::weight_gradient(const Run& run, int chunk, int slot,
                                            BufferId gradient) const {
   const int64_t first = chunks_.first(chunk);
-  const auto& primitive =
-      chunks_.samples(chunk) == chunks_.size ? chunk_.primitive : rest_chunk_.primitive;
-  auto* partial = run.at<std::byte>(partials_) + chunk * layout_->bytes();
-  primitive.execute(slot, run.scratchpad(slot),
-                    {run.at<std::byte>(in_, first), run.at<std::byte>(gradient, first), partial});
+  const auto& whole_or_rest = chunks_.samples(chunk) == chunks_.size ? chunk_ : rest_chunk_;
+  whole_or_rest.execute(slot, run.scratchpad(slot), run.at<std::byte>(in_, first),
+                        run.at<std::byte>(gradient, first),
+                        run.at<std::byte>(partials_) + chunk * layout_->bytes());
 }
 
 void ConvolutionOperation::plan_weight_gradient(Compilation& c, BufferId gradient) {
