@@ -43,6 +43,11 @@ constexpr size_t kLanes = 2;
 /// What a frame counts towards windows beside its bytes, so that empty frames are bounded too.
 constexpr size_t kFrameCost = 64;
 
+/// Credits of up to so many bytes are kept back, so that not each frame costs a packet of its own
+/// and two threads' waking. Therefore a frame may begin too while no more than this is outstanding:
+/// else one that is nearly as large as the window would wait for credits that never come.
+constexpr size_t kept_back(size_t window) { return window / 8; }
+
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 
 HeaderBytes encode(const PacketHeader& header);

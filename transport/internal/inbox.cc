@@ -18,7 +18,7 @@ Inbox::Inbox(const LinkOptions& options)
 
 bool Inbox::fits(Lane lane, size_t cost) const {
   const auto i = static_cast<size_t>(lane);
-  return reserved_[i] == 0 || reserved_[i] + cost <= windows_[i];
+  return reserved_[i] <= kept_back(windows_[i]) || reserved_[i] + cost <= windows_[i];
 }
 
 bool Inbox::try_reserve(Lane lane, size_t size) {

@@ -113,14 +113,16 @@ void SendQueue::answer_ping(uint64_t stamp) {
 
 void SendQueue::announce_window(Lane lane, size_t bytes) {
   const std::scoped_lock lock(mutex_);
-  lanes_[static_cast<size_t>(lane)].announce = bytes;
+  LaneState& state = lanes_[static_cast<size_t>(lane)];
+  state.announce = state.own_window = bytes;
   to_write_.notify_one();
 }
 
 void SendQueue::give_back(Lane lane, size_t bytes) {
   const std::scoped_lock lock(mutex_);
-  lanes_[static_cast<size_t>(lane)].give_back += bytes;
-  to_write_.notify_one();
+  LaneState& state = lanes_[static_cast<size_t>(lane)];
+  state.give_back += bytes;
+  if (state.owes_credit()) to_write_.notify_one();
 }
 
 bool SendQueue::may_send(const LaneState& lane) const {
@@ -128,7 +130,8 @@ bool SendQueue::may_send(const LaneState& lane) const {
   const FrameCutter& cutter = lane.items.front()->cutter;
   if (cutter.started()) return true;
   if (lane.window == 0) return false;
-  return lane.outstanding == 0 || lane.outstanding + cutter.total() + kFrameCost <= lane.window;
+  return lane.outstanding <= kept_back(lane.window) ||
+         lane.outstanding + cutter.total() + kFrameCost <= lane.window;
 }
 
 std::optional<size_t> SendQueue::sendable_lane(TimePoint time) const {
@@ -142,7 +145,7 @@ std::optional<size_t> SendQueue::sendable_lane(TimePoint time) const {
 bool SendQueue::has_signals(TimePoint time) const {
   return pong_ || time >= next_ping_ ||
          std::any_of(lanes_.begin(), lanes_.end(),
-                     [](const LaneState& lane) { return lane.announce > 0 || lane.give_back > 0; });
+                     [](const LaneState& lane) { return lane.announce > 0 || lane.owes_credit(); });
 }
 
 void SendQueue::add_signals(Packet& packet, TimePoint time) {
@@ -151,7 +154,8 @@ void SendQueue::add_signals(Packet& packet, TimePoint time) {
     if (const size_t bytes = std::exchange(lanes_[i].announce, 0)) {
       packet.headers.push_back(encode({.kind = PacketKind::kWindow, .lane = lane, .total = bytes}));
     }
-    if (const size_t bytes = std::exchange(lanes_[i].give_back, 0)) {
+    if (lanes_[i].owes_credit()) {
+      const size_t bytes = std::exchange(lanes_[i].give_back, 0);
       packet.headers.push_back(encode({.kind = PacketKind::kCredit, .lane = lane, .total = bytes}));
     }
   }

@@ -64,7 +64,9 @@ class SendQueue {
     size_t window = 0;       ///< the peer's; 0 until it says
     size_t outstanding = 0;  ///< begun and not yet credited
     size_t announce = 0;     ///< window to tell
-    size_t give_back = 0;    ///< credit to tell
+    size_t own_window = 0;   ///< the window told last
+    size_t give_back = 0;    ///< credit to tell, once it is worth it
+    bool owes_credit() const { return give_back > kept_back(own_window); }
   };
 
   bool has_room(const LaneState& lane, size_t cost) const;
