@@ -132,7 +132,7 @@ api::ExitCode Run::train() {
 }
 
 Wishes Run::settle() {
-  Wishes mine{stop_wanted_, stop_early_};
+  Wishes mine{stop_wanted_, without_gain()};
   {
     const std::scoped_lock lock(wish_mutex_);
     mine.plan = std::exchange(wanted_plan_, std::nullopt);
@@ -152,6 +152,7 @@ Wishes Run::settle() {
 
 void Run::train_to_the_end() {
   agreement_.check_start(trainer_.state().step);
+  evaluate_if_due();  // the run before was stopped in the middle of it
   while (trainer_.state().step < size_.total_steps) {
     const Wishes wishes = settle();
     if (wishes.stop_early) {
@@ -161,7 +162,7 @@ void Run::train_to_the_end() {
     if (wishes.stop) throw Cancelled("the run was asked to stop");
     after_step(trainer_.step());
     const uint64_t step = trainer_.state().step;
-    if (due_for_evaluation(step)) stop_early_ = evaluate();
+    evaluate_if_due();
     if (files_.checkpoint_due(step) && step < size_.total_steps) save_checkpoint();
   }
 }
@@ -228,7 +229,19 @@ bool Run::due_for_evaluation(uint64_t step) const {
   return std::floor(size_.epochs_of(step)) > std::floor(size_.epochs_of(step - 1));
 }
 
-bool Run::evaluate() {
+void Run::evaluate_if_due() {
+  const uint64_t step = trainer_.state().step;
+  const bool done = trainer_.state().evaluated_step >= static_cast<int64_t>(step);
+  if (step > 0 && !done && due_for_evaluation(step)) evaluate();
+}
+
+bool Run::without_gain() const {
+  const auto& evaluate = job_.spec.training.evaluate;
+  return evaluate && evaluate->stop_after_no_gain && first_rank() &&
+         trainer_.state().evaluations_without_gain >= *evaluate->stop_after_no_gain;
+}
+
+void Run::evaluate() {
   const api::EvaluateSpec& spec = *job_.spec.training.evaluate;
   const TimePoint start = clock_.now();
   const auto span = trace_.span("evaluate", 0, static_cast<int64_t>(trainer_.state().step));
@@ -237,6 +250,7 @@ bool Run::evaluate() {
   const auto result = evaluator_.run(feed_, validation_, parameters, state.buffers,
                                      spec.metric != api::EvaluationMetric::kAccuracy);
   reporter_.evaluation(state.step, result, clock_.now() - start);
+  state.evaluated_step = static_cast<int64_t>(state.step);
   double metric = result.accuracy;
   if (spec.metric == api::EvaluationMetric::kVerification) metric = result.verification.value_or(0);
   if (spec.metric == api::EvaluationMetric::kIdentification)
@@ -247,10 +261,9 @@ bool Run::evaluate() {
     state.evaluations_without_gain = 0;
     take_over_broken_samples();
     if (spec.keep_best) files_.save_best(state);
-    return false;
+  } else {
+    ++state.evaluations_without_gain;
   }
-  ++state.evaluations_without_gain;
-  return spec.stop_after_no_gain && state.evaluations_without_gain >= *spec.stop_after_no_gain;
 }
 
 void Run::take_over_broken_samples() { trainer_.state().bad_samples = feed_.broken_samples(); }

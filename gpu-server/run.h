@@ -66,8 +66,10 @@ class Run {
   Wishes settle();
   void after_step(const training::StepReport& report);
   bool due_for_evaluation(uint64_t step) const;
-  /// True where training is to stop early.
-  bool evaluate();
+  void evaluate_if_due();
+  void evaluate();
+  /// No gain for as many evaluations as the job allows: training is to stop early.
+  bool without_gain() const;
   void save_checkpoint();
   void take_over_broken_samples();
   void write_trace() const;
@@ -114,7 +116,6 @@ class Run {
   std::optional<feed::Plan> wanted_plan_;  // under wish_mutex_
   std::string wanted_reason_;              // likewise, of the newest wish
   uint64_t last_plan_ = 1;                 // likewise, the number given out last
-  bool stop_early_ = false;
   std::unique_ptr<std::stop_callback<std::function<void()>>> on_stop_;
 };
 

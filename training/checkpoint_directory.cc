@@ -53,6 +53,7 @@ json manifest_of(const fs::path& path, const TrainingState& state, const nn::Gra
                    {"bestStep", state.best_step},
                    {"bestMetric", state.best_metric},
                    {"evaluationsWithoutGain", state.evaluations_without_gain},
+                   {"evaluatedStep", state.evaluated_step},
                    {"formerVersions", former},
                    {"metadata", metadata},
                    {"files", files}};
@@ -101,6 +102,7 @@ TrainingState read_state(const fs::path& path, const json& manifest, const nn::G
   state.best_metric =
       manifest.at("bestMetric").is_number() ? manifest.at("bestMetric").get<double>() : 0;
   state.evaluations_without_gain = manifest.at("evaluationsWithoutGain");
+  state.evaluated_step = manifest.value("evaluatedStep", static_cast<int64_t>(state.step));
 
   const auto parameters = static_cast<size_t>(graph.parameter_count());
   state.parameters.resize(parameters);

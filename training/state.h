@@ -25,6 +25,7 @@ struct TrainingState {
   double best_metric = 0;             // of the validation metric, where best_step is set
   int64_t best_step = -1;
   int64_t evaluations_without_gain = 0;
+  int64_t evaluated_step = -1;  // the newest evaluation; a stop in the middle of one leaves it due
 };
 
 }  // namespace outrigger::training

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <csignal>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/integration/training/training_run.h"
 
@@ -107,6 +109,28 @@ TEST(TrainingOptions, NoGainForAWhileEndsTheRunAtOnceAndComplete) {
   ASSERT_GT(stop, 0);
   EXPECT_EQ(run->checkpoints().back(), stop);
   EXPECT_TRUE(fs::exists(run->directory() / "weights.safetensors"));
+
+  run->start_server(true);
+  EXPECT_EQ(run->wait_for_server(), 0) << "what has ended early has ended: " << run->server_log();
+  EXPECT_EQ(run->checkpoints().back(), stop);
+}
+
+TEST(TrainingOptions, AnEvaluationThatAStopCutShortIsMadeUpForByTheNextServer) {
+  JobText job = kEvaluated;
+  job.steps = 60;
+  job.more_training = "    evaluate: {everySteps: 1}\n";
+  TrainingRun run(job);
+  for (const int step : {5, 15, 25, 35}) {
+    run.start_server(step > 5);
+    run.wait_for_step(step);  // its evaluation begins now, and a stop is likely to cut it short
+    run.signal_server(SIGTERM);
+    ASSERT_EQ(run.wait_for_server(), 20) << run.server_log();
+  }
+  run.start_server(true);
+  ASSERT_EQ(run.wait_for_server(), 0) << run.server_log();
+  std::set<int64_t> steps;
+  for (const auto& one : run.events("evaluation")) steps.insert(one.at("step").get<int64_t>());
+  EXPECT_EQ(steps.size(), 60u) << "the last is of step " << *steps.rbegin();
 }
 
 TEST(TrainingOptions, BalancedSamplingShowsEveryClassAsOften) {
