@@ -21,6 +21,10 @@ namespace {
 constexpr size_t kMaxPieces = 256;  // below IOV_MAX
 /// Headers and small frames are read ahead in this; what is large goes straight to its place.
 constexpr size_t kReadAhead = size_t{16} << 10;
+/// While at least so much is still to come, the reader is woken for no less, unless the wire is so
+/// slow that it takes longer than this.
+constexpr int kLot = 256 << 10;
+constexpr Duration kLotPatience = std::chrono::milliseconds(50);
 /// How often a blocked write looks whether it should give up.
 constexpr Duration kSlice = std::chrono::milliseconds(20);
 
@@ -55,6 +59,8 @@ class SocketChannel final : public Channel {
   void wait_to_write(TimePoint last_progress) const;
   void take_ahead(std::vector<iovec>& todo, size_t& first);
   void read_some(std::vector<iovec>& todo, size_t& first);
+  void wake_for(int bytes);
+  bool wait_to_read(size_t wanted, TimePoint limit);
   static void advance(std::vector<iovec>& todo, size_t& first, size_t bytes);
 
   const FileDescriptor fd_;
@@ -66,6 +72,7 @@ class SocketChannel final : public Channel {
   std::vector<std::byte> ahead_;
   size_t ahead_begin_ = 0;
   size_t ahead_end_ = 0;
+  int wakes_for_ = 1;
 };
 
 void SocketChannel::advance(std::vector<iovec>& todo, size_t& first, size_t bytes) {
@@ -133,6 +140,20 @@ void SocketChannel::take_ahead(std::vector<iovec>& todo, size_t& first) {
   }
 }
 
+void SocketChannel::wake_for(int bytes) {
+  if (std::exchange(wakes_for_, bytes) == bytes) return;
+  ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes);
+}
+
+bool SocketChannel::wait_to_read(size_t wanted, TimePoint limit) {
+  if (wanted >= size_t{kLot}) {
+    wake_for(kLot);
+    if (wait_for(fd_.get(), POLLIN, std::min(now() + kLotPatience, limit))) return true;
+  }
+  wake_for(1);
+  return wait_for(fd_.get(), POLLIN, limit);
+}
+
 void SocketChannel::read_some(std::vector<iovec>& todo, size_t& first) {
   // Behind what is wanted comes the read-ahead, so that a header costs no call of its own.
   std::array<iovec, kMaxPieces> parts;
@@ -158,7 +179,7 @@ void SocketChannel::read_some(std::vector<iovec>& todo, size_t& first) {
       return advance(todo, first, std::min(got, wanted));
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_for(fd_.get(), POLLIN, limit)) {
+      if (!wait_to_read(wanted, limit)) {
         throw LinkClosed("nothing was heard from the peer for " + in_words(silence_limit_));
       }
     } else if (errno != EINTR) {
