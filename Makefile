@@ -6,10 +6,10 @@ FUZZ_SECONDS ?= 600
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-unit fuzz bench lint format dist clean
+.PHONY: help setup build demo test test-unit fuzz bench lint format dist images cluster-test clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  JOBS=n builds with n processes at once (now $(JOBS)); builds land in build/<preset>."
 
@@ -50,6 +50,14 @@ format: ## Rewrite the C++ sources in the project's format
 dist: ## A tarball of the programs with their libraries, for any x86-64 Linux with glibc 2.36
 	tools/setup
 	JOBS=$(JOBS) tools/dist
+
+images: ## Container images of operator, worker and server, from `make dist`, in dist/images.tar
+	tools/setup
+	tools/setup cluster
+	JOBS=$(JOBS) tools/images
+
+cluster-test: images ## Everything on a real Kubernetes of one node on this machine; needs root
+	tests/cluster/run
 
 clean: ## Remove what was built (not .deps)
 	rm -rf build dist
