@@ -1,0 +1,93 @@
+"""What happens to a job's pods changes nothing in what it learns: every run here ends with the weights of the first."""
+
+import time
+
+from cases.install import DATA, INSTALLED
+from lib import jobs
+from lib.harness import Target, expect, get, kubectl, until
+
+UNDISTURBED = "a short job trains undisturbed"
+
+
+def undisturbed():
+    jobs.start(jobs.short_job("steady"))
+    jobs.wait_for_end("steady")
+    expect(max(jobs.steps_done("steady")) == 79, "it did not do 80 steps")
+
+
+def expect_same_weights(name):
+    expect(jobs.weights_hash(name) == jobs.weights_hash("steady"),
+           f"the weights of {name} differ from those of the undisturbed run")
+
+
+def worker_deleted():
+    name = jobs.start(jobs.short_job("worker-lost"))
+    until("two workers are joined", 120, lambda: jobs.joined(name) == 2)
+    jobs.wait_for_step(name, 5)
+    server, workers = jobs.uids(name, "server"), jobs.uids(name, "worker")
+    target = Target()
+    kubectl("delete", "pod", f"{name}-worker-0-0", "--force", "--grace-period=0")  # SIGKILL
+    kubectl("delete", "pod", f"{name}-worker-1-0", "--wait=false")  # SIGTERM
+    until("both are replaced and joined", 90, lambda: jobs.joined(name) == 2 and not
+          set(jobs.uids(name, "worker").values()) & set(workers.values()))
+    target.reached("two workers deleted, until two others are joined", 30)
+    status = jobs.wait_for_end(name)
+    pod = get("pod", f"{name}-server-0-0")
+    expect(pod and pod["metadata"]["uid"] in server.values(), "the server's pod was replaced")
+    expect(status.get("restarts", 0) == 0 and status["executionAttempts"] == 1, "the job was restarted")
+    expect_same_weights(name)
+
+
+def server_deleted():
+    name = jobs.start(jobs.short_job("server-lost"))
+    jobs.wait_for_step(name, 45)
+    before = jobs.uids(name, "server")
+    target = Target()
+    kubectl("delete", "pod", f"{name}-server-0-0", "--force", "--grace-period=0")
+    until("another server is ready", 120, lambda: any(
+        jobs.is_ready(pod) and pod["metadata"]["uid"] not in before.values()
+        for pod in jobs.pods(name, "server").values()))
+    target.reached("the server deleted, until another has done a step", 60)
+    log = kubectl("logs", next(iter(jobs.pods(name, "server"))))
+    expect("resuming from" in log, "the new server did not resume:\n" + log[:1000])
+    status = jobs.wait_for_end(name)
+    expect(status["executionAttempts"] == 2, f"{status['executionAttempts']} attempts")
+    expect(jobs.steps_done(name).count(0) == 1, "the first step was done twice")
+    expect_same_weights(name)
+
+
+def suspended():
+    name = jobs.start(jobs.short_job("paused"))
+    jobs.wait_for_step(name, 30)
+    target = Target()
+    kubectl("patch", "tjob", name, "--type=merge", "-p", '{"spec": {"suspend": true}}')
+    until("the job is Suspended", 120, lambda: jobs.holds(name, "Suspended"))
+    target.reached("suspend, until a checkpoint is written and no pod is left", 45)
+    expect(not jobs.get_all("pods", f"outrigger.dev/job-name={name}"), "pods are left")
+    done = max(jobs.steps_done(name))
+    time.sleep(3)
+    expect(max(jobs.steps_done(name)) == done and not jobs.pods(name), "something went on while suspended")
+    kubectl("patch", "tjob", name, "--type=merge", "-p", '{"spec": {"suspend": false}}')
+    status = jobs.wait_for_end(name)
+    expect(status.get("restarts", 0) == 0, "suspending counted as a restart")
+    steps = jobs.steps_done(name)
+    expect(steps == sorted(set(steps)), "a step was done twice: the checkpoint was not of the last one")
+    expect_same_weights(name)
+
+
+def tidy():
+    for name in ("steady", "worker-lost", "server-lost", "paused", "faces"):
+        jobs.remove(name)
+    until("every pod of every job is gone", 120, lambda: not jobs.get_all("pods", "outrigger.dev/job-name"))
+    until("and every object that belonged to them", 60, lambda: not any(
+        jobs.get_all(kind, "app.kubernetes.io/managed-by=outrigger")
+        for kind in ("services", "configmaps", "secrets", "networkpolicies")))
+
+
+CASES = [
+    (UNDISTURBED, [INSTALLED, DATA], undisturbed),
+    ("workers deleted in mid-step: the same server, the same weights", [UNDISTURBED], worker_deleted),
+    ("the server deleted: it resumes from its checkpoint, the same weights", [UNDISTURBED], server_deleted),
+    ("suspend and resume: the same weights", [UNDISTURBED], suspended),
+]
+LAST = ("deleted jobs take everything of theirs with them", [INSTALLED], tidy)

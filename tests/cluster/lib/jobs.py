@@ -1,0 +1,136 @@
+"""TrainingJobs of the tests: the faces example and short ones made of it, and what can be seen of them."""
+
+import copy
+import functools
+import hashlib
+import json
+import pathlib
+import tempfile
+import urllib.request
+
+from lib.harness import Failed, ROOT, apply, get, get_all, kubectl, until
+
+EXAMPLE = ROOT / "manifests" / "examples" / "faces.yaml"
+# The folders of the node that stand behind the claims of manifests/examples/claims.yaml.
+VOLUMES = pathlib.Path(tempfile.gettempdir()) / "outrigger-cluster-test"
+# The node is small, and a test's pods are to fit beside each other.
+SMALL = {"requests": {"cpu": "10m", "memory": "128Mi"}, "limits": {"memory": "2Gi"}}
+
+
+@functools.cache
+def example():
+    """The faces example as the API server understands it."""
+    return json.loads(kubectl("create", "--dry-run=client", "-o", "json", "-f", EXAMPLE))
+
+
+def role_template(role, image=None):
+    container = {"name": role, "resources": SMALL}
+    if image:
+        container["image"] = image
+    return {"spec": {"containers": [container]}}
+
+
+def short_job(name, steps=80, workers=2):
+    """The example's network and data over a few steps, with links that lose nothing and a plan that stays."""
+    job = copy.deepcopy(example())
+    job["metadata"] = {"name": name, "namespace": "research"}
+    spec = job["spec"]
+    del spec["training"]["epochs"], spec["training"]["evaluate"], spec["data"]["validation"]
+    spec["training"]["steps"] = steps
+    spec["split"] = {"cut": "relu1", "sharePercent": 75, "wire": {"activations": "Float32", "gradients": "Float32"}}
+    spec["server"]["template"] = role_template("server")
+    spec["workers"] = {"replicas": workers, "template": role_template("worker")}
+    spec["checkpoint"] = {"everySteps": 20, "keep": 2, "gracePeriodSeconds": 30}
+    return job
+
+
+def start(job):
+    apply(job)
+    return job["metadata"]["name"]
+
+
+def remove(name):
+    kubectl("delete", "tjob", name, "--ignore-not-found", "--wait=false")
+
+
+def status(name):
+    return (get("tjob", name) or {}).get("status", {})
+
+
+def condition(name, kind):
+    """The condition as an object; one that is Unknown where the job has none of this type."""
+    for one in status(name).get("conditions", []):
+        if one["type"] == kind:
+            return one
+    return {"status": "Unknown", "reason": "", "message": ""}
+
+
+def holds(name, kind, value="True"):
+    return condition(name, kind)["status"] == value
+
+
+def pods(name, role=None):
+    """The job's pods that nobody has asked to end, by name."""
+    selector = f"outrigger.dev/job-name={name}" + (f",outrigger.dev/role={role}" if role else "")
+    return {pod["metadata"]["name"]: pod for pod in get_all("pods", selector)
+            if "deletionTimestamp" not in pod["metadata"]}
+
+
+def uids(name, role=None):
+    return {pod_name: pod["metadata"]["uid"] for pod_name, pod in pods(name, role).items()}
+
+
+def is_ready(pod):
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", []))
+
+
+def steps_done(name):
+    """Steps that the server wrote down, over all its lives."""
+    path = VOLUMES / "runs" / name / "metrics.jsonl"
+    if not path.exists():
+        return []
+    lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+    return [line["step"] for line in lines if line["type"] == "step"]
+
+
+def wait_for_step(name, step, seconds=120):
+    def there():
+        if holds(name, "Failed"):
+            raise Failed(f"{name} failed: {condition(name, 'Failed')}")
+        done = steps_done(name)
+        return done and max(done) >= step
+
+    until(f"{name} is at step {step}", seconds, there)
+
+
+def wait_for_end(name, seconds=240):
+    """Waits for Complete and returns the status."""
+    def ended():
+        if holds(name, "Failed"):
+            raise Failed(f"{name} failed: {condition(name, 'Failed')}")
+        return holds(name, "Complete")
+
+    until(f"{name} is complete", seconds, ended)
+    return status(name)
+
+
+def weights_hash(name):
+    """SHA-256 of the tensors that the run ended with. The header names the job, and is left out."""
+    content = (VOLUMES / "runs" / name / "weights.safetensors").read_bytes()
+    header = int.from_bytes(content[:8], "little")
+    return hashlib.sha256(content[8 + header:]).hexdigest()
+
+
+def server_page(name, path="/status"):
+    """What the job's server says of itself over HTTP."""
+    server = next(iter(pods(name, "server").values()))
+    with urllib.request.urlopen(f"http://{server['status']['podIP']}:8080{path}", timeout=5) as answer:
+        return answer.read().decode()
+
+
+def joined(name):
+    """How many workers are joined to the server; 0 where it does not answer."""
+    try:
+        return json.loads(server_page(name))["workers"]["joined"]
+    except (OSError, StopIteration, KeyError):
+        return 0
