@@ -11,6 +11,8 @@ namespace outrigger::cli {
 
 void add_run(CLI::App& program);
 void add_plan(CLI::App& program);
+void add_report(CLI::App& program);
+void add_sweep(CLI::App& program);
 void add_generate(CLI::App& program);
 void add_evaluate(CLI::App& program);
 void add_embed(CLI::App& program);

@@ -20,6 +20,8 @@ int main(int argc, char** argv) {
       "`outrigger COMMAND --help` tells more.");
   cli::add_run(program);
   cli::add_plan(program);
+  cli::add_report(program);
+  cli::add_sweep(program);
   cli::add_generate(program);
   cli::add_evaluate(program);
   cli::add_embed(program);

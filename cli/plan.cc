@@ -1,22 +1,21 @@
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "api/cluster.h"
 #include "api/launch.h"
 #include "api/parse.h"
 #include "api/support.h"
 #include "cli/commands.h"
+#include "cli/measured_job.h"
 #include "cli/mounts.h"
+#include "cli/simulation.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "common/log.h"
 #include "common/thread_pool.h"
-#include "gpu-server/job_plan.h"
-#include "gpu-server/planning.h"
 #include "training/planner/planner.h"
-#include "worker/file_pixels.h"
-#include "worker/job.h"
 
 namespace outrigger::cli {
 namespace {
@@ -26,6 +25,7 @@ using training::Candidate;
 
 struct Options {
   std::filesystem::path job;
+  std::filesystem::path cluster;
   std::vector<std::string> mounts;
   std::optional<int> threads;
   std::optional<int> workers;
@@ -37,56 +37,20 @@ struct Options {
 
 /// All that the table is made from.
 struct Measured {
-  training::JobCosts costs;
-  training::PlannerOptions options;
+  training::Profile profile;
   training::ServerRates server;
   std::vector<training::WorkerRates> workers;
-  uint32_t batch = 0;
 };
-
-/// Core-seconds that reading, decoding and augmenting a micro-batch take here: the mean over
-/// images spread over the data set.
-double measure_decoding(const api::TrainingJob& job, const std::filesystem::path& root,
-                        const data::Dataset& train) {
-  constexpr uint32_t kImages = 64;
-  const data::PipelineOptions options = worker::pipeline_options(job);
-  worker::FilePixels pixels(options, root, "");
-  std::vector<std::byte> one(static_cast<size_t>(options.height) *
-                             static_cast<size_t>(options.width) *
-                             static_cast<size_t>(options.channels));
-  const uint32_t count = std::min(kImages, train.size());
-  uint32_t decoded = 0;
-  const auto begin = std::chrono::steady_clock::now();
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t id = static_cast<uint32_t>(uint64_t{i} * train.size() / count);
-    try {
-      pixels.make({.slot = i, .id = id, .sample = train.at(id)}, false, one);
-      ++decoded;
-    } catch (const InvalidInput&) {
-      continue;  // a broken image says nothing about speed
-    }
-  }
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  if (decoded == 0) throw InvalidInput(root.string() + ": none of the images tried can be decoded");
-  return took.count() / decoded * static_cast<double>(worker::micro_batch(job));
-}
 
 Measured measure(const Options& options, const api::TrainingJob& job) {
   api::Launch launch;
   launch.mounts = parse_mounts(options.mounts);
-  const auto root = api::data_path(job, launch, job.spec.data.train.path.value_or(""));
-  const data::Dataset train = gpu_server::list_data(job.spec.data.train, root, {});
-  const gpu_server::RunSize size = gpu_server::run_size(job, train);
-  const nn::Graph graph = worker::build_graph(job, static_cast<int64_t>(train.classes().size()));
-  ThreadPool threads(options.threads.value_or(available_cores()));
+  const int threads = options.threads.value_or(available_cores());
   Measured measured;
-  measured.batch = size.batch;
-  measured.costs = gpu_server::measure_job(job, graph, size, threads);
-  measured.options = gpu_server::planner_options(job, graph, size);
-  const double decode = measure_decoding(job, root, train);
-  measured.server = {.cores = static_cast<double>(threads.size()),
-                     .decode = decode / threads.size(),
-                     .shared = true};
+  measured.profile = measure_job(job, launch, threads);
+  const double decode = measured.profile.decode;
+  measured.server = {
+      .cores = static_cast<double>(threads), .decode = decode / threads, .shared = true};
   const training::WorkerRates worker{.stem_speed = options.worker_cores,
                                      .decode = decode / options.worker_cores,
                                      .bytes_per_second = options.megabits * 1e6 / 8,
@@ -97,26 +61,28 @@ Measured measure(const Options& options, const api::TrainingJob& job) {
 }
 
 json row_of(const Measured& measured, const Candidate& one, double unsplit) {
-  const training::CutCosts& cut = measured.costs.cuts[one.choice.cut];
+  const training::CutCosts& cut = measured.profile.costs.cuts[one.choice.cut];
   const double away = one.choice.away;
   return {{"cut", cut.name},
-          {"sharePercent", 100 * one.choice.away / measured.costs.micro_batches},
+          {"sharePercent", 100 * one.choice.away / measured.profile.costs.micro_batches},
           {"stemCoreMilliseconds", 1e3 * (cut.stem_forward + cut.stem_backward)},
           {"headCoreMilliseconds", 1e3 * cut.head},
-          {"bytesToServer", away * (cut.activations + (cut.trains ? cut.weights : 0)) +
-                                (measured.costs.micro_batches - away) * measured.costs.pixels},
+          {"bytesToServer",
+           away * (cut.activations + (cut.trains ? cut.weights : 0)) +
+               (measured.profile.costs.micro_batches - away) * measured.profile.costs.pixels},
           {"bytesToWorkers",
            away * cut.gradients +
                (one.choice.away > 0 && cut.trains ? measured.workers.size() * cut.weights : 0)},
           {"secondsPerStep", one.prediction.seconds},
-          {"imagesPerSecond", measured.batch / one.prediction.seconds},
+          {"imagesPerSecond", measured.profile.batch / one.prediction.seconds},
           {"bound", to_string(one.prediction.bound)},
           {"timesUnsplit", unsplit / one.prediction.seconds}};
 }
 
 json table(const Measured& measured) {
-  const auto all = candidates(measured.costs, measured.options, measured.server, measured.workers);
-  const auto alone = predict(measured.costs, measured.server, {}, {});
+  const auto all = candidates(measured.profile.costs, measured.profile.options, measured.server,
+                              measured.workers);
+  const auto alone = predict(measured.profile.costs, measured.server, {}, {});
   json rows = json::array();
   size_t best = 0;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -125,10 +91,11 @@ json table(const Measured& measured) {
   }
   return {{"workers", measured.workers.size()},
           {"decodeCoreMilliseconds", 1e3 * measured.server.decode * measured.server.cores},
-          {"imagesPerSecondAlone", measured.batch / alone.seconds},
+          {"imagesPerSecondAlone", measured.profile.batch / alone.seconds},
           {"boundAlone", to_string(alone.bound)},
           {"cuts", rows},
-          {"choice", best}};
+          {"choice", best},
+          {"profile", json::parse(to_json(measured.profile))}};
 }
 
 void print(const json& told) {
@@ -159,14 +126,38 @@ void print(const json& told) {
          "measuring and moves the cut.\n";
 }
 
-void plan(const Options& options) {
-  const api::TrainingJob job = api::load_training_job(options.job);
+api::TrainingJob load_job(const Options& options) {
+  if (options.job.empty())
+    throw InvalidInput("a TrainingJob is needed; see `outrigger plan --help`");
+  api::TrainingJob job = api::load_training_job(options.job);
   api::require_supported(job, {});
-  const json told = table(measure(options, job));
+  return job;
+}
+
+void plan(const Options& options) {
+  const json told = table(measure(options, load_job(options)));
   if (options.format == "json") {
     std::cout << told << "\n";
   } else {
     print(told);
+  }
+}
+
+/// The profile that the cluster's file names, beside it; or of the job, measured now.
+training::Profile profile_for(const Options& options, const api::Cluster& cluster) {
+  if (!cluster.profile) return measure(options, load_job(options)).profile;
+  constexpr size_t kMostBytes = size_t{16} << 20;
+  const auto path = options.cluster.parent_path() / *cluster.profile;
+  return training::read_profile(read_file(path, kMostBytes), path.string());
+}
+
+void simulate(const Options& options) {
+  const api::Cluster cluster = api::load_cluster(options.cluster);
+  const json told = simulate_job(cluster, profile_for(options, cluster));
+  if (options.format == "json") {
+    std::cout << told << "\n";
+  } else {
+    print_simulation(told);
   }
 }
 
@@ -176,7 +167,10 @@ void add_plan(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "plan", "Measure this machine and show what splitting a job would bring, without running it");
   const auto options = std::make_shared<Options>();
-  command->add_option("job", options->job, "The TrainingJob, YAML or JSON")->required();
+  command->add_option("job", options->job,
+                      "The TrainingJob, YAML or JSON; not needed where a cluster names a profile");
+  command->add_option("--simulate", options->cluster,
+                      "A cluster, YAML or JSON: run the job on it in virtual time");
   command->add_option("-w,--workers", options->workers,
                       "Workers to reckon with (default: spec.workers.replicas)");
   command
@@ -197,9 +191,11 @@ void add_plan(CLI::App& program) {
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   command->footer(
-      "Example:\n  outrigger plan job.yaml --workers 4 --worker-cores 8 --link 10000 --mount "
-      "faces=demo/faces");
-  command->callback([options] { plan(*options); });
+      "Examples:\n  outrigger plan job.yaml --workers 4 --worker-cores 8 --link 10000 --mount "
+      "faces=demo/faces\n  outrigger plan job.yaml --mount faces=demo/faces -o json > "
+      "profile.json\n"
+      "  outrigger plan --simulate cluster.yaml");
+  command->callback([options] { options->cluster.empty() ? plan(*options) : simulate(*options); });
 }
 
 }  // namespace outrigger::cli

@@ -66,6 +66,7 @@ void Coordinator::take_in(WorkerId from, const StemGradient& result, TimePoint n
       result.gradients->size() != step_plans_.at(item->step).stem_parameters) {
     throw InvalidInput("stem gradient " + to_string(result.key) + " has a wrong number of values");
   }
+  item->times = result.times;
   backward_latency_.add(item->needed_since ? now - *item->needed_since : Duration{0});
   cancel(*item, ledger_.gradient_received(*item, result.key, result.gradients));
 }

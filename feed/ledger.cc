@@ -66,6 +66,12 @@ WorkKey Ledger::lease(WorkItem& item, WorkerId worker, WorkKind kind, TimePoint 
   return key;
 }
 
+double bytes_on_wire(const Tensor& tensor, WireFormat wire) {
+  const auto elements = static_cast<double>(element_count(tensor.shape()));
+  if (tensor.type() == ElementType::kUint8 || wire == WireFormat::kInt8) return elements;
+  return elements * (wire == WireFormat::kBFloat16 ? 2 : 4);
+}
+
 namespace {
 
 /// Ends all attempts but `attempt`, which is returned apart.
@@ -93,6 +99,8 @@ std::vector<Holder> Ledger::received(WorkItem& item, const WorkKey& key, MicroBa
   item.state = WorkState::kReceived;
   item.source = settled.first;
   item.pixel_hash = result.pixel_hash;
+  item.times = result.times;
+  if (result.tensor != nullptr) item.sent_bytes = bytes_on_wire(*result.tensor, result.wire);
   item.result = std::move(result);
   return std::move(settled.second);
 }

@@ -27,6 +27,9 @@ struct Holder {
   TimePoint since;
 };
 
+/// What a tensor takes on the wire: pixels travel as they are, whatever the format.
+double bytes_on_wire(const Tensor& tensor, WireFormat wire);
+
 /// One micro-batch of one step.
 struct WorkItem {
   uint64_t step = 0;
@@ -47,6 +50,8 @@ struct WorkItem {
   std::shared_ptr<const Tensor> cut_gradient;  // from HeadDone on
   std::shared_ptr<const std::vector<float>> stem_gradient;
   std::optional<TimePoint> needed_since;  // when the trainer began to wait for the missing result
+  WorkTimes times;        // of the forward result that was taken, then of the stem's gradient
+  double sent_bytes = 0;  // of that result's tensor, on the wire
   uint32_t read_failures = 0;
   uint64_t pixel_hash = 0;
 

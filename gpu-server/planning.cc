@@ -1,6 +1,7 @@
 #include "gpu-server/planning.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "common/log.h"
@@ -36,6 +37,19 @@ void add_times(training::CutCosts& cut, const std::vector<nn::cpu::LayerCost>& l
   }
 }
 
+/// Seconds of the optimizer's part of a step, which runs on one core while the others wait.
+double measure_optimizer(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size) {
+  const auto count = static_cast<size_t>(graph.parameter_count());
+  const std::vector<float> gradients(count);
+  std::vector<float> momentum(count);
+  std::vector<float> parameters(count);
+  const nn::SgdOptions sgd = trainer_options(job, graph, size).optimizer;
+  nn::sgd_step(graph, sgd, 0, gradients, momentum, parameters);  // fills the caches
+  const auto begin = std::chrono::steady_clock::now();
+  nn::sgd_step(graph, sgd, 0, gradients, momentum, parameters);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 uint32_t share_of(const api::TrainingJob& job, const RunSize& size) {
   return static_cast<uint32_t>(
       std::lround(*job.spec.split.share_percent / 100.0 * size.micro_batches));
@@ -51,6 +65,9 @@ training::JobCosts measure_job(const api::TrainingJob& job, const nn::Graph& gra
                                         .precision = worker::precision(job)},
                                        threads, 1);
   training::JobCosts costs;
+  for (const auto& layer : layers)
+    costs.layers.push_back({layer.layer, layer.forward_seconds, layer.backward_seconds});
+  costs.optimizer = measure_optimizer(job, graph, size) * threads.size();
   costs.micro_batches = size.micro_batches;
   costs.staleness = static_cast<uint64_t>(job.spec.training.staleness);
   const auto m = static_cast<double>(worker::micro_batch(job));
@@ -91,6 +108,16 @@ training::PlannerOptions planner_options(const api::TrainingJob& job, const nn::
   return options;
 }
 
+training::ScaleBounds scale_bounds(const api::TrainingJob& job) {
+  const api::WorkersSpec& workers = job.spec.workers;
+  training::ScaleBounds bounds;
+  bounds.least = static_cast<uint32_t>(workers.min_replicas);
+  bounds.most = static_cast<uint32_t>(
+      workers.max_replicas.value_or(std::max(workers.replicas, static_cast<int>(bounds.most))));
+  if (workers.autoscaling) bounds.target_stall = workers.autoscaling->target_stall_percent / 100.0;
+  return bounds;
+}
+
 bool wants_planner(const api::TrainingJob& job) {
   const api::SplitSpec& split = job.spec.split;
   return split.cut == api::kCutAuto || (split.cut != api::kCutInput && !split.share_percent);
@@ -100,7 +127,8 @@ Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const Ru
                    ThreadPool& threads)
     : job_(job),
       graph_(graph),
-      planner_(measure_job(job, graph, size, threads), planner_options(job, graph, size)),
+      options_(planner_options(job, graph, size)),
+      planner_(measure_job(job, graph, size, threads), options_),
       deepest_(deepest_cut(job, graph)),
       threads_(threads.size()) {
   server_.cores = threads_;
@@ -116,7 +144,7 @@ training::Choice Planning::choice_of(const feed::Plan& plan) const {
 double Planning::device_work(const training::Choice& choice) const {
   const training::JobCosts& job = planner_.job();
   const training::CutCosts& cut = job.cuts[choice.cut];
-  return cut.head * job.micro_batches +
+  return job.optimizer + cut.head * job.micro_batches +
          (cut.stem_forward + cut.stem_backward) * (job.micro_batches - choice.away);
 }
 
@@ -166,6 +194,11 @@ bool Planning::rate(std::span<const WorkerMeasures> workers, const WorkerMeasure
   }
   server_.decode = core_seconds / threads_;
   return core_seconds > 0;
+}
+
+std::optional<uint32_t> Planning::desired_workers() const {
+  if (workers_.empty()) return std::nullopt;
+  return training::desired_workers(planner_.job(), options_, server_, workers_, scale_bounds(job_));
 }
 
 std::optional<Planning::Proposal> Planning::after_step(const training::StepReport& report,

@@ -10,6 +10,7 @@
 #include "gpu-server/job_plan.h"
 #include "gpu-server/worker_book.h"
 #include "nn/graph.h"
+#include "training/planner/desired_workers.h"
 #include "training/planner/planner.h"
 #include "training/trainer.h"
 
@@ -26,6 +27,8 @@ training::PlannerOptions planner_options(const api::TrainingJob& job, const nn::
 
 /// Whether spec.split leaves anything to find.
 bool wants_planner(const api::TrainingJob& job);
+/// Between how many workers spec.workers lets their number follow the stall.
+training::ScaleBounds scale_bounds(const api::TrainingJob& job);
 
 /// Finds the plan while the job runs: turns what steps and workers told into the planner's terms,
 /// and its decisions into plans. One thread.
@@ -44,6 +47,9 @@ class Planning {
   std::optional<Proposal> after_step(const training::StepReport& report,
                                      std::span<const WorkerMeasures> workers,
                                      const WorkerMeasures& local);
+  /// How many workers the job can use, by what the last step told; nothing where no worker is
+  /// there to tell what one brings.
+  std::optional<uint32_t> desired_workers() const;
 
  private:
   training::Choice choice_of(const feed::Plan& plan) const;
@@ -56,6 +62,7 @@ class Planning {
 
   const api::TrainingJob job_;
   const nn::Graph& graph_;
+  const training::PlannerOptions options_;
   training::Planner planner_;
   const int32_t deepest_;
   const int threads_;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/log.h"
+#include "gpu-server/instruments.h"
 
 namespace outrigger::gpu_server {
 namespace {
@@ -28,43 +29,26 @@ json to_json(const feed::Plan& plan, uint32_t micro_batches) {
           {"gradients", to_string(plan.gradients)}};
 }
 
+json to_json(const feed::StallTimes& times) {
+  json told = json::object();
+  for (size_t i = 0; i < feed::kStallCauses; ++i)
+    told[feed::to_string(static_cast<feed::StallCause>(i))] = times[i];
+  return told;
+}
+
+/// What the device waits for most, the end of the step left out: workers cannot help that.
+std::string worst_cause(const feed::StallTimes& times) {
+  const auto inputs = std::span(times).first(static_cast<size_t>(feed::StallCause::kOptimizer));
+  const auto worst = std::ranges::max_element(inputs);
+  return feed::to_string(static_cast<feed::StallCause>(worst - inputs.begin()));
+}
+
 std::string file_name(const char* what, int rank) {
   return rank == 0 ? std::string(what) + ".jsonl"
                    : std::string(what) + "-" + std::to_string(rank) + ".jsonl";
 }
 
 }  // namespace
-
-struct Reporter::Instruments {
-  explicit Instruments(telemetry::Metrics& metrics)
-      : steps(metrics.counter({"outrigger_server_steps_total", "Optimizer steps done.", {}})),
-        samples(metrics.counter({"outrigger_server_samples_total", "Samples trained on.", {}})),
-        stall_input(metrics.counter({"outrigger_server_stall_seconds_total",
-                                     "Time in which the device waited, by cause.",
-                                     {"cause"}},
-                                    {{"cause", "input"}})),
-        stall_gradients(metrics.counter({"outrigger_server_stall_seconds_total",
-                                         "Time in which the device waited, by cause.",
-                                         {"cause"}},
-                                        {{"cause", "stem_gradients"}})),
-        busy(metrics.counter({"outrigger_server_step_seconds_total", "Time spent in steps.", {}})),
-        loss(metrics.gauge({"outrigger_server_loss", "Mean loss of the newest step.", {}})),
-        accuracy(metrics.gauge(
-            {"outrigger_server_accuracy_ratio", "Training accuracy of the newest step.", {}})),
-        workers(metrics.gauge({"outrigger_server_workers", "Remote workers joined.", {}})),
-        rate(
-            metrics.gauge({"outrigger_server_samples_per_second", "Smoothed training rate.", {}})) {
-  }
-  telemetry::Counter& steps;
-  telemetry::Counter& samples;
-  telemetry::Counter& stall_input;
-  telemetry::Counter& stall_gradients;
-  telemetry::Counter& busy;
-  telemetry::Gauge& loss;
-  telemetry::Gauge& accuracy;
-  telemetry::Gauge& workers;
-  telemetry::Gauge& rate;
-};
 
 Reporter::Reporter(std::string job, const std::filesystem::path& directory, int rank, RunSize size,
                    uint64_t first_step, uint64_t incarnation, telemetry::Metrics& metrics,
@@ -83,7 +67,18 @@ Reporter::Reporter(std::string job, const std::filesystem::path& directory, int 
 
 Reporter::~Reporter() = default;
 
-void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed) {
+void Reporter::count_stalls(const feed::StallTimes& stalls) {
+  const std::scoped_lock lock(mutex_);
+  for (size_t i = 0; i < feed::kStallCauses; ++i) {
+    instruments_->stalls[i]->add(stalls[i]);
+    stalled_[i] += stalls[i];
+  }
+}
+
+void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed,
+                    const feed::StallTimes& waits) {
+  feed::StallTimes stalls = waits;
+  feed::of(stalls, feed::StallCause::kOptimizer) = seconds(report.optimizer);
   // The first steps compile and warm up; the averages forget them.
   const double keep =
       std::min(0.9, static_cast<double>(steps_here_) / static_cast<double>(steps_here_ + 2));
@@ -102,8 +97,8 @@ void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed
   progress_.loss = smooth_loss_;
   progress_.accuracy = smooth_accuracy_;
   progress_.stall_percent = 100 * smooth_stall_;
-  progress_.stall_cause =
-      report.waited_for_input >= report.waited_for_gradients ? "Input" : "Gradients";
+  for (size_t i = 0; i < feed::kStallCauses; ++i) smooth(smooth_stalls_[i], stalls[i]);
+  progress_.stall_cause = worst_cause(smooth_stalls_);
   if (smooth_stall_ < 0.005) progress_.stall_cause.clear();
   progress_.plan = describe(report.plan, size_.micro_batches);
   progress_.time_left = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(
@@ -112,14 +107,13 @@ void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed
 
   instruments_->steps.add();
   instruments_->samples.add(size_.batch);
-  instruments_->stall_input.add(seconds(report.waited_for_input));
-  instruments_->stall_gradients.add(seconds(report.waited_for_gradients));
+  count_stalls(stalls);
   instruments_->busy.add(took);
   instruments_->loss.set(report.loss);
   instruments_->accuracy.set(report.accuracy);
   instruments_->workers.set(static_cast<double>(feed.workers));
   instruments_->rate.set(*progress_.images_per_second);
-  write_metrics(report, size_.batch / took, stall);
+  write_metrics(report, stalls, feed.workers, stall);
   write_audit(report);
   const std::scoped_lock lock(mutex_);
   shown_ = progress_;
@@ -127,7 +121,28 @@ void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed
   state_ = "Training";
 }
 
-void Reporter::write_metrics(const training::StepReport& report, double rate, double stall) {
+void Reporter::workers(uint64_t step, std::span<const WorkerMeasures> workers) {
+  json list = json::array();
+  for (const WorkerMeasures& one : workers)
+    list.push_back({{"name", one.name},
+                    {"cores", one.cores},
+                    {"microBatches", one.micro_batches},
+                    {"stemGradients", one.stem_gradients},
+                    {"decodeSeconds", one.decode},
+                    {"bytesPerSecond", one.bytes_per_second},
+                    {"latencySeconds", one.latency}});
+  metrics_file_.append(json{{"type", "workers"}, {"step", step}, {"workers", list}}.dump());
+}
+
+void Reporter::desired_workers(uint32_t count) {
+  instruments_->desired.set(count);
+  const std::scoped_lock lock(mutex_);
+  desired_workers_ = count;
+}
+
+void Reporter::write_metrics(const training::StepReport& report, const feed::StallTimes& stalls,
+                             size_t workers, double stall) {
+  const double took = seconds(report.took);
   metrics_file_.append(json{
       {"type", "step"},
       {"step", report.step},
@@ -135,11 +150,13 @@ void Reporter::write_metrics(const training::StepReport& report, double rate, do
       {"accuracy", report.accuracy},
       {"learningRate", report.learning_rate},
       {"gradientNorm", report.gradient_norm},
-      {"samplesPerSecond", rate},
+      {"samplesPerSecond", size_.batch / took},
       {"stallPercent", 100 * stall},
       {"waitedForInput", seconds(report.waited_for_input)},
       {"waitedForGradients", seconds(report.waited_for_gradients)},
-      {"seconds", seconds(report.took)},
+      {"seconds", took},
+      {"stall", to_json(stalls)},
+      {"workers", workers},
       {"plan",
        report.plan.number}}.dump());
 }
@@ -198,12 +215,18 @@ void Reporter::replacement(const feed::Replacement& one) {
        one.reason}}.dump());
 }
 
+void Reporter::show_plan(const feed::Plan& plan) {
+  if (plan_.number > 0) instruments_->plan(plan_, size_.micro_batches).set(0);
+  instruments_->plan(plan, size_.micro_batches).set(1);
+}
+
 void Reporter::plan(const feed::Plan& plan, uint64_t step, const std::string& reason) {
   json line = to_json(plan, size_.micro_batches);
   line["type"] = "plan";
   line["step"] = step;
   line["reason"] = reason;
   metrics_file_.append(line.dump());
+  show_plan(plan);
   const std::scoped_lock lock(mutex_);
   plan_ = plan;
   plan_reason_ = reason;
@@ -253,7 +276,8 @@ std::string Reporter::status_json() const {
                 {"sharePercent", 100 * plan_.stems_away / size_.micro_batches},
                 {"reason", plan_reason_},
                 {"stallPercent", shown_.stall_percent.value_or(0)},
-                {"stallCause", shown_.stall_cause}}},
+                {"stallCause", shown_.stall_cause},
+                {"stallSeconds", to_json(stalled_)}}},
               {"workers", {{"joined", feed_.workers}, {"names", feed_.worker_names}}},
               {"feed",
                {{"secondLeases", feed_.second_leases},
@@ -261,6 +285,7 @@ std::string Reporter::status_json() const {
                 {"replacedSamples", feed_.replaced_samples},
                 {"bytesIn", feed_.bytes_in},
                 {"bytesOut", feed_.bytes_out}}}};
+  if (desired_workers_) status["workers"]["desired"] = *desired_workers_;
   if (evaluated_)
     status["evaluation"] = {{"accuracy", evaluated_->accuracy}, {"loss", evaluated_->loss}};
   if (checkpointed_) status["checkpoint"] = {{"step", *checkpointed_}};

@@ -5,10 +5,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "common/clock.h"
 #include "feed/coordinator.h"
+#include "feed/stall.h"
 #include "gpu-server/job_plan.h"
 #include "gpu-server/server_feed.h"
 #include "telemetry/json_lines.h"
@@ -18,6 +20,8 @@
 #include "training/trainer.h"
 
 namespace outrigger::gpu_server {
+
+struct Instruments;
 
 /// Tells what happens: the progress line, metrics.jsonl, audit.jsonl, Prometheus metrics and
 /// /status. The trainer's thread reports; any thread may ask for the status.
@@ -30,7 +34,13 @@ class Reporter {
            const Clock& clock);
   ~Reporter();
 
-  void step(const training::StepReport& report, const FeedSnapshot& feed);
+  /// `stalls`: what the device waited for in the step, the optimizer's time left out.
+  void step(const training::StepReport& report, const FeedSnapshot& feed,
+            const feed::StallTimes& stalls);
+  /// What each remote worker has done and how fast it is, as a line of metrics.jsonl.
+  void workers(uint64_t step, std::span<const WorkerMeasures> workers);
+  /// How many workers the job can use.
+  void desired_workers(uint32_t count);
   void evaluation(uint64_t step, const training::EvaluationResult& result, Duration took);
   void checkpoint(uint64_t step, const std::filesystem::path& path, Duration took);
   void replacement(const feed::Replacement& replacement);
@@ -49,8 +59,10 @@ class Reporter {
 
  private:
   void write_audit(const training::StepReport& report);
-  void write_metrics(const training::StepReport& report, double rate, double stall);
-  struct Instruments;
+  void write_metrics(const training::StepReport& report, const feed::StallTimes& stalls,
+                     size_t workers, double stall);
+  void count_stalls(const feed::StallTimes& stalls);
+  void show_plan(const feed::Plan& plan);
 
   const std::string job_;
   const RunSize size_;
@@ -64,6 +76,7 @@ class Reporter {
   double smooth_loss_ = 0;
   double smooth_accuracy_ = 0;
   double smooth_stall_ = 0;
+  feed::StallTimes smooth_stalls_{};  // seconds of a step
   uint64_t steps_here_ = 0;
   mutable std::mutex mutex_;  // guards what status_json reads
   training::Progress shown_;
@@ -71,6 +84,8 @@ class Reporter {
   std::string state_ = "Starting";
   feed::Plan plan_;
   std::string plan_reason_;
+  std::optional<uint32_t> desired_workers_;
+  feed::StallTimes stalled_{};  // since the run began
   std::optional<training::EvaluationResult> evaluated_;
   std::optional<uint64_t> checkpointed_;
 };

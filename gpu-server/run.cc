@@ -93,7 +93,9 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
                state_, reducer),
       evaluator_(graph_, *backend_, threads_, worker::precision(job_), worker::micro_batch(job_)),
       listener_(std::move(listener)) {
-  if (first_rank() && wants_planner(job_)) planning_.emplace(job_, graph_, size_, threads_);
+  const bool scales = job_.spec.workers.autoscaling.has_value();
+  if (first_rank() && (wants_planner(job_) || scales))
+    planning_.emplace(job_, graph_, size_, threads_);
 }
 
 Run::~Run() {
@@ -114,7 +116,8 @@ api::ExitCode Run::train() {
       job_.metadata.name, train_.size(), train_.classes().size(), size_.total_steps, size_.batch,
       size_.micro_batches, graph_.parameter_count(),
       static_cast<double>(graph_.multiply_adds(graph_.whole())) / 1e6);
-  reporter_.plan(plan_, trainer_.state().step, planning_ ? "to measure" : "as the job says");
+  reporter_.plan(plan_, trainer_.state().step,
+                 wants_planner(job_) ? "to measure" : "as the job says");
   try {
     train_to_the_end();
   } catch (const Cancelled&) {
@@ -200,18 +203,30 @@ void Run::wish(feed::Plan plan, const std::string& reason) {
   wanted_reason_ = reason;
 }
 
-void Run::plan_ahead(const training::StepReport& report) {
-  if (!planning_ || plan_fixed_ || report.plan.number != plan_.number)
-    return;  // the newest has not begun
-  const auto measures = feed_.measures();
+void Run::plan_ahead(const training::StepReport& report, const ServerFeed::Measures& measures) {
+  if (!planning_ || report.plan.number != plan_.number) return;  // the newest has not begun
   auto proposal = planning_->after_step(report, measures.workers, measures.local);
-  if (proposal) wish(std::move(proposal->plan), proposal->reason);
+  if (proposal && wants_planner(job_) && !plan_fixed_)
+    wish(std::move(proposal->plan), proposal->reason);
+}
+
+void Run::tell_of_workers(const training::StepReport& report,
+                          const ServerFeed::Measures& measures) {
+  constexpr Duration kEvery = std::chrono::seconds(2);
+  const bool last = report.step + 1 == size_.total_steps;
+  if (!last && workers_told_ && clock_.now() < *workers_told_ + kEvery) return;
+  workers_told_ = clock_.now();
+  reporter_.workers(report.step, measures.workers);
+  if (!planning_) return;
+  if (const auto desired = planning_->desired_workers()) reporter_.desired_workers(*desired);
 }
 
 void Run::after_step(const training::StepReport& report) {
   ready_ = true;
-  plan_ahead(report);
-  reporter_.step(report, feed_.snapshot());
+  const auto measures = feed_.measures();
+  plan_ahead(report, measures);
+  reporter_.step(report, feed_.snapshot(), feed_.take_stalls());
+  tell_of_workers(report, measures);
   const auto replacements = feed_.replacements();
   for (; replacements_told_ < replacements.size(); ++replacements_told_) {
     const auto& one = replacements[replacements_told_];

@@ -57,7 +57,8 @@ class Run {
   void want_stop();
   /// Takes a wish for another plan, as POST /plan has it; any thread. InvalidInput.
   std::string want_plan(const std::string& split);
-  void plan_ahead(const training::StepReport& report);
+  void plan_ahead(const training::StepReport& report, const ServerFeed::Measures& measures);
+  void tell_of_workers(const training::StepReport& report, const ServerFeed::Measures& measures);
   void wish(feed::Plan plan, const std::string& reason);
   std::unique_ptr<Watchdog> make_watchdog();
 
@@ -109,6 +110,7 @@ class Run {
   std::jthread acceptor_;
   std::unique_ptr<Watchdog> watchdog_;
   size_t replacements_told_ = 0;
+  std::optional<TimePoint> workers_told_;
   std::atomic<bool> ready_{false};
   std::atomic<bool> stop_wanted_{false};
   std::atomic<bool> plan_fixed_{false};  // somebody asked for a plan: the planner rests

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/log.h"
+#include "gpu-server/delivery.h"
 #include "gpu-server/worker_session.h"
 
 namespace outrigger::gpu_server {
@@ -143,6 +144,7 @@ ServerFeed::Measures ServerFeed::measures() {
       measures.local = book.measures({});
     } else {
       measures.workers.push_back(book.measures(session.stats()));
+      measures.workers.back().name = session.name();
     }
   }
   return measures;
@@ -161,6 +163,7 @@ auto ServerFeed::wait_for(const Wanted& wanted, const Answer& answer) {
   const auto span = trace_.span(
       wanted.what, 1, wanted.step ? static_cast<int64_t>(*wanted.step) : -1, wanted.index);
   std::unique_lock lock(mutex_);
+  const TimePoint asked = clock_.now();
   wanted_ = wanted;
   while (true) {
     if (cancelled_) throw Cancelled("the run was asked to stop");
@@ -168,12 +171,33 @@ auto ServerFeed::wait_for(const Wanted& wanted, const Answer& answer) {
     auto result = answer();
     distribute();
     if (result) {
+      note_wait(wanted, clock_.now() - asked);
       wanted_.reset();
       ++handed_out_;
       return result;
     }
     changed_.wait_for(lock, kTick);
   }
+}
+
+void ServerFeed::note_wait(const Wanted& wanted, Duration waited) {
+  if (!wanted.step) return;
+  const auto& step = coordinator_.ledger().steps().at(*wanted.step);
+  const feed::WorkItem& item = step.at(wanted.index);
+  WorkerMeasures source;
+  const auto session = item.source ? joined_.find(item.source->worker) : joined_.end();
+  const bool remote = session != joined_.end() && !session->second->local();
+  if (remote) source = books_.at(session->first).measures(session->second->stats());
+  const feed::Plan& plan = coordinator_.newest_plan();
+  const auto stem_bytes =
+      static_cast<double>(sizeof(float) * (plan.stem_parameters + plan.stem_buffers));
+  feed::add_wait(std::chrono::duration<double>(waited).count(),
+                 delivery_of(item, remote ? &source : nullptr, stem_bytes), stalls_);
+}
+
+feed::StallTimes ServerFeed::take_stalls() {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(stalls_, {});
 }
 
 std::string ServerFeed::describe_wait() {

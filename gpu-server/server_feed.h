@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "feed/coordinator.h"
 #include "feed/feed.h"
+#include "feed/stall.h"
 #include "gpu-server/worker_book.h"
 #include "telemetry/trace.h"
 #include "transport/link.h"
@@ -70,6 +71,8 @@ class ServerFeed final : public feed::Feed {
     WorkerMeasures local;
   };
   Measures measures();
+  /// Seconds that the trainer has waited since the last call, by cause.
+  feed::StallTimes take_stalls();
   /// How many pieces the trainer has got: grows as long as the run goes on.
   uint64_t handed_out() const { return handed_out_; }
   /// What the trainer waits for, and who has promised it.
@@ -111,6 +114,8 @@ class ServerFeed final : public feed::Feed {
   };
   template <typename Answer>
   auto wait_for(const Wanted& wanted, const Answer& answer);
+  /// Finds what the trainer has waited for; the lock is held.
+  void note_wait(const Wanted& wanted, Duration waited);
 
   const JoinTerms terms_;
   const worker::WireContext context_;
@@ -124,6 +129,7 @@ class ServerFeed final : public feed::Feed {
   std::map<feed::WorkerId, WorkerSession*> joined_;
   std::map<feed::WorkerId, WorkerBook> books_;
   std::optional<Wanted> wanted_;
+  feed::StallTimes stalls_{};
   bool cancelled_ = false;
   bool closing_ = false;
 };

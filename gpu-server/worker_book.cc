@@ -23,6 +23,7 @@ void WorkerBook::note(const feed::WorkerMessage& message) {
   const auto* gradient = std::get_if<feed::StemGradient>(&message);
   if (gradient != nullptr) times = &gradient->times;
   if (times == nullptr) return;
+  ++(gradient == nullptr ? measures_.micro_batches : measures_.stem_gradients);
   if (gradient == nullptr) average(measures_.decode, times->decode);
   if (measures_.first_decode == 0) measures_.first_decode = measures_.decode;
   if (times->cut > 0) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 
 #include "common/clock.h"
 #include "feed/messages.h"
@@ -13,7 +14,10 @@ namespace outrigger::gpu_server {
 /// What was measured of one worker; averages over its newest results, so that they follow a
 /// machine that changes.
 struct WorkerMeasures {
+  std::string name;
   uint32_t cores = 1;
+  uint64_t micro_batches = 0;   // forward results that came from it, as pixels or activations
+  uint64_t stem_gradients = 0;  // and stem gradients
   double pass_seconds = 0;  // of the stem up to the deepest cut, as it told when it joined; 0: none
   double first_decode = 0;  // seconds a micro-batch, when it was new
   double decode = 0;        // now; 0: not measured

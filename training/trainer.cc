@@ -86,11 +86,13 @@ StepReport Trainer::step() {
   Sums sums;
   run_micro_batches(report, sums);
   add_stem_gradients(report);
+  const TimePoint gathered = clock_.now();
   reduce(sums);
   report.loss = sums.loss / static_cast<double>(batch_size());
   report.accuracy = static_cast<double>(sums.correct) / static_cast<double>(batch_size());
   update(report);
   report.audit = feed_.commit(report.step);
+  report.optimizer = clock_.now() - gathered;
   report.took = clock_.now() - start;
   return report;
 }

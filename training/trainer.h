@@ -58,6 +58,7 @@ struct StepReport {
   Duration took{0};
   Duration waited_for_input{0};      // the device stood still for micro-batches
   Duration waited_for_gradients{0};  // and for stem gradients
+  Duration optimizer{0};             // from the last gradient to the step's end
   std::vector<feed::AuditItem> audit;
 };
 

@@ -11,6 +11,13 @@ namespace outrigger::training {
 // otherwise; a *core-second* is what one of the server's cores does in a second when it has nothing
 // else to do.
 
+/// What a layer costs on one core, for one micro-batch.
+struct LayerCosts {
+  std::string name;
+  double forward = 0;   // core-seconds
+  double backward = 0;  // core-seconds
+};
+
 /// What a legal cut costs.
 struct CutCosts {
   int32_t cut = 0;  // layers before it
@@ -28,6 +35,7 @@ struct CutCosts {
 /// What does not change while a job runs.
 struct JobCosts {
   std::vector<CutCosts> cuts;  // the first is "Input"
+  std::vector<LayerCosts> layers;
   uint32_t micro_batches = 1;  // M
   uint64_t staleness = 0;      // s
   double pixels = 0;           // bytes

@@ -42,7 +42,7 @@ struct SimulationOptions {
 
 struct SimulatedStep {
   double seconds = 0;
-  double device = 0;  // of these, the device worked
+  double device = 0;  // of these, the device worked on micro-batches
   Choice choice;
   uint64_t workers = 0;     // remote ones joined when it began
   feed::StallTimes stalls;  // what the device waited for

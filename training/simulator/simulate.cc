@@ -74,7 +74,7 @@ class Simulator {
     if (plan.stem_trains) publish_stems(step);
     run_micro_batches(step, *cut);
     const TimePoint end_begins = world_.now();
-    device(job_.optimizer / cluster_.server.cores);
+    world_.run_device(job_.optimizer / cluster_.server.cores);
     of(now_.stalls, feed::StallCause::kOptimizer) += seconds_between(end_begins, world_.now());
     world_.coordinator().commit(step, world_.now());
     world_.post_outbox();

@@ -30,16 +30,20 @@ class PlanCommand : public testing::Test {
   }
 
   std::string plan(const std::string& split, std::vector<std::string> more) const {
-    const auto job = folder_.path() / "job.yaml";
-    std::ofstream(job) << "apiVersion: outrigger.dev/v1alpha1\nkind: TrainingJob\n"
-                          "metadata: {name: faces}\nspec:\n  model: {name: lenet5}\n"
-                          "  data:\n    volumeClaimName: faces\n    train: {path: /data/train}\n"
-                          "    image: {height: 28, width: 28, channels: 1}\n"
-                          "  training: {epochs: 3, batchSize: 16, microBatchSize: 2, schedule: "
-                          "{constant: {base: 0.1}}}\n  output: {path: runs}\n  split: "
-                       << split << "\n";
+    std::ofstream(job_) << "apiVersion: outrigger.dev/v1alpha1\nkind: TrainingJob\n"
+                           "metadata: {name: faces}\nspec:\n  model: {name: lenet5}\n"
+                           "  data:\n    volumeClaimName: faces\n    train: {path: /data/train}\n"
+                           "    image: {height: 28, width: 28, channels: 1}\n"
+                           "  training: {epochs: 3, batchSize: 16, microBatchSize: 2, schedule: "
+                           "{constant: {base: 0.1}}}\n  output: {path: runs}\n  split: "
+                        << split << "\n";
     more.insert(more.begin(),
-                {"plan", job.string(), "--mount", "faces=" + (folder_.path() / "faces").string()});
+                {job_.string(), "--mount", "faces=" + (folder_.path() / "faces").string()});
+    return run(std::move(more));
+  }
+
+  static std::string run(std::vector<std::string> more) {
+    more.insert(more.begin(), "plan");
     std::reverse(more.begin(), more.end());
     CLI::App program;
     add_plan(program);
@@ -53,7 +57,13 @@ class PlanCommand : public testing::Test {
     return testing::internal::GetCapturedStdout();
   }
 
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_.path() / name) << text;
+    return folder_.path() / name;
+  }
+
   TemporaryDirectory folder_{"outrigger-plan"};
+  const std::filesystem::path job_ = folder_.path() / "job.yaml";
 };
 
 TEST_F(PlanCommand, ScoresEveryCutAndNamesTheBest) {
@@ -79,6 +89,32 @@ TEST_F(PlanCommand, ShowsOnlyTheCutThatTheJobNames) {
   const json told = json::parse(plan("{cut: pool1}", {"--workers", "2", "-o", "json"}));
   ASSERT_EQ(told["cuts"].size(), 2u);
   EXPECT_EQ(told["cuts"][1]["cut"], "pool1");
+}
+
+TEST_F(PlanCommand, SimulatesADescribedClusterWithoutTheJobOnceItIsMeasured) {
+  write("profile.json", plan("{cut: Auto}", {"-o", "json"}));
+  const auto cluster = write("cluster.yaml",
+                             "profile: profile.json\nserver: {cores: 1}\nsteps: 60\n"
+                             "workers: [{name: big, count: 2, cores: 4}]\n");
+  const json told = json::parse(run({"--simulate", cluster.string(), "-o", "json"}));
+  EXPECT_EQ(told["steps"], 60);
+  EXPECT_GT(told["imagesPerSecond"].get<double>(), 0);
+  EXPECT_NEAR(told["devicePercent"].get<double>() + told["stallPercent"].get<double>() +
+                  told["stallPercentByCause"]["Optimizer"].get<double>(),
+              100, 0.5);
+  EXPECT_GE(told["secondsPerStep"]["p99"], told["secondsPerStep"]["median"]);
+  EXPECT_EQ(told["workers"][0]["workers"], 2);
+  const std::string text = run({"--simulate", cluster.string()});
+  EXPECT_THAT(text, HasSubstr("60 steps in virtual time"));
+  EXPECT_THAT(text, HasSubstr("images/s"));
+}
+
+TEST_F(PlanCommand, MeasuresTheJobForAClusterWithoutAProfile) {
+  const auto cluster = write("cluster.yaml", "server: {cores: 2, device: 50}\nsteps: 20\n");
+  const json told =
+      json::parse(plan("{cut: Auto}", {"--simulate", cluster.string(), "-o", "json"}));
+  EXPECT_EQ(told["plan"], "cut Input");
+  EXPECT_THROW(run({"--simulate", cluster.string()}), InvalidInput) << "neither job nor profile";
 }
 
 TEST_F(PlanCommand, RefusesAMountWithoutAFolder) {

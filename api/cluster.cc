@@ -1,0 +1,91 @@
+#include "api/cluster.h"
+
+#include <tuple>
+
+#include "api/schema/reader.h"
+#include "api/schema/struct.h"
+#include "common/error.h"
+#include "common/file.h"
+
+namespace outrigger::api {
+namespace schema {
+
+// Found by struct_of through their arguments.
+void describe(Struct<ClusterServer>& s) {
+  s.add("cores", &ClusterServer::cores, "Cores of the server.").more_than(0).less_than(1e6);
+  s.add("speed", &ClusterServer::speed, "Of a core, against the profile's.")
+      .more_than(0)
+      .less_than(1e6);
+  s.add("device", &ClusterServer::device, "What the device does, in cores of the profile.")
+      .more_than(0)
+      .less_than(1e9)
+      .absent("the cores are the device");
+  s.add("megabits", &ClusterServer::megabits, "A second through its network card, each way.")
+      .more_than(0)
+      .less_than(1e9);
+}
+
+void describe(Struct<ClusterChange>& s) {
+  s.add("step", &ClusterChange::step, "When.").required().between(1, 1e6);
+  s.add("speed", &ClusterChange::speed, "Of the cores, against before.")
+      .more_than(0)
+      .less_than(1000);
+  s.add("link", &ClusterChange::link, "Of the link, against before.").more_than(0).less_than(1000);
+}
+
+void describe(Struct<ClusterWorkers>& s) {
+  s.add("name", &ClusterWorkers::name, "What to call them.").required();
+  s.add("count", &ClusterWorkers::count, "How many.").between(0, 10'000);
+  s.add("cores", &ClusterWorkers::cores, "Cores of each.").more_than(0).less_than(1e6);
+  s.add("speed", &ClusterWorkers::speed, "Of a core, against the profile's.")
+      .more_than(0)
+      .less_than(1e6);
+  s.add("megabits", &ClusterWorkers::megabits, "A second between each and the server.")
+      .more_than(0)
+      .less_than(1e9);
+  s.add("milliseconds", &ClusterWorkers::milliseconds, "Of the link's delay, one way.")
+      .between(0, 60'000);
+  s.add("stems", &ClusterWorkers::stems, "Whether they may run stems.");
+  s.add("joinStep", &ClusterWorkers::join_step, "The step at which they join.").between(0, 1e6);
+  s.add("leaveStep", &ClusterWorkers::leave_step, "The step at which they leave.")
+      .between(1, 1e6)
+      .absent("they stay");
+  s.add("change", &ClusterWorkers::change, "What becomes of them.").absent("nothing");
+}
+
+void describe(Struct<Cluster>& s) {
+  s.add("profile", &Cluster::profile, "What `outrigger plan -o json` wrote, beside this file.")
+      .absent("the job is measured here");
+  s.add("server", &Cluster::server, "The server.").required();
+  s.add("workers", &Cluster::workers, "Groups of like workers.");
+  s.add("steps", &Cluster::steps, "How many steps to simulate.").between(10, 1e6);
+  s.add("jitterPercent", &Cluster::jitter_percent, "How far the times of work spread.")
+      .between(0, 90);
+  s.add("seed", &Cluster::seed, "Of that spread.").between(0, 1e15);
+}
+
+}  // namespace schema
+
+Cluster load_cluster(const std::filesystem::path& path) {
+  constexpr size_t kMostBytes = size_t{1} << 20;
+  std::vector<FieldError> errors;
+  Cluster cluster;
+  const schema::TextNode root = schema::read_tree(read_file(path, kMostBytes), errors);
+  if (errors.empty()) {
+    schema::Reader reader;
+    if (reader.expect(root, schema::TextNode::Kind::kMap, "", "a cluster"))
+      schema::struct_of<Cluster>().read(root, &cluster, "", reader);
+    errors = reader.take_errors();
+    if (errors.empty()) schema::struct_of<Cluster>().check(&cluster, "", errors);
+    const auto places = reader.take_places();
+    for (FieldError& error : errors) {
+      const auto place = places.find(error.path);
+      if (error.line == 0 && place != places.end())
+        std::tie(error.line, error.column) = place->second;
+    }
+  }
+  if (!errors.empty()) throw InvalidInput(to_string(errors, path.string()));
+  return cluster;
+}
+
+}  // namespace outrigger::api

@@ -1,0 +1,61 @@
+#include "cli/measured_job.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "common/error.h"
+#include "common/thread_pool.h"
+#include "gpu-server/job_plan.h"
+#include "gpu-server/planning.h"
+#include "worker/file_pixels.h"
+#include "worker/job.h"
+
+namespace outrigger::cli {
+namespace {
+
+/// Core-seconds that reading, decoding and augmenting a micro-batch take here: the mean over
+/// images spread over the data set.
+double measure_decoding(const api::TrainingJob& job, const std::filesystem::path& root,
+                        const data::Dataset& train) {
+  constexpr uint32_t kImages = 64;
+  const data::PipelineOptions options = worker::pipeline_options(job);
+  worker::FilePixels pixels(options, root, "");
+  std::vector<std::byte> one(static_cast<size_t>(options.height) *
+                             static_cast<size_t>(options.width) *
+                             static_cast<size_t>(options.channels));
+  const uint32_t count = std::min(kImages, train.size());
+  uint32_t decoded = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t id = static_cast<uint32_t>(uint64_t{i} * train.size() / count);
+    try {
+      pixels.make({.slot = i, .id = id, .sample = train.at(id)}, false, one);
+      ++decoded;
+    } catch (const InvalidInput&) {
+      continue;  // a broken image says nothing about speed
+    }
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  if (decoded == 0) throw InvalidInput(root.string() + ": none of the images tried can be decoded");
+  return took.count() / decoded * static_cast<double>(worker::micro_batch(job));
+}
+
+}  // namespace
+
+training::Profile measure_job(const api::TrainingJob& job, const api::Launch& launch, int threads) {
+  const auto root = api::data_path(job, launch, job.spec.data.train.path.value_or(""));
+  const data::Dataset train = gpu_server::list_data(job.spec.data.train, root, {});
+  const gpu_server::RunSize size = gpu_server::run_size(job, train);
+  const nn::Graph graph = worker::build_graph(job, static_cast<int64_t>(train.classes().size()));
+  ThreadPool pool(threads);
+  training::Profile profile;
+  profile.batch = size.batch;
+  profile.micro_batch = static_cast<uint32_t>(worker::micro_batch(job));
+  profile.costs = gpu_server::measure_job(job, graph, size, pool);
+  profile.options = gpu_server::planner_options(job, graph, size);
+  profile.decode = measure_decoding(job, root, train);
+  return profile;
+}
+
+}  // namespace outrigger::cli

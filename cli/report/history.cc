@@ -1,0 +1,89 @@
+#include "cli/report/history.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "common/error.h"
+#include "common/file.h"
+
+namespace outrigger::cli {
+namespace {
+
+using nlohmann::json;
+
+double number(const json& line, const char* field) { return line.value(field, 0.0); }
+uint64_t count(const json& line, const char* field) { return line.value(field, uint64_t{0}); }
+
+void add_step(const json& line, RunHistory& history) {
+  RunHistory::Step step;
+  step.step = line.at("step").get<uint64_t>();
+  step.loss = number(line, "loss");
+  step.accuracy = number(line, "accuracy");
+  step.images_per_second = number(line, "samplesPerSecond");
+  step.seconds = number(line, "seconds");
+  step.waited = number(line, "waitedForInput") + number(line, "waitedForGradients");
+  step.workers = count(line, "workers");
+  step.plan = count(line, "plan");
+  const json stall = line.value("stall", json::object());
+  for (size_t i = 0; i < feed::kStallCauses; ++i)
+    step.stalls[i] = number(stall, feed::to_string(static_cast<feed::StallCause>(i)));
+  // A resumed run does some steps again.
+  std::erase_if(history.steps, [&](const auto& former) { return former.step >= step.step; });
+  history.steps.push_back(step);
+}
+
+void add_workers(const json& line, RunHistory& history) {
+  for (const json& one : line.value("workers", json::array()))
+    history.workers[one.value("name", "")] = {.micro_batches = count(one, "microBatches"),
+                                              .stem_gradients = count(one, "stemGradients"),
+                                              .cores = one.value("cores", 0u),
+                                              .decode = number(one, "decodeSeconds"),
+                                              .bytes_per_second = number(one, "bytesPerSecond"),
+                                              .latency = number(one, "latencySeconds")};
+}
+
+void add(const json& line, RunHistory& history) {
+  const std::string type = line.value("type", "");
+  if (type == "step") add_step(line, history);
+  if (type == "workers") add_workers(line, history);
+  if (type == "plan")
+    history.plans.push_back({count(line, "plan"), count(line, "step"), line.value("cut", ""),
+                             line.value("sharePercent", 0), line.value("reason", "")});
+  if (type == "evaluation")
+    history.evaluations.push_back(
+        {count(line, "step"), number(line, "accuracy"), number(line, "loss")});
+}
+
+}  // namespace
+
+std::vector<RunHistory::Step> RunHistory::settled() const {
+  const size_t left_out = std::min<size_t>(3, steps.size() / 4);
+  return {steps.begin() + static_cast<ptrdiff_t>(left_out), steps.end()};
+}
+
+RunHistory read_history(const std::filesystem::path& folder) {
+  constexpr size_t kMostBytes = size_t{1} << 30;
+  const auto path = folder / "metrics.jsonl";
+  const std::string text = read_file(path, kMostBytes);
+  RunHistory history;
+  std::istringstream lines(text);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const json parsed = json::parse(line, nullptr, false);
+    if (parsed.is_discarded() && lines.eof() && text.back() != '\n') break;
+    const std::string place = path.string() + ":" + std::to_string(number);
+    if (!parsed.is_object()) throw InvalidInput(place + ": is no line of a run's metrics");
+    try {
+      add(parsed, history);
+    } catch (const json::exception& error) {
+      throw InvalidInput(place + ": " + error.what());
+    }
+  }
+  if (history.steps.empty())
+    throw InvalidInput(path.string() + ": no step is in it; the run has not begun to train");
+  return history;
+}
+
+}  // namespace outrigger::cli

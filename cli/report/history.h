@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "feed/stall.h"
+
+namespace outrigger::cli {
+
+/// What a run's metrics.jsonl tells. Times are seconds.
+struct RunHistory {
+  struct Step {
+    uint64_t step = 0;
+    double loss = 0;
+    double accuracy = 0;
+    double images_per_second = 0;
+    double seconds = 0;
+    double waited = 0;  // for micro-batches and stem gradients
+    feed::StallTimes stalls{};
+    uint64_t workers = 0;
+    uint64_t plan = 0;
+  };
+  struct Plan {
+    uint64_t number = 0;
+    uint64_t step = 0;  // when it was decided
+    std::string cut;
+    int share_percent = 0;
+    std::string reason;
+  };
+  struct Evaluation {
+    uint64_t step = 0;
+    double accuracy = 0;
+    double loss = 0;
+  };
+  struct Worker {
+    uint64_t micro_batches = 0;
+    uint64_t stem_gradients = 0;
+    uint32_t cores = 0;
+    double decode = 0;  // of a micro-batch
+    double bytes_per_second = 0;
+    double latency = 0;
+  };
+  std::vector<Step> steps;  // of a run that was resumed: as they counted in the end
+  std::vector<Plan> plans;
+  std::vector<Evaluation> evaluations;
+  std::map<std::string, Worker> workers;  // by name, as last told
+
+  /// The steps that count for rates: the first ones compile and warm up.
+  std::vector<Step> settled() const;
+};
+
+/// Reads `folder`/metrics.jsonl; a last line that was cut off is left out. Throws IoError where it
+/// cannot be read, InvalidInput where a line is none of ours or no step is in it.
+RunHistory read_history(const std::filesystem::path& folder);
+
+}  // namespace outrigger::cli

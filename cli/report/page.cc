@@ -1,0 +1,223 @@
+#include "cli/report/page.h"
+
+#include <algorithm>
+#include <array>
+
+#include "cli/report/advice.h"
+#include "cli/report/chart.h"
+#include "common/log.h"
+
+namespace outrigger::cli {
+namespace {
+
+using Step = RunHistory::Step;
+
+constexpr size_t kMostPoints = 400;
+constexpr std::array<const char*, feed::kStallCauses> kCauseColors = {
+    "#7c6fd0", "#e08a3c", "#3f8f5f", "#c9485b", "#b89b2c", "#8a94a3"};
+constexpr const char* kBlue = "#2f6fb5";
+constexpr const char* kOrange = "#e08a3c";
+
+constexpr const char* kStyle = R"(<style>
+:root { color-scheme: light; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #1d2733; background: #f4f6f8; margin: 0; }
+main { max-width: 920px; margin: 0 auto; padding: 24px 16px 48px; }
+h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 17px; margin: 0 0 8px; }
+section { background: #fff; border: 1px solid #dde3ea; border-radius: 8px; padding: 16px 20px; margin-top: 16px; }
+.tiles { display: flex; flex-wrap: wrap; gap: 12px; margin-top: 16px; }
+.tile { background: #fff; border: 1px solid #dde3ea; border-radius: 8px; padding: 10px 16px; flex: 1 1 120px; }
+.tile b { display: block; font-size: 21px; font-variant-numeric: tabular-nums; } .tile span, .soft { color: #5b6876; }
+.limit { border-left: 4px solid #2f6fb5; }
+svg { width: 100%; height: auto; display: block; } svg text { font-size: 12px; fill: #5b6876; }
+svg text.on { fill: #fff; } .grid { stroke: #e6ebf0; }
+.legend { margin: 4px 0 0; display: flex; flex-wrap: wrap; gap: 4px 16px; color: #5b6876; }
+.legend i { display: inline-block; width: 12px; height: 12px; border-radius: 2px; margin-right: 6px; vertical-align: -1px; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: right; padding: 4px 8px; border-bottom: 1px solid #e6ebf0; }
+th:first-child, td:first-child, td.text, th.text { text-align: left; } th { color: #5b6876; font-weight: 500; }
+.bar { background: #2f6fb5; height: 9px; border-radius: 2px; }
+</style>
+)";
+
+template <typename Value>
+Series series_of(const std::string& name, const char* color, const std::vector<Step>& steps,
+                 const Value& value) {
+  Series series{.name = name, .color = color};
+  for (const Step& step : steps) {
+    series.x.push_back(static_cast<double>(step.step));
+    series.y.push_back(value(step));
+  }
+  return thinned(series, kMostPoints);
+}
+
+std::string tile(const std::string& what, const std::string& figure) {
+  return "<div class=\"tile\"><b>" + escaped(figure) + "</b><span>" + escaped(what) +
+         "</span></div>\n";
+}
+
+/// Sums over the settled steps.
+struct Sums {
+  double seconds = 0;
+  double waited = 0;
+  double images = 0;
+  feed::StallTimes stalls{};
+};
+
+Sums sums_of(const std::vector<Step>& steps) {
+  Sums sums;
+  for (const Step& step : steps) {
+    sums.seconds += step.seconds;
+    sums.waited += step.waited;
+    sums.images += step.images_per_second * step.seconds;
+    for (size_t i = 0; i < feed::kStallCauses; ++i) sums.stalls[i] += step.stalls[i];
+  }
+  sums.seconds = std::max(sums.seconds, 1e-9);
+  return sums;
+}
+
+std::string tiles(const RunHistory& history, const Sums& sums) {
+  const Step& last = history.steps.back();
+  std::string text = "<div class=\"tiles\">\n";
+  text += tile("steps", std::to_string(history.steps.size()));
+  text += tile("images a second", fmt::format("{:.0f}", sums.images / sums.seconds));
+  text += tile(
+      "a step",
+      fmt::format("{:.1f} ms", 1e3 * sums.seconds / static_cast<double>(history.settled().size())));
+  text += tile("the device waits", fmt::format("{:.1f} %", 100 * sums.waited / sums.seconds));
+  text += tile("loss at the end", fmt::format("{:.4f}", last.loss));
+  if (!history.evaluations.empty())
+    text += tile("held-out accuracy",
+                 fmt::format("{:.2f} %", 100 * history.evaluations.back().accuracy));
+  return text + "</div>\n";
+}
+
+std::string limits(const RunHistory& history, const Sums& sums) {
+  const auto inputs =
+      std::span(sums.stalls).first(static_cast<size_t>(feed::StallCause::kOptimizer));
+  const auto worst = std::ranges::max_element(inputs) - inputs.begin();
+  const Limits told{
+      .stall_percent = 100 * sums.waited / sums.seconds,
+      .stall_cause = feed::to_string(static_cast<feed::StallCause>(worst)),
+      .optimizer_percent = 100 * feed::of(sums.stalls, feed::StallCause::kOptimizer) / sums.seconds,
+      .workers = history.steps.back().workers};
+  return "<section class=\"limit\"><h2>What limits this run</h2>\n<p>" + escaped(advice(told)) +
+         "</p></section>\n";
+}
+
+std::string loss_section(const RunHistory& history) {
+  std::vector<Series> series{
+      series_of("loss", kBlue, history.steps, [](const Step& step) { return step.loss; })};
+  Series held_out{.name = "held-out loss", .color = kOrange, .points = true};
+  Series accuracy{.name = "held-out accuracy", .color = kOrange, .points = true};
+  for (const auto& one : history.evaluations) {
+    held_out.x.push_back(static_cast<double>(one.step));
+    held_out.y.push_back(one.loss);
+    accuracy.x.push_back(static_cast<double>(one.step));
+    accuracy.y.push_back(100 * one.accuracy);
+  }
+  series.push_back(held_out);
+  const std::vector<Series> right{series_of("training accuracy", kBlue, history.steps,
+                                            [](const Step& step) { return 100 * step.accuracy; }),
+                                  accuracy};
+  return page_section("Loss", line_chart({.label = "Loss by step", .x_label = "step"}, series)) +
+         page_section(
+             "Accuracy",
+             line_chart({.label = "Accuracy by step, percent", .x_label = "step", .unit = " %"},
+                        right));
+}
+
+std::string rate_section(const RunHistory& history) {
+  const std::vector<Series> series{
+      series_of("images a second", kBlue, history.steps,
+                [](const Step& step) { return step.images_per_second; })};
+  return page_section("Images a second",
+                      line_chart({.label = "Images a second by step", .x_label = "step"}, series));
+}
+
+std::string stall_section(const RunHistory& history, const Sums& sums) {
+  std::vector<Series> series;
+  for (size_t i = 0; i < feed::kStallCauses; ++i) {
+    const auto cause = static_cast<feed::StallCause>(i);
+    series.push_back(series_of(
+        fmt::format("{} {:.1f} %", feed::to_string(cause), 100 * sums.stalls[i] / sums.seconds),
+        kCauseColors[i], history.settled(),
+        [i](const Step& step) { return 100 * step.stalls[i] / std::max(step.seconds, 1e-9); }));
+  }
+  return page_section(
+      "What the device waits for",
+      stacked_chart({.label = "Percent of the time in which the device waits, by cause",
+                     .x_label = "step",
+                     .unit = " %"},
+                    series));
+}
+
+std::string plan_section(const RunHistory& history) {
+  constexpr std::array<const char*, 4> kColors = {"#2f6fb5", "#3f8f5f", "#7c6fd0", "#a8642a"};
+  std::vector<Stretch> stretches;
+  std::string table =
+      "<table><tr><th>step</th><th class=\"text\">plan</th><th class=\"text\">why</th></tr>\n";
+  for (size_t i = 0; i < history.plans.size(); ++i) {
+    const auto& plan = history.plans[i];
+    const double to = static_cast<double>(
+        i + 1 < history.plans.size() ? history.plans[i + 1].step : history.steps.back().step + 1);
+    const std::string name = plan.share_percent == 0
+                                 ? "cut Input"
+                                 : fmt::format("{} {} %", plan.cut, plan.share_percent);
+    stretches.push_back({static_cast<double>(plan.step), to, name, kColors[i % kColors.size()]});
+    table +=
+        fmt::format("<tr><td>{}</td><td class=\"text\">{}</td><td class=\"text\">{}</td></tr>\n",
+                    plan.step, escaped(name), escaped(plan.reason));
+  }
+  if (stretches.empty()) return "";
+  return page_section("Plans",
+                      timeline({.label = "Which plan was in force", .x_label = "step"}, stretches) +
+                          table + "</table>");
+}
+
+std::string worker_section(const RunHistory& history) {
+  if (history.workers.empty())
+    return page_section("Workers",
+                        "<p class=\"soft\">No remote worker: the server did it all.</p>");
+  uint64_t most = 1;
+  for (const auto& entry : history.workers) most = std::max(most, entry.second.micro_batches);
+  std::string table =
+      "<table><tr><th>worker</th><th>cores</th><th>micro-batches</th><th class=\"text\" "
+      "style=\"width:24%\"></th><th>stem gradients</th><th>decoding</th><th>link</th>"
+      "<th>delay</th></tr>\n";
+  for (const auto& [name, worker] : history.workers)
+    table += fmt::format(
+        "<tr><td>{}</td><td>{}</td><td>{}</td><td><div class=\"bar\" "
+        "style=\"width:{:.1f}%\"></div></td><td>{}</td><td>{:.1f} ms</td><td>{:.1f} MB/s</td>"
+        "<td>{:.2f} ms</td></tr>\n",
+        escaped(name), worker.cores, worker.micro_batches,
+        100.0 * static_cast<double>(worker.micro_batches) / static_cast<double>(most),
+        worker.stem_gradients, 1e3 * worker.decode, worker.bytes_per_second / 1e6,
+        1e3 * worker.latency);
+  return page_section("Workers", table + "</table>");
+}
+
+}  // namespace
+
+std::string page_section(const std::string& title, const std::string& content) {
+  return "<section><h2>" + escaped(title) + "</h2>\n" + content + "</section>\n";
+}
+
+std::string page(const std::string& title, const std::string& text, const std::string& content) {
+  return "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta "
+         "name=\"viewport\" content=\"width=device-width\">\n<title>" +
+         escaped(title) + " · Outrigger</title>\n" + kStyle + "</head><body><main>\n<h1>" +
+         escaped(title) + "</h1>\n<p class=\"soft\">" + escaped(text) + "</p>\n" + content +
+         "</main></body></html>\n";
+}
+
+std::string report_page(const std::string& name, const RunHistory& history) {
+  const Sums sums = sums_of(history.settled());
+  return page(name,
+              "What an Outrigger run did, from its metrics.jsonl. Rates leave out the first steps, "
+              "which compile and warm up.",
+              tiles(history, sums) + limits(history, sums) + loss_section(history) +
+                  rate_section(history) + stall_section(history, sums) + plan_section(history) +
+                  worker_section(history));
+}
+
+}  // namespace outrigger::cli

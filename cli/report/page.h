@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "cli/report/history.h"
+
+namespace outrigger::cli {
+
+/// A run on one page of HTML that needs nothing else: loss, accuracy, rate, what the device waited
+/// for, plans, workers, and what limits the run. `name`: the job's.
+std::string report_page(const std::string& name, const RunHistory& history);
+
+/// A page in the same clothes: a title, a sentence, and HTML.
+std::string page(const std::string& title, const std::string& text, const std::string& content);
+/// A part of it with a heading; `content` is HTML.
+std::string page_section(const std::string& title, const std::string& content);
+
+}  // namespace outrigger::cli

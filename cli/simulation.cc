@@ -1,0 +1,181 @@
+#include "cli/simulation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <map>
+
+#include "cli/report/advice.h"
+#include "common/log.h"
+
+namespace outrigger::cli {
+namespace {
+
+using nlohmann::json;
+
+/// Steps that count: behind the planner's search and the warm-up, or the last half of few.
+uint64_t first_counted(const training::SimulationResult& result) {
+  constexpr uint64_t kSettling = 50;
+  return std::min<uint64_t>(kSettling, result.steps.size() / 2);
+}
+
+std::string name_of(const training::Profile& profile, const training::Choice& choice) {
+  if (choice.away == 0) return "cut Input";
+  return fmt::format("cut {}, {} of {} stems away", profile.costs.cuts[choice.cut].name,
+                     choice.away, profile.costs.micro_batches);
+}
+
+json stalls_of(const training::SimulationResult& result, uint64_t from, double seconds) {
+  json stalls = json::object();
+  for (size_t cause = 0; cause < feed::kStallCauses; ++cause) {
+    double sum = 0;
+    for (uint64_t i = from; i < result.steps.size(); ++i) sum += result.steps[i].stalls[cause];
+    stalls[feed::to_string(static_cast<feed::StallCause>(cause))] = 100 * sum / seconds;
+  }
+  return stalls;
+}
+
+json groups_of(const training::SimulatedCluster& cluster,
+               const training::SimulationResult& result) {
+  std::map<std::string, std::pair<uint64_t, uint64_t>> groups;
+  uint64_t all = 0;
+  for (size_t i = 0; i < cluster.workers.size(); ++i) {
+    auto& group = groups[cluster.workers[i].name];
+    ++group.first;
+    group.second += result.micro_batches[i];
+    all += result.micro_batches[i];
+  }
+  json told = json::array();
+  for (const auto& [name, group] : groups)
+    told.push_back({{"name", name},
+                    {"workers", group.first},
+                    {"microBatches", group.second},
+                    {"percent", 100.0 * static_cast<double>(group.second) /
+                                    static_cast<double>(std::max<uint64_t>(1, all))}});
+  return told;
+}
+
+training::SimulationOptions options_of(const api::Cluster& cluster,
+                                       const training::Profile& profile) {
+  training::SimulationOptions options;
+  options.steps = static_cast<uint64_t>(cluster.steps);
+  options.seed = static_cast<uint64_t>(cluster.seed);
+  options.jitter = cluster.jitter_percent / 100;
+  options.planner = profile.options;
+  return options;
+}
+
+}  // namespace
+
+training::SimulatedCluster simulated_cluster(const api::Cluster& cluster,
+                                             const training::Profile& profile) {
+  constexpr double kBytesAMegabit = 1e6 / 8;
+  const api::ClusterServer& server = cluster.server;
+  training::SimulatedCluster simulated;
+  const double cores = server.cores * server.speed;
+  simulated.server = {.cores = server.device.value_or(cores),
+                      .decode = profile.decode / cores,
+                      .shared = !server.device,
+                      .bytes_per_second = server.megabits * kBytesAMegabit};
+  for (const api::ClusterWorkers& group : cluster.workers) {
+    training::SimulatedWorker worker;
+    worker.name = group.name;
+    worker.rates = {.stem_speed = group.cores * group.speed,
+                    .decode = profile.decode / (group.cores * group.speed),
+                    .bytes_per_second = group.megabits * kBytesAMegabit,
+                    .latency = group.milliseconds / 1000,
+                    .stems = group.stems};
+    worker.joins = static_cast<uint64_t>(group.join_step);
+    if (group.leave_step) worker.leaves = static_cast<uint64_t>(*group.leave_step);
+    if (group.change)
+      worker.change = {static_cast<uint64_t>(group.change->step), group.change->speed,
+                       group.change->link};
+    simulated.workers.insert(simulated.workers.end(), static_cast<size_t>(group.count), worker);
+  }
+  return simulated;
+}
+
+json simulate_job(const api::Cluster& cluster, const training::Profile& profile) {
+  const auto simulated = simulated_cluster(cluster, profile);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto result = training::simulate(profile.costs, simulated, options_of(cluster, profile));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  const uint64_t from = first_counted(result);
+  const uint64_t count = result.steps.size() - from;
+  const double mean = result.mean_seconds(from, result.steps.size());
+  const double seconds = mean * static_cast<double>(count);
+  double device = 0;
+  double local = 0;
+  for (uint64_t i = from; i < result.steps.size(); ++i) {
+    device += result.steps[i].device;
+    local += result.steps[i].local;
+  }
+  json moves = json::array();
+  for (const auto& move : result.moves)
+    moves.push_back(
+        {{"step", move.step}, {"plan", name_of(profile, move.choice)}, {"reason", move.reason}});
+  json told{{"steps", result.steps.size()},
+            {"countedFrom", from},
+            {"imagesPerSecond", profile.batch / mean},
+            {"secondsPerStep",
+             {{"mean", mean},
+              {"median", result.percentile(50, from)},
+              {"p95", result.percentile(95, from)},
+              {"p99", result.percentile(99, from)}}},
+            {"devicePercent", 100 * device / seconds},
+            {"localInputPercent", 100 * local / static_cast<double>(count)},
+            {"stallPercentByCause", stalls_of(result, from, seconds)},
+            {"plan", name_of(profile, result.steps.back().choice)},
+            {"moves", moves},
+            {"workers", groups_of(simulated, result)},
+            {"secondLeases", result.second_leases},
+            {"simulatedIn", took.count()}};
+  double stall = 0;
+  std::string cause;
+  double most = -1;
+  for (const auto& [name, percent] : told["stallPercentByCause"].items()) {
+    if (name == feed::to_string(feed::StallCause::kOptimizer)) continue;
+    stall += percent.get<double>();
+    if (percent.get<double>() > most) cause = name;
+    most = std::max(most, percent.get<double>());
+  }
+  told["stallPercent"] = stall;
+  told["stallCause"] = cause;
+  told["advice"] =
+      advice({.stall_percent = stall,
+              .stall_cause = cause,
+              .optimizer_percent =
+                  told["stallPercentByCause"][feed::to_string(feed::StallCause::kOptimizer)],
+              .workers = result.steps.back().workers});
+  return told;
+}
+
+void print_simulation(const json& told) {
+  const json& seconds = told["secondsPerStep"];
+  std::cout << fmt::format(
+      "{} steps in virtual time, simulated in {:.1f} s; from step {} on:\n\n"
+      "  {:.1f} images/s with {}\n"
+      "  a step takes {:.1f} ms, median {:.1f}, 95 % below {:.1f}, 99 % below {:.1f}\n"
+      "  the device works {:.1f} % of the time; the server makes {:.0f} % of the pixels itself\n"
+      "  it waits",
+      told["steps"].get<int>(), told["simulatedIn"].get<double>(), told["countedFrom"].get<int>(),
+      told["imagesPerSecond"].get<double>(), told["plan"].get<std::string>(),
+      1e3 * seconds["mean"].get<double>(), 1e3 * seconds["median"].get<double>(),
+      1e3 * seconds["p95"].get<double>(), 1e3 * seconds["p99"].get<double>(),
+      told["devicePercent"].get<double>(), told["localInputPercent"].get<double>());
+  for (const auto& [name, percent] : told["stallPercentByCause"].items())
+    std::cout << fmt::format(" {} {:.1f} %", name, percent.get<double>());
+  std::cout << "\n\nPlans:\n";
+  for (const json& move : told["moves"])
+    std::cout << fmt::format("  step {}: {}\n", move["step"].get<int>(),
+                             move["reason"].get<std::string>());
+  if (told["moves"].empty()) std::cout << "  none but the first: " << told["plan"] << "\n";
+  if (!told["workers"].empty()) std::cout << "\nWorkers:\n";
+  for (const json& group : told["workers"])
+    std::cout << fmt::format("  {:<16} {:>5} made {:>8} micro-batches, {:>5.1f} %\n",
+                             group["name"].get<std::string>(), group["workers"].get<int>(),
+                             group["microBatches"].get<int>(), group["percent"].get<double>());
+  std::cout << "\n" << told["advice"].get<std::string>() << "\n";
+}
+
+}  // namespace outrigger::cli

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "api/cluster.h"
+#include "training/planner/profile.h"
+#include "training/simulator/cluster.h"
+
+namespace outrigger::cli {
+
+/// The described machines in the simulator's terms.
+training::SimulatedCluster simulated_cluster(const api::Cluster& cluster,
+                                             const training::Profile& profile);
+
+/// Runs the job on the described cluster in virtual time and tells what came of it: rate, step
+/// times, stalls, moves, who made how much, and what limits it.
+nlohmann::json simulate_job(const api::Cluster& cluster, const training::Profile& profile);
+/// The same for people, to standard output.
+void print_simulation(const nlohmann::json& told);
+
+}  // namespace outrigger::cli

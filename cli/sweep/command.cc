@@ -1,0 +1,95 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "api/parse.h"
+#include "api/support.h"
+#include "cli/commands.h"
+#include "cli/mounts.h"
+#include "cli/sweep/sweep.h"
+#include "common/file.h"
+#include "common/log.h"
+
+namespace outrigger::cli {
+namespace {
+
+struct Options {
+  SweepOptions sweep;
+  std::vector<std::string> mounts;
+  std::string format = "text";
+};
+
+void print(const Sweep& sweep, const std::filesystem::path& page) {
+  std::cout << fmt::format(
+      "cut {}, {} workers; the stem is {:.0f} % of the device's work; images a second:\n\n"
+      "  {:>5} {:>6} {:>10} {:>10} {:>10} {:>8}\n",
+      sweep.cut, sweep.workers, 100 * sweep.stem_part, "share", "stems", "measured", "predicted",
+      "Amdahl", "stall");
+  for (const SweepPoint& one : sweep.points) {
+    if (one.left_out.empty())
+      std::cout << fmt::format("  {:>4}% {:>6} {:>10.1f} {:>10.1f} {:>10.1f} {:>7.1f}%\n",
+                               one.share_percent, one.away, one.measured, one.predicted, one.bound,
+                               one.stall_percent);
+    else
+      std::cout << fmt::format("  {:>4}% left out: {}\n", one.share_percent, one.left_out);
+  }
+  std::cout << "\n" << page.string() << "\n";
+}
+
+void run(Options& options) {
+  options.sweep.mounts = parse_mounts(options.mounts);
+  const api::TrainingJob job = api::load_training_job(options.sweep.job_file);
+  api::require_supported(job, {});
+  const Sweep told = sweep(options.sweep, job);
+  const auto page = options.sweep.output / "sweep.html";
+  write_file_atomically(options.sweep.output / "sweep.json", to_json(told) + "\n");
+  write_file_atomically(page, sweep_page(job.metadata.name, told));
+  if (options.format == "json") {
+    std::cout << to_json(told) << "\n";
+  } else {
+    print(told, page);
+  }
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& program) {
+  CLI::App* command = program.add_subcommand(
+      "sweep", "Run a job with every share of its stems on workers, and draw what it brings");
+  const auto options = std::make_shared<Options>();
+  SweepOptions& sweep = options->sweep;
+  command->add_option("job", sweep.job_file, "The TrainingJob, YAML or JSON")->required();
+  command->add_option("--output", sweep.output, "A folder for the runs and sweep.html; it is made")
+      ->required();
+  command->add_option("--cut", sweep.cut,
+                      "A layer (default: the job's cut, or the one that the planner likes best)");
+  command->add_option("--shares", sweep.shares, "Percent of the stems on workers")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str();
+  command->add_option("-w,--workers", sweep.workers, "Worker processes")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command->add_option("--steps", sweep.steps, "Of each run; the first third does not count")
+      ->check(CLI::Range(6, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--rounds", sweep.rounds, "How often each share is run; the median counts")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  command->add_option("--threads", sweep.threads, "Cores of the server (default: shared evenly)")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--worker-threads", sweep.worker_threads,
+                   "Cores of each worker (default: shared evenly)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("-m,--mount", options->mounts, kMountHelp);
+  command->add_option("-o,--format", options->format, "How to print the result")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->footer(
+      "Example:\n  outrigger sweep job.yaml --output sweep --workers 2 --mount "
+      "faces=demo/faces");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace outrigger::cli

@@ -1,0 +1,209 @@
+#include "cli/sweep/sweep.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "api/write.h"
+#include "cli/local_run.h"
+#include "cli/measured_job.h"
+#include "cli/report/history.h"
+#include "common/error.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/stop_signal.h"
+#include "common/thread_pool.h"
+#include "training/planner/step_model.h"
+
+namespace outrigger::cli {
+namespace {
+
+/// What the model is asked with.
+struct Machines {
+  training::ServerRates server;
+  std::vector<training::WorkerRates> workers;
+};
+
+class Sweeper {
+ public:
+  Sweeper(const SweepOptions& options, const api::TrainingJob& job) : options_(options), job_(job) {
+    const int parties = 1 + options.workers;
+    const int share = std::max(1, available_cores() / parties);
+    threads_ = options.threads.value_or(share);
+    worker_threads_ = options.worker_threads.value_or(share);
+    api::Launch launch;
+    launch.mounts = options.mounts;
+    profile_ = measure_job(job, launch, threads_);
+    machines_ = machines();
+    cut_ = choose_cut();
+  }
+
+  Sweep run() {
+    const training::CutCosts& cut = profile_.costs.cuts[cut_];
+    const training::CutCosts& whole = profile_.costs.cuts[0];
+    Sweep sweep{.cut = cut.name, .workers = options_.workers};
+    sweep.stem_part = 1 - cut.head / std::max(whole.head, 1e-12);
+    for (const int percent : options_.shares) sweep.points.push_back(reckon(percent, sweep));
+    std::vector<std::vector<double>> rates(sweep.points.size());
+    for (int round = 0; round < options_.rounds; ++round) {
+      for (size_t i = 0; i < sweep.points.size(); ++i) {
+        if (sweep.points[i].left_out.empty()) rates[i].push_back(measure(sweep.points[i], round));
+      }
+    }
+    for (size_t i = 0; i < sweep.points.size(); ++i) {
+      if (rates[i].empty()) continue;
+      std::ranges::sort(rates[i]);
+      sweep.points[i].measured = rates[i][rates[i].size() / 2];
+    }
+    return sweep;
+  }
+
+ private:
+  /// Links on one machine are as quick as its memory.
+  Machines machines() const {
+    constexpr double kLoopback = 1e9;
+    Machines machines;
+    machines.server = {.cores = static_cast<double>(threads_),
+                       .decode = profile_.decode / threads_,
+                       .shared = true};
+    machines.workers.assign(static_cast<size_t>(options_.workers),
+                            {.stem_speed = static_cast<double>(worker_threads_),
+                             .decode = profile_.decode / worker_threads_,
+                             .bytes_per_second = kLoopback,
+                             .latency = 1e-4});
+    return machines;
+  }
+
+  size_t choose_cut() const {
+    const auto& cuts = profile_.costs.cuts;
+    const std::string wanted = options_.cut.empty() ? job_.spec.split.cut : options_.cut;
+    if (wanted != api::kCutAuto && wanted != api::kCutInput) {
+      const auto found = std::ranges::find(cuts, wanted, &training::CutCosts::name);
+      if (found != cuts.end()) return static_cast<size_t>(found - cuts.begin());
+      std::string names;
+      for (size_t i = 1; i < cuts.size(); ++i) names += (i == 1 ? "" : ", ") + cuts[i].name;
+      throw InvalidInput("--cut: '" + wanted + "' is no cut of this job; there are " + names);
+    }
+    if (cuts.size() < 2) throw InvalidInput("the job's network has no cut to sweep");
+    size_t best = 1;
+    double least = 1e300;
+    for (const auto& one : candidates(profile_.costs, {}, machines_.server, machines_.workers)) {
+      if (one.choice.cut == 0 || one.prediction.seconds >= least) continue;
+      best = one.choice.cut;
+      least = one.prediction.seconds;
+    }
+    return best;
+  }
+
+  SweepPoint reckon(int percent, const Sweep& sweep) const {
+    const uint32_t all = profile_.costs.micro_batches;
+    SweepPoint point{.share_percent = percent};
+    point.away = static_cast<uint32_t>(std::lround(percent / 100.0 * all));
+    const training::Choice choice{point.away == 0 ? 0 : cut_, point.away};
+    const auto told = predict(profile_.costs, machines_.server, machines_.workers, choice);
+    point.predicted = std::isfinite(told.seconds) ? profile_.batch / told.seconds : 0;
+    const double part = static_cast<double>(point.away) / all;
+    const double device = (all * profile_.costs.cuts[0].head * (1 - sweep.stem_part * part) +
+                           profile_.costs.optimizer) /
+                          threads_;
+    point.bound = profile_.batch / device;
+    const double server = 100 - (100 - profile_.costs.cuts[cut_].server_percent) * part;
+    if (server < job_.spec.split.min_server_percent)
+      point.left_out =
+          fmt::format("leaves {:.0f} % on the server, spec.split.minServerPercent is {}", server,
+                      job_.spec.split.min_server_percent);
+    return point;
+  }
+
+  /// The job with this share, short and without evaluation.
+  api::TrainingJob job_for(const SweepPoint& point, int round) const {
+    api::TrainingJob job = job_;
+    job.metadata.name = fmt::format("share-{}-{}", point.share_percent, round);
+    job.spec.split.cut =
+        point.away == 0 ? std::string(api::kCutInput) : profile_.costs.cuts[cut_].name;
+    if (point.away == 0) {
+      job.spec.split.share_percent.reset();
+    } else {
+      job.spec.split.share_percent = point.share_percent;
+    }
+    job.spec.training.epochs.reset();
+    job.spec.training.steps = options_.steps;
+    job.spec.training.evaluate.reset();
+    job.spec.data.validation.reset();
+    return job;
+  }
+
+  double measure(SweepPoint& point, int round) const {
+    const api::TrainingJob job = job_for(point, round);
+    LocalRunOptions run;
+    run.job_file = options_.output / (job.metadata.name + ".yaml");
+    write_file_atomically(run.job_file, api::to_yaml(job));
+    run.workers = options_.workers;
+    run.mounts = options_.mounts;
+    run.threads = threads_;
+    run.worker_threads = worker_threads_;
+    run.output = options_.output;
+    run.log_level = "warning";
+    const LocalRunResult result = run_locally(run, job, stop_.token());
+    if (stop_.token().stop_requested()) throw Cancelled("the sweep was asked to stop");
+    if (result.exit_status != 0)
+      throw IoError(fmt::format("the run with {} % ended with status {}; its files are in {}",
+                                point.share_percent, result.exit_status,
+                                result.directory.string()));
+    const auto steps = read_history(result.directory).steps;
+    const auto first = steps.begin() + static_cast<ptrdiff_t>(steps.size() / 3);
+    double seconds = 0;
+    double waited = 0;
+    for (auto at = first; at != steps.end(); ++at) {
+      seconds += at->seconds;
+      waited += at->waited;
+    }
+    point.stall_percent = 100 * waited / seconds;
+    return profile_.batch * static_cast<double>(steps.end() - first) / seconds;
+  }
+
+  const SweepOptions& options_;
+  const api::TrainingJob& job_;
+  StopSignal stop_;
+  int threads_ = 1;
+  int worker_threads_ = 1;
+  training::Profile profile_;
+  Machines machines_;
+  size_t cut_ = 0;
+};
+
+}  // namespace
+
+Sweep sweep(const SweepOptions& options, const api::TrainingJob& job) {
+  std::error_code error;
+  if (std::filesystem::exists(options.output) && !std::filesystem::is_empty(options.output, error))
+    throw InvalidInput("--output: " + options.output.string() +
+                       " is there and not empty; name a new folder");
+  std::filesystem::create_directories(options.output, error);
+  if (error) throw IoError("making " + options.output.string() + ": " + error.message());
+  return Sweeper(options, job).run();
+}
+
+std::string to_json(const Sweep& sweep) {
+  nlohmann::json points = nlohmann::json::array();
+  for (const SweepPoint& one : sweep.points) {
+    nlohmann::json point{{"sharePercent", one.share_percent},
+                         {"stemsAway", one.away},
+                         {"predictedImagesPerSecond", one.predicted},
+                         {"amdahlImagesPerSecond", one.bound}};
+    if (one.left_out.empty()) {
+      point["measuredImagesPerSecond"] = one.measured;
+      point["stallPercent"] = one.stall_percent;
+    } else {
+      point["leftOut"] = one.left_out;
+    }
+    points.push_back(point);
+  }
+  return nlohmann::json{{"cut", sweep.cut},
+                        {"workers", sweep.workers},
+                        {"stemPercent", 100 * sweep.stem_part},
+                        {"points", points}}
+      .dump();
+}
+
+}  // namespace outrigger::cli

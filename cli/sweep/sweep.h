@@ -1,0 +1,53 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/training_job.h"
+#include "training/planner/profile.h"
+
+namespace outrigger::cli {
+
+struct SweepOptions {
+  std::filesystem::path job_file;
+  std::map<std::string, std::filesystem::path> mounts;  // claim to folder
+  std::string cut;  // empty: the job's, or the one that the planner likes best
+  std::vector<int> shares{0, 25, 50, 75, 100};  // percent of the micro-batches' stems
+  int workers = 1;
+  std::optional<int> threads;         // of the server; absent: the cores shared evenly
+  std::optional<int> worker_threads;  // of each worker; likewise
+  int steps = 30;                     // of each run
+  int rounds = 1;
+  std::filesystem::path output;  // a folder that is made
+};
+
+/// One share, measured and reckoned; images a second.
+struct SweepPoint {
+  int share_percent = 0;
+  uint32_t away = 0;     // stems of a step
+  double measured = 0;   // median over the rounds; 0: not run
+  double predicted = 0;  // by the step model, from what this machine measured beforehand
+  double bound = 0;      // Amdahl: the device does its part and nothing else takes time
+  double stall_percent = 0;
+  std::string left_out;  // why it was not run
+};
+
+struct Sweep {
+  std::string cut;
+  double stem_part = 0;  // of the device's work
+  int workers = 0;
+  std::vector<SweepPoint> points;
+};
+
+/// Runs the job once for every share and round on this machine, the rounds in turn, and compares.
+/// Throws InvalidInput, IoError; what a run fails with is told in its log.
+Sweep sweep(const SweepOptions& options, const api::TrainingJob& job);
+
+/// One JSON object, and one page of HTML with the curves.
+std::string to_json(const Sweep& sweep);
+std::string sweep_page(const std::string& name, const Sweep& sweep);
+
+}  // namespace outrigger::cli

@@ -1,0 +1,63 @@
+#include "api/cluster.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "common/error.h"
+#include "common/file.h"
+
+namespace outrigger::api {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+class ClusterFile : public testing::Test {
+ protected:
+  Cluster load(const std::string& text) const {
+    std::ofstream(path_) << text;
+    return load_cluster(path_);
+  }
+  std::string error_of(const std::string& text) const {
+    try {
+      load(text);
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  TemporaryDirectory folder_{"outrigger-cluster"};
+  const std::filesystem::path path_ = folder_.path() / "cluster.yaml";
+};
+
+TEST_F(ClusterFile, GivesWhatIsThereAndDefaultsForTheRest) {
+  const Cluster cluster = load(
+      "profile: p.json\nserver: {cores: 8, device: 40}\nworkers:\n"
+      "  - {name: small, count: 4, cores: 2, leaveStep: 50}\n"
+      "  - {name: big, change: {step: 9, link: 0.25}}\n");
+  EXPECT_EQ(cluster.profile, "p.json");
+  EXPECT_EQ(cluster.server.device, 40);
+  EXPECT_EQ(cluster.server.megabits, 10'000);
+  ASSERT_EQ(cluster.workers.size(), 2u);
+  EXPECT_EQ(cluster.workers[0].count, 4);
+  EXPECT_EQ(cluster.workers[0].leave_step, 50);
+  EXPECT_EQ(cluster.workers[1].change->link, 0.25);
+  EXPECT_EQ(cluster.workers[1].change->speed, 1);
+  EXPECT_EQ(cluster.steps, 200);
+}
+
+TEST_F(ClusterFile, RefusesWithPlaceFieldValueAndWhatIsAllowed) {
+  EXPECT_THAT(error_of("server: {cores: 0}\n"), HasSubstr("cluster.yaml:1:17: server.cores: 0"));
+  EXPECT_THAT(error_of("server: {}\nworkers: [{count: 2}]\n"),
+              HasSubstr("workers[0].name: missing"));
+  EXPECT_THAT(error_of("server: {}\nworkers: [{name: a, core: 2}]\n"),
+              HasSubstr("unknown field; did you mean cores?"));
+  EXPECT_THAT(error_of("workers: []\n"), EndsWith("server: missing"));
+  EXPECT_THAT(error_of("- 1\n"), HasSubstr("a cluster is needed"));
+}
+
+}  // namespace
+}  // namespace outrigger::api

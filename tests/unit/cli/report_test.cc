@@ -1,0 +1,112 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+
+#include "cli/commands.h"
+#include "cli/report/advice.h"
+#include "cli/report/chart.h"
+#include "cli/report/history.h"
+#include "common/error.h"
+#include "common/file.h"
+
+namespace outrigger::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class ReportTest : public testing::Test {
+ protected:
+  std::string step(uint64_t number, double decode) const {
+    return R"({"type":"step","step":)" + std::to_string(number) +
+           R"(,"loss":1.5,"accuracy":0.5,"samplesPerSecond":100,"seconds":1.0,"waitedForInput":)" +
+           std::to_string(decode) +
+           R"(,"waitedForGradients":0,"workers":1,"plan":1,"stall":{"Decode":)" +
+           std::to_string(decode) + R"(,"Optimizer":0.01}})" + "\n";
+  }
+  void write(const std::string& text) const {
+    std::filesystem::create_directories(folder());
+    std::ofstream(folder() / "metrics.jsonl") << text;
+  }
+  std::filesystem::path folder() const { return folder_.path() / "faces <1>"; }
+  std::string page() const {
+    std::vector<std::string> words{"report", folder().string()};
+    std::reverse(words.begin(), words.end());
+    CLI::App program;
+    add_report(program);
+    testing::internal::CaptureStdout();
+    program.parse(words);
+    testing::internal::GetCapturedStdout();
+    return read_file(folder() / "report.html");
+  }
+
+  TemporaryDirectory folder_{"outrigger-report"};
+};
+
+TEST_F(ReportTest, ShowsLossStallPlansAndWorkersOnOnePageThatNeedsNothingElse) {
+  std::string text =
+      R"({"type":"plan","plan":1,"step":0,"cut":"Input","sharePercent":0,"reason":"to measure"})"
+      "\n";
+  for (uint64_t i = 0; i < 40; ++i) text += step(i, 0.4);
+  text +=
+      R"({"type":"plan","plan":2,"step":20,"cut":"pool1","sharePercent":50,"reason":"a < b"})"
+      "\n"
+      R"({"type":"workers","step":39,"workers":[{"name":"node-1/0","microBatches":77,"cores":4}]})"
+      "\n"
+      R"({"type":"evaluation","step":39,"accuracy":0.75,"loss":0.9})"
+      "\n";
+  write(text);
+  const std::string html = page();
+  EXPECT_THAT(html, HasSubstr("faces &lt;1&gt;"));
+  EXPECT_THAT(html, HasSubstr("The device waits 40 % of its time, most of it for: Decode"));
+  EXPECT_THAT(html, HasSubstr("pool1 50 %"));
+  EXPECT_THAT(html, HasSubstr("a &lt; b"));
+  EXPECT_THAT(html, HasSubstr("node-1/0"));
+  EXPECT_THAT(html, HasSubstr("75.00 %"));
+  for (const char* foreign : {"<script", "src=", "@import", "<link", "url("})
+    EXPECT_THAT(html, Not(HasSubstr(foreign)));
+}
+
+TEST_F(ReportTest, StepsThatAResumedRunDidAgainCountOnce) {
+  write(step(0, 0.1) + step(1, 0.1) + step(2, 0.1) + step(1, 0.2));
+  const RunHistory history = read_history(folder());
+  ASSERT_EQ(history.steps.size(), 2u);
+  EXPECT_NEAR(history.steps[1].waited, 0.2, 1e-9);
+}
+
+TEST_F(ReportTest, ALineThatWasCutOffIsLeftOutAndAForeignOneIsNamed) {
+  write(step(0, 0.1) + R"({"type":"st)");
+  EXPECT_EQ(read_history(folder()).steps.size(), 1u);
+  write(step(0, 0.1) + "hello\n" + step(1, 0.1));
+  try {
+    read_history(folder());
+    FAIL() << "a foreign line was read";
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), HasSubstr("metrics.jsonl:2: is no line"));
+  }
+}
+
+TEST_F(ReportTest, ARunWithoutAStepHasNothingToShow) {
+  write(R"({"type":"plan","plan":1,"step":0})"
+        "\n");
+  EXPECT_THROW(read_history(folder()), InvalidInput);
+}
+
+TEST(Advice, NamesTheLimitAndTheRemedy) {
+  EXPECT_THAT(advice({.stall_percent = 1}), HasSubstr("The device is the limit"));
+  EXPECT_THAT(advice({.stall_percent = 30, .stall_cause = "Link"}), HasSubstr("Int8"));
+  EXPECT_THAT(advice({.stall_percent = 30, .stall_cause = "Stem"}), HasSubstr("sharePercent"));
+  EXPECT_THAT(advice({.optimizer_percent = 40}), HasSubstr("batchSize"));
+}
+
+TEST(Chart, ThinsByMeans) {
+  const Series thin = thinned({.x = {0, 1, 2, 3, 4}, .y = {0, 2, 4, 6, 9}}, 3);
+  EXPECT_EQ(thin.x, (std::vector<double>{0.5, 2.5, 4}));
+  EXPECT_EQ(thin.y, (std::vector<double>{1, 5, 9}));
+}
+
+}  // namespace
+}  // namespace outrigger::cli

@@ -1,0 +1,90 @@
+#include "gpu-server/reporter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "common/file.h"
+#include "tests/fakes/fake_clock.h"
+
+namespace outrigger::gpu_server {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+class ReporterTest : public testing::Test {
+ protected:
+  static training::StepReport report(uint64_t step) {
+    training::StepReport told;
+    told.step = step;
+    told.plan.number = 1;
+    told.took = std::chrono::milliseconds(1000);
+    told.waited_for_input = std::chrono::milliseconds(400);
+    told.optimizer = std::chrono::milliseconds(50);
+    return told;
+  }
+  static feed::StallTimes waits() {
+    feed::StallTimes times{};
+    feed::of(times, feed::StallCause::kDecode) = 0.3;
+    feed::of(times, feed::StallCause::kLink) = 0.1;
+    return times;
+  }
+  std::vector<json> lines(const std::string& type) const {
+    std::vector<json> found;
+    std::istringstream text(read_file(folder_.path() / "metrics.jsonl"));
+    for (std::string line; std::getline(text, line);) {
+      const json one = json::parse(line);
+      if (one["type"] == type) found.push_back(one);
+    }
+    return found;
+  }
+
+  TemporaryDirectory folder_{"outrigger-reporter"};
+  fakes::FakeClock clock_;
+  telemetry::Metrics metrics_;
+  Reporter reporter_{"faces",  folder_.path(),
+                     0,        {.samples = 64, .total_steps = 10, .batch = 16, .micro_batches = 4},
+                     0,        1,
+                     metrics_, clock_};
+};
+
+TEST_F(ReporterTest, TellsWhatTheDeviceWaitedFor) {
+  reporter_.step(report(0), {}, waits());
+  reporter_.step(report(1), {}, waits());
+  const json split = json::parse(reporter_.status_json())["split"];
+  EXPECT_EQ(split["stallCause"], "Decode");
+  EXPECT_NEAR(split["stallPercent"].get<double>(), 40, 0.1);
+  EXPECT_NEAR(split["stallSeconds"]["Decode"].get<double>(), 0.6, 1e-9);
+  EXPECT_NEAR(split["stallSeconds"]["Optimizer"].get<double>(), 0.1, 1e-9);
+  EXPECT_NEAR(lines("step").back()["stall"]["Link"].get<double>(), 0.1, 1e-9);
+  EXPECT_THAT(metrics_.exposition(),
+              HasSubstr("outrigger_server_stall_seconds_total{cause=\"decode\"} 0.6"));
+}
+
+TEST_F(ReporterTest, ShowsThePlanInForceAsAnInfoMetric) {
+  feed::Plan plan{.number = 1};
+  reporter_.plan(plan, 0, "to measure");
+  plan = {.number = 2, .cut = 3, .cut_name = "pool1", .stems_away = 2};
+  reporter_.plan(plan, 5, "shorter");
+  const std::string text = metrics_.exposition();
+  EXPECT_THAT(text, HasSubstr("cut=\"pool1\",gradients=\"float32\",share_percent=\"50\"} 1"));
+  EXPECT_THAT(text, HasSubstr("cut=\"Input\",gradients=\"float32\",share_percent=\"0\"} 0"));
+  EXPECT_EQ(lines("plan").back()["reason"], "shorter");
+}
+
+TEST_F(ReporterTest, TellsOfWorkersAndHowManyAreWanted) {
+  WorkerMeasures worker;
+  worker.name = "node-1/0";
+  worker.micro_batches = 12;
+  reporter_.workers(3, std::vector{worker});
+  EXPECT_EQ(lines("workers").back()["workers"][0]["microBatches"], 12);
+  EXPECT_FALSE(json::parse(reporter_.status_json())["workers"].contains("desired"));
+  reporter_.desired_workers(7);
+  EXPECT_EQ(json::parse(reporter_.status_json())["workers"]["desired"], 7);
+}
+
+}  // namespace
+}  // namespace outrigger::gpu_server

@@ -1,0 +1,63 @@
+#include "training/planner/profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "common/error.h"
+
+namespace outrigger::training {
+namespace {
+
+using testing::HasSubstr;
+
+Profile profile() {
+  Profile measured;
+  measured.batch = 64;
+  measured.micro_batch = 16;
+  measured.decode = 0.02;
+  measured.options.cut = 1;
+  measured.costs.micro_batches = 4;
+  measured.costs.pixels = 1e6;
+  measured.costs.optimizer = 0.001;
+  measured.costs.cuts = {{.head = 0.4, .server_percent = 100},
+                         {.cut = 3, .name = "pool1", .trains = true, .stem_forward = 0.1}};
+  measured.costs.layers = {{"conv1", 0.1, 0.2}, {"fc", 0.3, 0.4}};
+  return measured;
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    read_profile(text, "p.json");
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string with(const std::string& from, const std::string& to) {
+  std::string text = to_json(profile());
+  return text.replace(text.find(from), from.size(), to);
+}
+
+TEST(Profile, IsReadAsItWasWritten) {
+  const Profile read = read_profile("{\"profile\": " + to_json(profile()) + "}", "p.json");
+  EXPECT_EQ(to_json(read), to_json(profile()));
+  EXPECT_EQ(read.options.cut, 1u);
+  EXPECT_FALSE(read.options.away);
+  EXPECT_EQ(read.costs.layers[1].name, "fc");
+}
+
+TEST(Profile, SaysWhichFieldIsWrong) {
+  EXPECT_THAT(error_of("nothing"), HasSubstr("outrigger plan job.yaml -o json"));
+  EXPECT_THAT(error_of("{}"), HasSubstr("p.json: profile.batch: missing"));
+  EXPECT_THAT(error_of(with("\"microBatches\":4", "\"microBatches\":0")), HasSubstr("at least 1"));
+  EXPECT_THAT(error_of(with("\"decode\":0.02", "\"decode\":-1")),
+              HasSubstr("profile.decode: -1 is not allowed"));
+  EXPECT_THAT(error_of(with("\"name\":\"pool1\"", "\"name\":7")),
+              HasSubstr("profile.cuts[1].name: text is needed"));
+}
+
+}  // namespace
+}  // namespace outrigger::training
