@@ -50,7 +50,7 @@ class Ours:
         return float(self.process.stdout.readline())
 
     def close(self):
-        self.process.stdin.close()
+        self.process.terminate()  # the end of its input would not do: DataLoader's forked workers hold that pipe too
         self.process.wait()
 
 
