@@ -69,6 +69,7 @@ def start_faces():
     jobs.wait_for_step("faces", 1)
     target.reached("kubectl apply, until the first step", 30)
     until("the job runs with both workers", 60, lambda: jobs.holds("faces", "Running") and jobs.holds("faces", "PodsReady"))
+    until("progress shows", 60, lambda: "progress" in jobs.status("faces"))  # the operator asks every 10 s
     columns = kubectl("get", "tjob", "faces").splitlines()
     expect(columns[0].split() == ["NAME", "STATE", "PROGRESS", "WORKERS", "STALL", "RESTARTS", "AGE"], columns[0])
     expect(columns[1].split()[1] == "Running" and columns[1].split()[3] == "2/2", columns[1])
