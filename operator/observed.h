@@ -54,6 +54,7 @@ struct Pod {
   std::optional<Waiting> unscheduled;  // why no node was found
   std::optional<Waiting> waiting;      // the first container that cannot start
   std::optional<Ended> ended;          // our container, whatever others do
+  bool runs = false;                   // one of its containers does, whatever the phase says
 };
 
 /// A node of a pod that should be gone by now.

@@ -80,6 +80,12 @@ void read_own_container(const Json& statuses, Pod& pod) {
   }
 }
 
+bool one_runs(const Json& statuses) {
+  return std::any_of(statuses.begin(), statuses.end(), [](const Json& container) {
+    return at(at(container, "state"), "running").is_object();
+  });
+}
+
 void read_conditions(const Json& conditions, Pod& pod) {
   for (const Json& condition : conditions) {
     const std::string type = text_at(condition, "type");
@@ -100,6 +106,8 @@ void read_status(const Json& status, Pod& pod) {
   read_waiting(at(status, "initContainerStatuses"), pod);
   read_waiting(at(status, "containerStatuses"), pod);
   read_own_container(at(status, "containerStatuses"), pod);
+  pod.runs =
+      one_runs(at(status, "initContainerStatuses")) || one_runs(at(status, "containerStatuses"));
 }
 
 std::string owner_uid(const Json& metadata) {

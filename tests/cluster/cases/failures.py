@@ -2,7 +2,7 @@
 
 from cases.install import DATA, INSTALLED, TRAINS
 from lib import jobs
-from lib.harness import NAMESPACE, ROOT, Target, expect, kubectl, run, until
+from lib.harness import ROOT, Target, expect, kubectl, run, until
 
 NOWHERE = "localhost:1/outrigger/none:1"  # nothing listens there
 NEEDS = [INSTALLED, DATA]
@@ -95,7 +95,8 @@ def faces_reach_accuracy():
     expect((jobs.VOLUMES / "runs/faces/weights.safetensors").exists(), "no weights were written")
     until("no pod runs any more", 60, lambda: all(
         pod["status"]["phase"] == "Succeeded" for pod in jobs.pods("faces").values()))
-    expect(kubectl("logs", "faces-server-0-0", "--tail=1", namespace=NAMESPACE), "the server's log is gone")
+    expect(jobs.pods("faces", "server"), "the pod of the finished server was deleted, and its log with it")
+    expect("weights:" in kubectl("logs", "faces-server-0-0"), "the server's log does not tell where the weights are")
 
 
 CASES_WHILE_FACES_TRAIN = [

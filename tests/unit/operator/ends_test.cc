@@ -44,11 +44,24 @@ TEST(Ends, OneRankThatIsDoneDoesNotCompleteTheJobWhileOthersWork) {
 TEST(Ends, ASidecarThatRunsOnDoesNotKeepTheJobFromCompleting) {
   World world = running("");
   world.end("faces-server-0-0", {0});
-  world.pods.at("faces-server-0-0")["status"]["phase"] = "Running";
+  Json& status = world.pods.at("faces-server-0-0")["status"];
+  status["phase"] = "Running";
+  status["containerStatuses"].push_back(
+      {{"name", "proxy"}, {"state", {{"running", {{"startedAt", "2026-01-01T00:00:00Z"}}}}}});
   world.settle();
   EXPECT_EQ(world.status().state, "Complete");
   world.finish_deletions();
   EXPECT_THAT(world.names(), IsEmpty());
+}
+
+TEST(Ends, AServerThatHasEndedKeepsItsPodThoughThePhaseIsNotThereYet) {
+  World world = running("");
+  world.end("faces-server-0-0", {0});
+  world.pods.at("faces-server-0-0")["status"]["phase"] = "Running";
+  world.settle();
+  EXPECT_EQ(world.status().state, "Complete");
+  world.finish_deletions();
+  EXPECT_EQ(world.names(), std::vector<std::string>{"faces-server-0-0"});
 }
 
 TEST(Ends, CleanPodPolicySaysWhichPodsGo) {

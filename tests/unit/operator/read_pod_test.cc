@@ -39,6 +39,7 @@ TEST(ReadPod, TakesWhatPoliciesAskFor) {
   EXPECT_EQ(pod->ended->exit_code, 137);
   EXPECT_EQ(pod->ended->reason, "OOMKilled");
   EXPECT_TRUE(is_over(*pod)) << "our container has ended, though the pod runs on";
+  EXPECT_TRUE(pod->runs) << "the sidecar does";
 }
 
 TEST(ReadPod, WaitingForTheImageIsNoTroubleAndFailingToPullItIs) {
