@@ -76,8 +76,7 @@ def suspended():
 
 
 def tidy():
-    for name in ("steady", "worker-lost", "server-lost", "paused", "faces"):
-        jobs.remove(name)
+    kubectl("delete", "tjob", "--all", "--wait=false")
     until("every pod of every job is gone", 120, lambda: not jobs.get_all("pods", "outrigger.dev/job-name"))
     until("and every object that belonged to them", 60, lambda: not any(
         jobs.get_all(kind, "app.kubernetes.io/managed-by=outrigger")
