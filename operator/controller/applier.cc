@@ -74,7 +74,9 @@ Applier::Outcome Applier::look_at_existing(const Create& create, const std::stri
                       : "an object of this name belongs to a former job and is being deleted");
   }
   remember(create, *existing);
-  return create.kind == ObjectKind::kPod ? Outcome::kStale : Outcome::kDone;
+  if (create.kind != ObjectKind::kPod) return Outcome::kDone;
+  memory_.found_pod(*existing, now());
+  return Outcome::kStale;
 }
 
 void Applier::remember(const Create& create, const Json& object) {

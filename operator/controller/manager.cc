@@ -83,7 +83,7 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
                 queue_.add(job_key);
               }) {
   caches_.on_pod_gone([this](const std::string& job_key, const std::string& uid) {
-    if (const auto memory = memory_.find(job_key)) memory->pod_is_gone(uid);
+    if (const auto memory = memory_.find(job_key)) memory->pod_is_gone(uid, SystemClock().now());
   });
   caches_.on_child_gone([this](const std::string& job_key, const std::string& child) {
     if (const auto memory = memory_.find(job_key)) memory->child_is_gone(child);

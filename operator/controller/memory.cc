@@ -43,6 +43,7 @@ std::vector<Pod> JobMemory::overlay(const std::vector<kube::CachedPtr<PodRecord>
     }
   }
   std::erase_if(pods_, [&](const auto& item) { return now - item.second.at > kLongestLag; });
+  std::erase_if(gone_, [&](const auto& item) { return now - item.second > kLongestLag; });
   for (const auto& written : pods_) {
     const bool shown = std::any_of(cached.begin(), cached.end(),
                                    [&](const auto& pod) { return pod->uid == written.first; });
@@ -55,12 +56,27 @@ void JobMemory::wrote_pod(const Json& object, TimePoint now) {
   const auto pod = read_pod(object);
   if (!pod) return;
   const std::scoped_lock lock(mutex_);
+  if (gone_.contains(pod->uid)) return;
   pods_[pod->uid] = {pod->name, kube::resource_version_of(object), *pod, now};
 }
 
-void JobMemory::pod_is_gone(const std::string& uid) {
+void JobMemory::found_pod(const Json& object, TimePoint now) {
+  {
+    const std::scoped_lock lock(mutex_);
+    gone_.erase(kube::uid_of(object));
+  }
+  wrote_pod(object, now);
+}
+
+void JobMemory::pod_is_gone(const std::string& uid, TimePoint now) {
   const std::scoped_lock lock(mutex_);
   pods_.erase(uid);
+  gone_[uid] = now;
+}
+
+bool JobMemory::awaits_caches() const {
+  const std::scoped_lock lock(mutex_);
+  return !pods_.empty();
 }
 
 void JobMemory::wrote_child(const std::string& child, int attempt) {

@@ -27,7 +27,12 @@ class JobMemory {
   /// Pods of the cache with our own newer writes over them.
   std::vector<Pod> overlay(const std::vector<kube::CachedPtr<PodRecord>>& cached, TimePoint now);
   void wrote_pod(const Json& pod, TimePoint now);
-  void pod_is_gone(const std::string& uid);
+  /// Read just now, although the caches do not show it: somebody took a label off, say.
+  void found_pod(const Json& pod, TimePoint now);
+  /// The answer to our own write may come after this.
+  void pod_is_gone(const std::string& uid, TimePoint now);
+  /// Whether there is something that the caches are to show yet.
+  bool awaits_caches() const;
 
   /// A child by "Service/faces-server"; for which attempt it was written.
   void wrote_child(const std::string& child, int attempt);
@@ -54,7 +59,8 @@ class JobMemory {
   const std::string uid_;
   mutable std::mutex mutex_;
   kube::CachedPtr<JobRecord> job_;
-  std::map<std::string, Written> pods_;  // by UID
+  std::map<std::string, Written> pods_;    // by UID
+  std::map<std::string, TimePoint> gone_;  // UIDs of pods that are gone, and since when
   std::map<std::string, int> children_;
   std::vector<Refusal> refusals_;
   std::optional<ServerReport> report_;

@@ -22,6 +22,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kAfterDue{50};
 // A pass that changed nothing is not repeated at once, whatever it asks for.
 constexpr std::chrono::seconds kAtLeast{1};
+// A deletion that no watch told of is believed after a minute; nobody else would look again then.
+constexpr std::chrono::seconds kCachesAreSure{61};
 // A conflict: the watch brings what changed within moments.
 constexpr milliseconds kAfterConflict{200};
 
@@ -170,6 +172,8 @@ Reconciler::Outcome Reconciler::reconcile(const std::string& job_key) {
     const Duration least = differs ? Duration::zero() : Duration(kAtLeast);
     outcome.again = std::max(due <= due.zero() ? due : due + kAfterDue, least);
   }
+  if (memory->awaits_caches())
+    outcome.again = std::min<Duration>(outcome.again.value_or(kCachesAreSure), kCachesAreSure);
   return outcome;
 }
 

@@ -55,8 +55,26 @@ TEST(Memory, APodThatTheCacheShowedAndThatIsGoneStaysGone) {
 TEST(Memory, APodThatCameAndWentBetweenTwoLooksStaysGone) {
   JobMemory memory("uid");
   memory.wrote_pod(pod("faces-worker-0-0", "5"), TimePoint());
-  memory.pod_is_gone("uid-of-faces-worker-0-0");
+  EXPECT_TRUE(memory.awaits_caches());
+  memory.pod_is_gone("uid-of-faces-worker-0-0", TimePoint());
+  EXPECT_FALSE(memory.awaits_caches());
   EXPECT_THAT(memory.overlay({}, TimePoint()), IsEmpty());
+}
+
+// A pod without a node goes at once: the watch may tell so before the answer to our delete is here.
+TEST(Memory, AnAnswerThatComesAfterTheEndBringsNoPodBack) {
+  JobMemory memory("uid");
+  memory.pod_is_gone("uid-of-faces-worker-0-0", TimePoint());
+  memory.wrote_pod(pod("faces-worker-0-0", "9", true), TimePoint());
+  EXPECT_THAT(memory.overlay({}, TimePoint()), IsEmpty());
+  EXPECT_FALSE(memory.awaits_caches());
+}
+
+TEST(Memory, APodThatWasReadIsThereWhateverTheWatchSaid) {
+  JobMemory memory("uid");
+  memory.pod_is_gone("uid-of-faces-worker-0-0", TimePoint());
+  memory.found_pod(pod("faces-worker-0-0", "9"), TimePoint());
+  EXPECT_THAT(names(memory.overlay({}, TimePoint())), ElementsAre("faces-worker-0-0"));
 }
 
 TEST(Memory, ADeletionThatWeAskedForIsThereBeforeTheCacheShowsIt) {
