@@ -110,4 +110,18 @@ void add_volumes(Json& spec, Json& container, const api::TrainingJob& job, const
   if (!mounts.covered("/tmp")) mounts.mount_empty(kTemporaryVolume, "/tmp");
 }
 
+bool outlives_pod(const Json& pod, const std::string& path) {
+  const Json& spec = pod.at("spec");
+  std::string nearest;
+  std::string volume;
+  for (const Json& mount : spec.at("containers").at(0).at("volumeMounts")) {
+    const std::string at = mount.value("mountPath", "");
+    if ((path != at && path.rfind(at + "/", 0) != 0) || at.size() < nearest.size()) continue;
+    nearest = at;
+    volume = mount.value("name", "");
+  }
+  const Json* found = find_named(spec.at("volumes"), volume);
+  return found != nullptr && !found->contains("emptyDir");
+}
+
 }  // namespace outrigger::controller

@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "api/names.h"
+#include "operator/objects/pod.h"
+#include "operator/objects/volumes.h"
 #include "operator/policy/conditions.h"
 #include "operator/policy/images.h"
 #include "operator/policy/lifecycle.h"
@@ -8,6 +10,22 @@
 #include "operator/policy/restarts.h"
 
 namespace outrigger::controller {
+namespace {
+
+// Training would begin anew after each restart, which may be what a short job wants.
+void warn_of_lost_checkpoints(Pass& pass) {
+  const std::string path = pass.spec.checkpoint.path.value_or(pass.spec.output.path);
+  PodOrder order;
+  order.attempt = pass.plan.status.execution_attempts;
+  if (outlives_pod(build_pod(pass.seen.job, order, pass.options), path)) return;
+  pass.event("CheckpointsNotKept",
+             path +
+                 " goes with the server's pod, so a restart begins at step 0; name a claim in "
+                 "spec.checkpoint or spec.output",
+             true);
+}
+
+}  // namespace
 
 bool start(Pass& pass) {
   auto& status = pass.status();
@@ -21,6 +39,7 @@ bool start(Pass& pass) {
   }
   pass.event(resumes ? "Resumed" : "Started",
              "attempt " + std::to_string(status.execution_attempts));
+  warn_of_lost_checkpoints(pass);
   return true;
 }
 

@@ -34,6 +34,25 @@ TEST(Start, MakesOnePodForEachServerAndWorker) {
                                          "faces-worker-1-0", "faces-worker-2-0"));
 }
 
+TEST(Start, WarnsWhereCheckpointsGoWithThePod) {
+  const auto warns = [](const std::string& more) {
+    World world(more);
+    bool warned = false;
+    for (const Event& event : world.pass().events)
+      warned = warned || (event.warning && event.reason == "CheckpointsNotKept");
+    return warned;
+  };
+  EXPECT_TRUE(warns(""));
+  EXPECT_TRUE(warns("  checkpoint: {path: /saved}\n"));
+  EXPECT_TRUE(warns("  checkpoint: {path: /runs/saved}\n"));
+  EXPECT_FALSE(warns("  checkpoint: {path: /saved, volumeClaimName: states}\n"));
+  const std::string mount = "volumeMounts: [{name: mine, mountPath: /runs}]";
+  const std::string with_template =
+      "  server: {template: {spec: {containers: [{name: server, " + mount + "}], volumes: [";
+  EXPECT_FALSE(warns(with_template + "{name: mine, nfs: {server: a, path: /b}}]}}}\n"));
+  EXPECT_TRUE(warns(with_template + "{name: mine, emptyDir: {}}]}}}\n"));
+}
+
 TEST(Start, NoWorkersAreALegalNumber) {
   World world("  workers: {replicas: 0}\n");
   world.settle();
