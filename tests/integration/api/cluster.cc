@@ -10,6 +10,7 @@
 
 #include "common/error.h"
 #include "common/file.h"
+#include "tests/integration/control_plane/control_plane.h"
 
 namespace outrigger::api {
 namespace {
@@ -44,8 +45,12 @@ void require(const std::string& command) {
 }  // namespace
 
 std::string Cluster::missing() {
-  if (environment("OUTRIGGER_KUBECONFIG", "").empty())
-    return "OUTRIGGER_KUBECONFIG names no API server (tests/cluster/node up --control-plane)";
+  if (!environment("OUTRIGGER_KUBECONFIG", "").empty()) return "";
+  std::string missing = integration::ControlPlane::missing();
+  if (!missing.empty()) return missing;
+  static const integration::ControlPlane own;
+  ::setenv("OUTRIGGER_KUBECONFIG", own.admin_kubeconfig().c_str(), 1);
+  ::setenv("OUTRIGGER_KUBECTL", integration::ControlPlane::kubectl_program().c_str(), 1);
   return "";
 }
 

@@ -10,11 +10,11 @@ struct CommandResult {
   std::string output;  // standard output and error, as they came
 };
 
-/// An API server that knows our CRD, asked with kubectl: OUTRIGGER_KUBECONFIG says which; kubectl
-/// is the one of PATH or OUTRIGGER_KUBECTL. Makes a namespace of its own and deletes it at the end.
+/// An API server that knows our CRD, asked with kubectl: OUTRIGGER_KUBECONFIG says which, with the
+/// kubectl of PATH or OUTRIGGER_KUBECTL; without it, one of our own is started. Makes a namespace of its own and deletes it at the end.
 class Cluster {
  public:
-  /// Why there is none; empty: there is one.
+  /// Why there is none; empty: there is one, from now on.
   static std::string missing();
 
   Cluster();

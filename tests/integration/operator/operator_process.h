@@ -1,0 +1,31 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/child_process.h"
+#include "tests/integration/control_plane/control_plane.h"
+
+namespace outrigger::integration {
+
+/// The real outrigger-operator, with the rights of our manifest. Ends with this.
+class OperatorProcess {
+ public:
+  OperatorProcess(const ControlPlane& cluster, const std::string& name,
+                  std::vector<std::string> more_flags = {});
+
+  bool runs() { return !process_->poll(); }
+  pid_t id() const { return process_->id(); }
+  void signal(int signal);
+  /// Its exit status; waits for a minute at most.
+  int wait();
+  std::string log() const;
+
+ private:
+  std::filesystem::path log_;
+  std::optional<cli::ChildProcess> process_;
+};
+
+}  // namespace outrigger::integration
