@@ -11,7 +11,8 @@ struct CommandResult {
 };
 
 /// An API server that knows our CRD, asked with kubectl: OUTRIGGER_KUBECONFIG says which, with the
-/// kubectl of PATH or OUTRIGGER_KUBECTL; without it, one of our own is started. Makes a namespace of its own and deletes it at the end.
+/// kubectl of PATH or OUTRIGGER_KUBECTL; without it, one of our own is started. Makes a namespace
+/// of its own and deletes it at the end.
 class Cluster {
  public:
   /// Why there is none; empty: there is one, from now on.
