@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,7 +15,9 @@
 #include "common/error.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/memory.h"
 #include "common/thread_pool.h"
+#include "training/planner/memory.h"
 #include "training/planner/planner.h"
 
 namespace outrigger::cli {
@@ -32,6 +35,8 @@ struct Options {
   double worker_cores = 2;
   double megabits = 1000;
   double milliseconds = 0.2;
+  std::optional<double> server_memory;  // gigabytes
+  std::optional<double> worker_memory;
   std::string format = "text";
 };
 
@@ -51,13 +56,43 @@ Measured measure(const Options& options, const api::TrainingJob& job) {
   const double decode = measured.profile.decode;
   measured.server = {
       .cores = static_cast<double>(threads), .decode = decode / threads, .shared = true};
-  const training::WorkerRates worker{.stem_speed = options.worker_cores,
-                                     .decode = decode / options.worker_cores,
-                                     .bytes_per_second = options.megabits * 1e6 / 8,
-                                     .latency = options.milliseconds / 1000};
+  const auto free =
+      static_cast<double>(available_memory() - std::min(available_memory(), used_memory()));
+  measured.server.memory = options.server_memory ? *options.server_memory * 1e9 : free;
+  training::WorkerRates worker{.stem_speed = options.worker_cores,
+                               .decode = decode / options.worker_cores,
+                               .bytes_per_second = options.megabits * 1e6 / 8,
+                               .latency = options.milliseconds / 1000};
+  if (options.worker_memory) worker.memory = *options.worker_memory * 1e9;
   measured.workers.assign(static_cast<size_t>(options.workers.value_or(job.spec.workers.replicas)),
                           worker);
   return measured;
+}
+
+/// Bytes by what takes them, and their sum.
+json to_json(const std::vector<training::MemoryPart>& parts) {
+  json told{{"total", total(parts)}};
+  for (const training::MemoryPart& part : parts) told[part.what] = part.bytes;
+  return told;
+}
+
+/// Cuts that the job's bounds allow and memory does not, with what they need.
+json left_out(const Measured& measured) {
+  json list = json::array();
+  const training::JobCosts& costs = measured.profile.costs;
+  for (size_t cut = 0; cut < costs.cuts.size(); ++cut) {
+    std::string why;
+    bool any = false;
+    const uint32_t first = cut == 0 ? 0 : 1;
+    for (uint32_t away = first; away <= (cut == 0 ? 0 : costs.micro_batches); ++away) {
+      const std::string misfit =
+          training::misfit(costs, measured.server, measured.workers, {cut, away});
+      any |= misfit.empty();
+      if (why.empty()) why = misfit;
+    }
+    if (!any) list.push_back({{"cut", costs.cuts[cut].name}, {"why", why}});
+  }
+  return list;
 }
 
 json row_of(const Measured& measured, const Candidate& one, double unsplit) {
@@ -75,6 +110,9 @@ json row_of(const Measured& measured, const Candidate& one, double unsplit) {
                (one.choice.away > 0 && cut.trains ? measured.workers.size() * cut.weights : 0)},
           {"secondsPerStep", one.prediction.seconds},
           {"imagesPerSecond", measured.profile.batch / one.prediction.seconds},
+          {"serverMemory", to_json(server_memory(measured.profile.costs, one.choice))},
+          {"workerMemory",
+           to_json(worker_memory(measured.profile.costs, one.choice, measured.workers.size()))},
           {"bound", to_string(one.prediction.bound)},
           {"timesUnsplit", unsplit / one.prediction.seconds}};
 }
@@ -82,6 +120,11 @@ json row_of(const Measured& measured, const Candidate& one, double unsplit) {
 json table(const Measured& measured) {
   const auto all = candidates(measured.profile.costs, measured.profile.options, measured.server,
                               measured.workers);
+  if (all.empty())
+    throw InvalidInput(
+        "no plan fits into the memory: cut Input " +
+        training::misfit(measured.profile.costs, measured.server, measured.workers, {}) +
+        "; a smaller spec.training.microBatchSize would help");
   const auto alone = predict(measured.profile.costs, measured.server, {}, {});
   json rows = json::array();
   size_t best = 0;
@@ -94,6 +137,8 @@ json table(const Measured& measured) {
           {"imagesPerSecondAlone", measured.profile.batch / alone.seconds},
           {"boundAlone", to_string(alone.bound)},
           {"cuts", rows},
+          {"leftOut", left_out(measured)},
+          {"serverMemoryFree", measured.server.memory},
           {"choice", best},
           {"profile", json::parse(to_json(measured.profile))}};
 }
@@ -102,20 +147,25 @@ void print(const json& told) {
   std::cout << fmt::format(
       "The server alone: {:.1f} images/s, bound by {}; decoding takes {:.1f} core-ms a "
       "micro-batch.\nWith {} workers, the best share of every cut:\n\n"
-      "  {:<20} {:>5} {:>9} {:>9} {:>10} {:>10} {:>9} {:>7}  bound by\n",
+      "  {:<20} {:>5} {:>9} {:>9} {:>10} {:>10} {:>9} {:>9} {:>9} {:>7}  bound by\n",
       told["imagesPerSecondAlone"].get<double>(), told["boundAlone"].get<std::string>(),
       told["decodeCoreMilliseconds"].get<double>(), told["workers"].get<size_t>(), "cut", "share",
-      "stem ms", "head ms", "MB up", "MB down", "images/s", "times");
+      "stem ms", "head ms", "MB up", "MB down", "server MB", "worker MB", "images/s", "times");
   size_t index = 0;
   for (const json& row : told["cuts"]) {
     std::cout << fmt::format(
-        "{} {:<20} {:>4}% {:>9.1f} {:>9.1f} {:>10.2f} {:>10.2f} {:>9.1f} {:>6.2f}x  {}\n",
+        "{} {:<20} {:>4}% {:>9.1f} {:>9.1f} {:>10.2f} {:>10.2f} {:>9.0f} {:>9.0f} {:>9.1f} "
+        "{:>6.2f}x  {}\n",
         index++ == told["choice"].get<size_t>() ? '>' : ' ', row["cut"].get<std::string>(),
         row["sharePercent"].get<int>(), row["stemCoreMilliseconds"].get<double>(),
         row["headCoreMilliseconds"].get<double>(), row["bytesToServer"].get<double>() / 1e6,
-        row["bytesToWorkers"].get<double>() / 1e6, row["imagesPerSecond"].get<double>(),
+        row["bytesToWorkers"].get<double>() / 1e6, row["serverMemory"]["total"].get<double>() / 1e6,
+        row["workerMemory"]["total"].get<double>() / 1e6, row["imagesPerSecond"].get<double>(),
         row["timesUnsplit"].get<double>(), row["bound"].get<std::string>());
   }
+  for (const json& one : told["leftOut"])
+    std::cout << fmt::format("  {:<20} does not fit: {}\n", one["cut"].get<std::string>(),
+                             one["why"].get<std::string>());
   const json& best = told["cuts"][told["choice"].get<size_t>()];
   if (best["timesUnsplit"].get<double>() < 1.02) {
     std::cout << "\nWorkers would not pay here: " << best["bound"].get<std::string>()
@@ -184,6 +234,14 @@ void add_plan(CLI::App& program) {
   command->add_option("--latency", options->milliseconds, "Milliseconds one way")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--server-memory", options->server_memory,
+                   "Gigabytes that the job may take there (default: what is free here)")
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--worker-memory", options->worker_memory,
+                   "Gigabytes that it may take on each worker (default: any)")
+      ->check(CLI::PositiveNumber);
   command->add_option("--threads", options->threads, "Cores that the server uses (default: all)")
       ->check(CLI::PositiveNumber);
   command->add_option("-m,--mount", options->mounts, kMountHelp);

@@ -88,6 +88,9 @@ class Coordinator {
     int64_t appetite = 0;  // leases it has room for; below 0 where urgent work was put on top
     std::optional<TimePoint> set_aside_until;
     std::map<uint64_t, int32_t> stems_sent;  // version to deepest cut sent
+    double pace = 0;  // seconds a micro-batch while it has work; 0: not known
+    std::optional<TimePoint> last_result;
+    uint32_t leases = 0;  // that wait for a result; counted anew by each dispatch
   };
   struct Stem {
     std::shared_ptr<const std::vector<float>> parameters;
@@ -112,6 +115,10 @@ class Coordinator {
   void dispatch_missing(WorkItem::Missing missing, TimePoint now);
   bool may_lease_now(const WorkItem& item) const;
   bool is_urgent(const WorkItem& item) const;
+  void count_leases();
+  void note_pace(WorkerId id, const WorkItem& item, uint32_t attempt, TimePoint now);
+  /// Seconds until the worker would be done with one lease more.
+  double done_in(const Worker& worker) const;
   std::optional<WorkerId> choose_worker(const WorkItem& item) const;
   bool eligible(WorkerId id, const Worker& worker, const WorkItem& item) const;
   bool remote_can_take(const WorkItem& item) const;
@@ -137,7 +144,7 @@ class Coordinator {
   std::map<uint64_t, Stem> stems_;
   WorkerId next_worker_ = 1;
   std::map<WorkerId, Worker> workers_;
-  std::deque<WorkerId> turn_;  // workers in the order in which they get the next lease
+  std::deque<WorkerId> turn_;  // workers, the one that got a lease last behind the others
   LatencyWindow forward_latency_;
   LatencyWindow backward_latency_;
   std::vector<Replacement> replacements_;

@@ -49,6 +49,7 @@ void Coordinator::take_in(WorkerId from, MicroBatch& result, TimePoint now) {
                        std::to_string(item->samples.size()) +
                        " samples were leased, the result has another number");
   }
+  note_pace(from, *item, result.key.attempt, now);
   if (!item->evaluation)
     forward_latency_.add(item->needed_since ? now - *item->needed_since : Duration{0});
   const WorkKey key = result.key;
@@ -155,8 +156,39 @@ bool Coordinator::is_late(const WorkItem& item, TimePoint now) const {
 
 // ---- leasing
 
+void Coordinator::count_leases() {
+  for (auto& entry : workers_) entry.second.leases = 0;
+  for (const auto& step : ledger_.steps()) {
+    for (const WorkItem& item : step.second) {
+      if (item.missing() != WorkItem::Missing::kForward) continue;
+      for (const Holder& holder : item.holders) {
+        const auto worker = workers_.find(holder.worker);
+        if (worker != workers_.end()) ++worker->second.leases;
+      }
+    }
+  }
+}
+
+/// A worker does one thing after the other, so a result has taken it no longer than since the one
+/// before, or since its lease.
+void Coordinator::note_pace(WorkerId id, const WorkItem& item, uint32_t attempt, TimePoint now) {
+  constexpr double kNewest = 0.25;
+  Worker& worker = workers_.at(id);
+  const auto holder = std::ranges::find(item.holders, attempt, &Holder::attempt);
+  TimePoint since = holder->since;
+  if (worker.last_result) since = std::max(since, *worker.last_result);
+  worker.last_result = now;
+  const double took = std::chrono::duration<double>(now - since).count();
+  worker.pace = worker.pace == 0 ? took : (1 - kNewest) * worker.pace + kNewest * took;
+}
+
+double Coordinator::done_in(const Worker& worker) const {
+  return worker.pace * (worker.leases + 1);
+}
+
 void Coordinator::dispatch(TimePoint now) {
   if (bad_data_ || unreadable_) return;
+  count_leases();
   dispatch_missing(WorkItem::Missing::kGradient, now);
   dispatch_missing(WorkItem::Missing::kForward, now);
   // Draw ahead while somebody has room for more.
@@ -203,21 +235,26 @@ bool Coordinator::remote_can_take(const WorkItem& item) const {
   });
 }
 
-/// The next in turn with room. Urgent work may go on top of what a worker asked for: its earlier
+/// Of those with room the one that would be done first, by its pace and what it has in hand; among
+/// equals the next in turn. Urgent work may go on top of what a worker asked for: its earlier
 /// leases may wait for weights that only come when this is done. The local worker shares its cores
 /// with the device, so where there are others it takes only what the trainer waits for, and, while
 /// the trainer waits for others, one more of the same step at a time.
 std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item) const {
   const bool urgent = is_urgent(item);
+  std::optional<WorkerId> best;
   std::optional<WorkerId> fallback;
   for (const WorkerId id : turn_) {
     const Worker& worker = workers_.at(id);
     if (!eligible(id, worker, item)) continue;
     if (worker.traits.local && !urgent && remote_can_take(item) && !may_help(id, item)) continue;
-    if (worker.appetite > 0) return id;
+    if (worker.appetite > 0) {
+      if (!best || done_in(worker) < done_in(workers_.at(*best))) best = id;
+      continue;
+    }
     if (!fallback || worker.appetite > workers_.at(*fallback).appetite) fallback = id;
   }
-  return urgent ? fallback : std::nullopt;
+  return best || !urgent ? best : fallback;
 }
 
 void Coordinator::lease_to(WorkerId id, WorkItem& item, TimePoint now) {
@@ -233,6 +270,7 @@ void Coordinator::lease_to(WorkerId id, WorkItem& item, TimePoint now) {
               item.samples,
               kind == WorkKind::kBackward ? item.cut_gradient : nullptr};
   --workers_.at(id).appetite;
+  if (kind != WorkKind::kBackward) ++workers_.at(id).leases;
   std::erase(turn_, id);
   turn_.push_back(id);
   send_stem(id, item);

@@ -101,6 +101,33 @@ void set_wires(feed::Plan& plan, const api::TrainingJob& job) {
   plan.gradients = wire_of(job.spec.split.wire.gradients, worker::precision(job));
 }
 
+namespace {
+
+/// What a plan that leaves the server too little could be instead.
+std::string nearest_plan(const feed::Plan& plan, const nn::Graph& graph, const RunSize& size,
+                         const api::SplitSpec& split) {
+  const auto stem_part = [&](int32_t cut) {
+    return static_cast<double>(graph.multiply_adds({0, cut})) /
+           static_cast<double>(graph.multiply_adds(graph.whole()));
+  };
+  const double may_go = 1 - split.min_server_percent / 100.0;
+  const auto most =
+      static_cast<uint32_t>(std::floor(may_go / stem_part(plan.cut) * size.micro_batches + 1e-9));
+  std::string text =
+      most == 0
+          ? "; no share of it fits"
+          : "; with sharePercent: " + std::to_string(100 * most / size.micro_batches) + " it fits";
+  const double share = static_cast<double>(plan.stems_away) / size.micro_batches;
+  std::string deepest;
+  for (const nn::Cut& cut : graph.cuts()) {
+    if (cut.layers > 0 && cut.layers < plan.cut && share * stem_part(cut.layers) <= may_go)
+      deepest = cut.name;
+  }
+  return deepest.empty() ? text : text + ", or with the cut '" + deepest + "'";
+}
+
+}  // namespace
+
 feed::Plan make_plan(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
                      uint64_t number) {
   const auto& split = job.spec.split;
@@ -119,7 +146,8 @@ feed::Plan make_plan(const api::TrainingJob& job, const nn::Graph& graph, const 
     throw InvalidInput("spec.split: the cut behind '" + plan.cut_name + "' leaves " +
                        std::to_string(static_cast<int>(100.0 * (1.0 - away / all))) +
                        " % of the multiply-adds on the server, minServerPercent is " +
-                       std::to_string(split.min_server_percent));
+                       std::to_string(split.min_server_percent) +
+                       nearest_plan(plan, graph, size, split));
   }
   return plan;
 }

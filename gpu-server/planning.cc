@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "common/log.h"
+#include "common/memory.h"
 #include "nn/cpu/backend.h"
 #include "worker/job.h"
 
@@ -50,6 +51,24 @@ double measure_optimizer(const api::TrainingJob& job, const nn::Graph& graph, co
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+/// What stem and head take where the graph is cut so.
+void add_memory(training::CutCosts& cut, const api::TrainingJob& job, const nn::Graph& graph,
+                ThreadPool& threads) {
+  nn::ProgramOptions options{.batch = worker::micro_batch(job),
+                             .precision = worker::precision(job)};
+  options.segment = {cut.cut, graph.size()};
+  options.input_gradient = cut.cut > 0 && cut.trains;
+  const auto head = nn::cpu::measure_memory(graph, options, threads);
+  cut.head_kept = static_cast<double>(head.kept);
+  cut.head_fixed = static_cast<double>(head.fixed);
+  if (cut.cut == 0) return;
+  options.segment = {0, cut.cut};
+  options.input_gradient = false;
+  const auto stem = nn::cpu::measure_memory(graph, options, threads);
+  cut.stem_kept = static_cast<double>(stem.kept);
+  cut.stem_fixed = static_cast<double>(stem.fixed);
+}
+
 uint32_t share_of(const api::TrainingJob& job, const RunSize& size) {
   return static_cast<uint32_t>(
       std::lround(*job.spec.split.share_percent / 100.0 * size.micro_batches));
@@ -68,6 +87,10 @@ training::JobCosts measure_job(const api::TrainingJob& job, const nn::Graph& gra
   for (const auto& layer : layers)
     costs.layers.push_back({layer.layer, layer.forward_seconds, layer.backward_seconds});
   costs.optimizer = measure_optimizer(job, graph, size) * threads.size();
+  costs.parameters = sizeof(float) * static_cast<double>(graph.parameter_count());
+  // Weights, momentum, the device's gradients, their sum, and what went out to workers.
+  costs.copies = 5 + static_cast<double>(job.spec.training.staleness) +
+                 (job.spec.training.average_weights ? 1 : 0);
   costs.micro_batches = size.micro_batches;
   costs.staleness = static_cast<uint64_t>(job.spec.training.staleness);
   const auto m = static_cast<double>(worker::micro_batch(job));
@@ -87,6 +110,8 @@ training::JobCosts measure_job(const api::TrainingJob& job, const nn::Graph& gra
     cut.server_percent =
         100.0 * (1.0 - static_cast<double>(graph.multiply_adds({0, one.layers})) /
                            static_cast<double>(graph.multiply_adds(graph.whole())));
+    cut.crossing = elements * static_cast<double>(element_size(worker::activation_type(job)));
+    add_memory(cut, job, graph, threads);
     add_times(cut, layers);
     costs.cuts.push_back(cut);
   }
@@ -132,6 +157,8 @@ Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const Ru
       deepest_(deepest_cut(job, graph)),
       threads_(threads.size()) {
   server_.cores = threads_;
+  const uint64_t limit = available_memory();
+  server_.memory = static_cast<double>(limit - std::min(limit, used_memory()));
 }
 
 training::Choice Planning::choice_of(const feed::Plan& plan) const {
@@ -180,6 +207,7 @@ training::WorkerRates Planning::rates_of(const WorkerMeasures& worker) const {
   rates.stems = rates.stem_speed > 0;
   if (worker.bytes_per_second > 0) rates.bytes_per_second = worker.bytes_per_second;
   rates.latency = worker.latency;
+  if (worker.memory > 0) rates.memory = worker.memory;
   return rates;
 }
 

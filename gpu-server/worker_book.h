@@ -18,6 +18,7 @@ struct WorkerMeasures {
   uint32_t cores = 1;
   uint64_t micro_batches = 0;   // forward results that came from it, as pixels or activations
   uint64_t stem_gradients = 0;  // and stem gradients
+  double memory = 0;            // bytes that were free for the job when it joined; 0: not known
   double pass_seconds = 0;  // of the stem up to the deepest cut, as it told when it joined; 0: none
   double first_decode = 0;  // seconds a micro-batch, when it was new
   double decode = 0;        // now; 0: not measured
@@ -33,8 +34,9 @@ struct WorkerMeasures {
 /// Keeps WorkerMeasures up to date. Not thread-safe.
 class WorkerBook {
  public:
-  WorkerBook(uint32_t cores, double pass_seconds) {
+  WorkerBook(uint32_t cores, double pass_seconds, double memory = 0) {
     measures_.cores = cores;
+    measures_.memory = memory;
     measures_.pass_seconds = pass_seconds;
   }
   void note(const feed::WorkerMessage& message);

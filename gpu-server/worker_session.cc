@@ -93,7 +93,9 @@ std::optional<WorkerSession::Newcomer> WorkerSession::introduce() {
         "pixels only",
         name_);
   }
-  return Newcomer{{name_, false, stems}, WorkerBook(hello.cores, stems ? hello.pass_seconds : 0)};
+  return Newcomer{
+      {name_, false, stems},
+      WorkerBook(hello.cores, stems ? hello.pass_seconds : 0, static_cast<double>(hello.memory))};
 }
 
 void WorkerSession::receive_thread() {

@@ -1,8 +1,10 @@
 #include "nn/graph.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "common/error.h"
+#include "common/nearest.h"
 
 namespace outrigger::nn {
 namespace {
@@ -46,6 +48,29 @@ Range Graph::parameter_range(Segment segment) const { return covered(parameters_
 
 Range Graph::buffer_range(Segment segment) const { return covered(buffers_, segment); }
 
+namespace {
+
+/// What somebody may have meant who named a place that is no cut.
+std::string nearest_cuts(std::span<const Cut> cuts, std::span<const Layer> layers,
+                         const std::string& name, int wanted) {
+  if (wanted < 0) {
+    std::vector<std::string> names;
+    for (const Layer& layer : layers) {
+      names.push_back(layer.name.substr(0, layer.name.find('.')));  // its stage, which can be cut
+      names.push_back(layer.name);
+    }
+    const auto meant = nearest(name, names);
+    return meant ? "; did you mean \"" + *meant + "\"?" : "";
+  }
+  const auto behind =
+      std::ranges::find_if(cuts, [&](const Cut& cut) { return cut.layers > wanted; });
+  std::string text = "; the nearest that works is \"" + std::prev(behind)->name + "\" before it";
+  if (behind != cuts.end()) text += ", or \"" + behind->name + "\" behind it";
+  return text;
+}
+
+}  // namespace
+
 const Cut& Graph::cut(const std::string& name) const {
   int wanted = -1;
   if (name == cuts_.front().name) wanted = 0;
@@ -64,7 +89,8 @@ const Cut& Graph::cut(const std::string& name) const {
                      (wanted < 0 ? "there is no such layer"
                                  : "more than one tensor crosses there, or a group of layers that "
                                    "run as one would be split") +
-                     "; it can be cut at " + join_names(cuts_));
+                     nearest_cuts(cuts_, layers_, name, wanted) + "; it can be cut at " +
+                     join_names(cuts_));
 }
 
 const Cut& Graph::cut_at(int layers) const {

@@ -14,6 +14,7 @@
 #include "api/parse.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/memory.h"
 #include "common/random.h"
 #include "common/thread_pool.h"
 #include "nn/cpu/backend.h"
@@ -98,6 +99,8 @@ Hello make_hello(const Setup& setup, const Workshop& shop, const std::string& na
   hello.name = name;
   hello.version = OUTRIGGER_VERSION;
   hello.cores = static_cast<uint32_t>(threads.size());
+  const uint64_t limit = available_memory();
+  hello.memory = limit - std::min(limit, used_memory());
   try {
     hello.probe = data::probe(shop.train_root, setup.probe);
   } catch (const Error& error) {

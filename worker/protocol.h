@@ -50,6 +50,7 @@ struct Hello {
   Sha256 probe{};          // of the bytes of Setup::probe
   std::string problem;     // why the probe could not be read; empty: none
   std::string numerics;    // fingerprint of the stem up to deepest_cut; empty: it runs no stems
+  uint64_t memory = 0;     // bytes that are free for the job
   float pass_seconds = 0;  // forward and backward of that stem for one micro-batch
 };
 

@@ -191,6 +191,7 @@ Frame to_frame(const Hello& hello) {
   writer.raw(hello.probe.data(), hello.probe.size());
   writer.text(hello.problem);
   writer.text(hello.numerics);
+  writer.number(hello.memory);
   writer.number(hello.pass_seconds);
   return frame_of(FrameType::kHello, writer);
 }
@@ -205,6 +206,7 @@ Hello read_hello(const ReceivedFrame& frame) {
   std::ranges::copy(reader.raw(hello.probe.size()), hello.probe.begin());
   hello.problem = reader.text();
   hello.numerics = reader.text();
+  hello.memory = reader.number<uint64_t>();
   hello.pass_seconds = read_measured(reader);
   reader.expect_end();
   return hello;

@@ -45,6 +45,12 @@ class CpuProgram final : public Program {
   void backward(const Weights& weights, Tape& tape, ConstTensorView output_gradient,
                 const BackwardOutput& out) const override;
 
+  size_t tape_bytes() const { return buffers_.tape_bytes(); }
+  /// Of one copy of the weights, and of the work space.
+  size_t fixed_bytes() const {
+    return weight_bytes_ + buffers_.scratch_bytes() +
+           slot_bytes_ * static_cast<size_t>(threads_.size());
+  }
   /// Counts the time of each piece from now on. Not while a pass runs.
   void start_stopwatches();
   /// Seconds of one core since then by layer of the graph: forward, backward.

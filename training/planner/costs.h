@@ -30,6 +30,11 @@ struct CutCosts {
   double gradients = 0;       // bytes on the wire, of the activations' gradient
   double weights = 0;         // bytes of the stem's parameters, and of their gradients
   double server_percent = 0;  // of the multiply-adds, where all stems are away
+  double stem_kept = 0;       // bytes of a micro-batch from the stem's forward to its backward
+  double stem_fixed = 0;      // bytes of its packed weights and work space
+  double head_kept = 0;       // likewise behind the cut
+  double head_fixed = 0;
+  double crossing = 0;  // bytes of the activations at the cut in memory
 };
 
 /// What does not change while a job runs.
@@ -40,6 +45,8 @@ struct JobCosts {
   uint64_t staleness = 0;      // s
   double pixels = 0;           // bytes
   double optimizer = 0;        // core-seconds of a step
+  double parameters = 0;       // bytes of all parameters
+  double copies = 4;  // of them in the server: weights, momentum, gradients, their sum, …
 };
 
 /// The server as measured. `cores`: core-seconds a second that its device does.
@@ -49,6 +56,7 @@ struct ServerRates {
   bool shared = true;  // device and local worker share cores
   /// What goes through its network card in each direction, over all workers.
   double bytes_per_second = std::numeric_limits<double>::infinity();
+  double memory = std::numeric_limits<double>::infinity();  // bytes free for the job
 };
 
 /// A remote worker as measured.
@@ -56,8 +64,9 @@ struct WorkerRates {
   double stem_speed = 1;  // core-seconds a second that it does, with all its cores
   double decode = 0;      // seconds for a micro-batch, with all its cores
   double bytes_per_second = 1e9;
-  double latency = 0;  // seconds, one way
-  bool stems = true;   // may run stems
+  double latency = 0;                                       // seconds, one way
+  bool stems = true;                                        // may run stems
+  double memory = std::numeric_limits<double>::infinity();  // bytes free for the job
 };
 
 /// How a step is divided: a place in JobCosts::cuts, and how many of M stems run on workers.

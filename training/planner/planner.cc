@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/log.h"
+#include "training/planner/memory.h"
 
 namespace outrigger::training {
 namespace {
@@ -37,6 +38,7 @@ std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& opt
       if (cut > 0 && options.away && *options.away != away) continue;
       const Choice choice{cut, away};
       if (server_percent(job, choice) < options.least_server_percent) continue;
+      if (!misfit(job, server, workers, choice).empty()) continue;
       const Candidate one{choice, predict(job, server, workers, choice)};
       if (!std::isfinite(one.prediction.seconds)) continue;
       if (!of_cut || one.prediction.seconds < of_cut->prediction.seconds) of_cut = one;

@@ -35,7 +35,7 @@ struct Candidate {
   Prediction prediction;
 };
 
-/// The best share of every cut that the options allow, in the order of cuts.
+/// The best share of every cut that the options allow and memory holds, in the order of cuts.
 std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& options,
                                   const ServerRates& server, std::span<const WorkerRates> workers);
 

@@ -70,7 +70,12 @@ json to_object(const CutCosts& cut) {
           {"activations", cut.activations},
           {"gradients", cut.gradients},
           {"weights", cut.weights},
-          {"serverPercent", cut.server_percent}};
+          {"serverPercent", cut.server_percent},
+          {"stemKept", cut.stem_kept},
+          {"stemFixed", cut.stem_fixed},
+          {"headKept", cut.head_kept},
+          {"headFixed", cut.head_fixed},
+          {"crossing", cut.crossing}};
 }
 
 CutCosts read_cut(const Fields& fields) {
@@ -83,7 +88,12 @@ CutCosts read_cut(const Fields& fields) {
           .activations = fields.number("activations"),
           .gradients = fields.number("gradients"),
           .weights = fields.number("weights"),
-          .server_percent = fields.number("serverPercent")};
+          .server_percent = fields.number("serverPercent"),
+          .stem_kept = fields.number("stemKept"),
+          .stem_fixed = fields.number("stemFixed"),
+          .head_kept = fields.number("headKept"),
+          .head_fixed = fields.number("headFixed"),
+          .crossing = fields.number("crossing")};
 }
 
 }  // namespace
@@ -103,6 +113,8 @@ std::string to_json(const Profile& profile) {
               {"decode", profile.decode},
               {"pixels", costs.pixels},
               {"optimizer", costs.optimizer},
+              {"parameters", costs.parameters},
+              {"copies", costs.copies},
               {"leastServerPercent", profile.options.least_server_percent},
               {"cuts", cuts},
               {"layers", layers}};
@@ -125,6 +137,8 @@ Profile read_profile(const std::string& text, const std::string& name) {
   costs.staleness = fields.integer<uint64_t>("staleness");
   costs.pixels = fields.number("pixels");
   costs.optimizer = fields.number("optimizer");
+  costs.parameters = fields.number("parameters");
+  costs.copies = fields.number("copies");
   fields.each("cuts", [&](const Fields& cut) { costs.cuts.push_back(read_cut(cut)); });
   fields.each("layers", [&](const Fields& layer) {
     costs.layers.push_back({layer.text("name"), layer.number("forward"), layer.number("backward")});

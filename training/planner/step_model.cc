@@ -150,10 +150,19 @@ class Step {
     return std::min(total, (seconds - card_stems_) / std::max(card(job_.pixels), 1e-12));
   }
 
+  /// The coordinator leases to remote workers first: with so many that they hold this step and the
+  /// next, the local worker gets nothing.
+  bool remote_take_all() const {
+    constexpr size_t kLeases = 4;  // worker/process.cc
+    constexpr size_t kSteps = 2;   // feed::CoordinatorOptions::steps_ahead, and the present one
+    return kLeases * lanes_.size() >= kSteps * job_.micro_batches;
+  }
+
   /// How many can be decoded by all; likewise.
   double decoded_in(double seconds) const {
     const double total = brought_in(seconds);
     if (total < 0) return total;
+    if (remote_take_all()) return total;
     const double spare = seconds - (server_.shared ? device_busy_ : 0);
     return total + std::max(0.0, spare) / std::max(server_.decode, 1e-12);
   }

@@ -23,7 +23,8 @@ struct Prediction {
 /// have its result at the server first, the device takes micro-batches in index order, those with
 /// their stem here first, and stem gradients come back. Forward passes of frozen or stale stems run
 /// ahead of the step. Then the step is stretched until everyone's spare time decodes M
-/// micro-batches. The planner, `outrigger plan` and the simulator use this one function.
+/// micro-batches; the server's own worker counts where remote ones leave it leases. The planner,
+/// `outrigger plan` and the simulator use this one function.
 Prediction predict(const JobCosts& job, const ServerRates& server,
                    std::span<const WorkerRates> workers, const Choice& choice);
 

@@ -79,6 +79,22 @@ TEST_F(PlanCommand, ScoresEveryCutAndNamesTheBest) {
   }
 }
 
+TEST_F(PlanCommand, LeavesOutWhatMemoryDoesNotHold) {
+  const json roomy = json::parse(plan("{cut: pool1}", {"--workers", "2", "-o", "json"}));
+  ASSERT_EQ(roomy["cuts"].size(), 2u);
+  EXPECT_GT(roomy["cuts"][1]["workerMemory"]["total"].get<double>(),
+            roomy["cuts"][0]["workerMemory"]["total"].get<double>());
+  EXPECT_GT(roomy["cuts"][0]["serverMemory"]["activations"].get<double>(), 0);
+  const std::vector<std::string> tight{"--workers", "2", "--worker-memory", "0.00001"};
+  EXPECT_THAT(plan("{cut: pool1}", tight), HasSubstr("pool1                does not fit: needs"));
+  try {
+    plan("{cut: Auto}", {"--server-memory", "0.00001"});
+    FAIL() << "nothing fits";
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), HasSubstr("microBatchSize would help"));
+  }
+}
+
 TEST_F(PlanCommand, WithoutWorkersOnlyTheServerIsLeft) {
   const json told = json::parse(plan("{cut: Auto}", {"--workers", "0", "-o", "json"}));
   EXPECT_EQ(told["cuts"].size(), 1u);

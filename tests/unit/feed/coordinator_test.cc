@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "common/error.h"
 #include "tests/fakes/fake_clock.h"
 
@@ -99,6 +101,30 @@ TEST_F(CoordinatorTest, WhileTheTrainerWaitsTheLocalWorkerTakesOneAtATimeFromThe
   ASSERT_THAT(first, SizeIs(1));
   deliver(feed, local, first[0]);
   EXPECT_THAT(sent<Lease>(feed, local), SizeIs(1)) << "the trainer still waits for the other's";
+}
+
+TEST_F(CoordinatorTest, WhoWillBeDoneFirstGetsTheNextLease) {
+  CoordinatorOptions four = options();
+  four.micro_batches = 4;
+  Coordinator feed(four, SampleOrder({.seed = 1, .samples = 8}), dataset_, pixels());
+  const WorkerId slow = join(feed, 4);
+  const auto of_slow = sent<Lease>(feed, slow);
+  const WorkerId fast = join(feed, 4);
+  const auto of_fast = sent<Lease>(feed, fast);
+  ASSERT_THAT(of_fast, SizeIs(4));
+  for (const auto& [worker, leases, pace] : {std::tuple(fast, of_fast, milliseconds(100)),
+                                             std::tuple(slow, of_slow, milliseconds(1000))}) {
+    for (const Lease& lease : leases) {
+      clock_.advance(pace);
+      deliver(feed, worker, lease);
+    }
+  }
+  feed.receive(slow, Pull{4}, clock_.now());
+  feed.receive(fast, Pull{4}, clock_.now());
+  for (uint32_t index = 0; index < 4; ++index) ASSERT_TRUE(feed.try_take(0, index, clock_.now()));
+  feed.commit(0, clock_.now());
+  EXPECT_THAT(sent<Lease>(feed, fast), SizeIs(4))
+      << "four times its pace is less than once the other's";
 }
 
 TEST_F(CoordinatorTest, TheTrainerTakesMicroBatchesInAnyOrderAndCommitsWhatFilledThem) {

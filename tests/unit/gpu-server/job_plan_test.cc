@@ -68,7 +68,7 @@ TEST_F(JobPlan, RefusesWhatATrainingJobMayNotSay) {
   EXPECT_THAT(refused(R"({"cut": "Auto"})"), HasSubstr("Auto is no plan"));
   EXPECT_THAT(refused(R"({"cut": "layer4"})"), HasSubstr("the deepest cut"));
   EXPECT_THAT(refused(R"({"sharePercent": 100, "minServerPercent": 90})"),
-              HasSubstr("minServerPercent is 90"));
+              HasSubstr("minServerPercent is 90; with sharePercent: "));
 }
 
 TEST_F(JobPlan, MovesNoDeeperThanHalfOfTheNetworkOrTheJobsOwnCut) {

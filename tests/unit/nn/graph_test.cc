@@ -102,6 +102,11 @@ TEST(Graph, AnImpossibleCutIsRefusedWithAllPossibleOnes) {
               ThrowsMessage<InvalidInput>(
                   AllOf(HasSubstr("block.bn"), HasSubstr("Input, relu, block.relu, pool"))));
   EXPECT_THAT([&] { graph.cut("blo"); }, ThrowsMessage<InvalidInput>(HasSubstr("no such layer")));
+  EXPECT_THAT([&] { graph.cut("blok"); },
+              ThrowsMessage<InvalidInput>(HasSubstr("did you mean \"block\"?")));
+  EXPECT_THAT([&] { graph.cut("block.bn"); },
+              ThrowsMessage<InvalidInput>(
+                  HasSubstr("the nearest that works is \"relu\" before it, or \"block.relu\"")));
   EXPECT_THAT([&] { graph.cut_at(3); }, ThrowsMessage<InvalidInput>(HasSubstr("behind 3 layers")));
 }
 

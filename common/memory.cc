@@ -1,0 +1,28 @@
+#include "common/memory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+namespace outrigger {
+
+uint64_t available_memory() {
+  uint64_t bytes = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                   static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  for (const char* file :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    uint64_t limit = 0;  // "max" is no number: no limit
+    if (std::ifstream(file) >> limit && limit > 0) bytes = std::min(bytes, limit);
+  }
+  return bytes;
+}
+
+uint64_t used_memory() {
+  uint64_t size = 0;
+  uint64_t resident = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident;
+  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace outrigger

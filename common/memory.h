@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+
+namespace outrigger {
+
+/// Bytes that this process may use: the cgroup's limit (v1 or v2), at most the machine's memory.
+uint64_t available_memory();
+
+/// Bytes that it has in memory now.
+uint64_t used_memory();
+
+}  // namespace outrigger
