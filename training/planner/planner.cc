@@ -14,6 +14,9 @@ namespace {
 /// Steps of a plan before its measured time counts: the first ones compile and warm up.
 constexpr uint32_t kWarmUp = 3;
 
+/// Of the steps' relative deviation, what a mean over the newest five or so is off by.
+constexpr double kDoubt = 0.4;
+
 double server_percent(const JobCosts& job, const Choice& choice) {
   const double away = 100 - job.cuts[choice.cut].server_percent;
   return 100 - away * choice.away / job.micro_batches;
@@ -62,6 +65,8 @@ void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t
   of_plan.step = step;
   if (++of_plan.count <= kWarmUp) return;
   const double keep = of_plan.count == kWarmUp + 1 ? 0 : 0.8;
+  if (keep > 0)
+    of_plan.deviation = keep * of_plan.deviation + (1 - keep) * std::abs(seconds - of_plan.seconds);
   of_plan.seconds = keep * of_plan.seconds + (1 - keep) * seconds;
 }
 
@@ -91,7 +96,9 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
       all, {}, [&](const Candidate& one) { return estimate(one, bias, step); });
   if (best == all.end() || best->choice == present_) return std::nullopt;
   const double seconds = estimate(*best, bias, step);
-  if (seconds > (1 - options_.margin) * now->seconds) return std::nullopt;
+  // What spreads so far cannot be told apart by a mean over a few steps.
+  const double doubt = kDoubt * now->deviation / std::max(now->seconds, 1e-12);
+  if (seconds > (1 - options_.margin - doubt) * now->seconds) return std::nullopt;
   moved_ = step;
   return Decision{
       best->choice, seconds, now->seconds,

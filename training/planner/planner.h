@@ -41,7 +41,8 @@ std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& opt
 
 /// Decides by what was measured: scores every legal plan with the step model, corrected by how far
 /// the model was off for the plan in force; plans that ran lately count with their measured time.
-/// Moves only for a gain above the margin, and not again within the dwell. Deterministic; no
+/// Moves only for a gain above the margin, which grows with how far steps spread, and not again
+/// within the dwell. Deterministic; no
 /// clock. Not thread-safe.
 class Planner {
  public:
@@ -60,6 +61,7 @@ class Planner {
  private:
   struct Measured {
     double seconds = 0;
+    double deviation = 0;  // mean distance of a step from `seconds`
     uint64_t step = 0;
     uint32_t count = 0;
   };
