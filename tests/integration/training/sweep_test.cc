@@ -47,8 +47,7 @@ TEST_F(SweepTest, RunsEveryShareAndDrawsMeasuredBesidePredictedAndAmdahl) {
     EXPECT_GT(point["measuredImagesPerSecond"].get<double>(), 0);
     EXPECT_GT(point["predictedImagesPerSecond"].get<double>(), 0);
   }
-  EXPECT_GT(told["points"][1]["amdahlImagesPerSecond"],
-            told["points"][0]["amdahlImagesPerSecond"]);
+  EXPECT_GT(told["points"][1]["amdahlImagesPerSecond"], told["points"][0]["amdahlImagesPerSecond"]);
   EXPECT_THAT(read_file(output() / "sweep.html"), HasSubstr("<svg"));
   // What the runs left behind is a run like any other.
   ASSERT_EQ(outrigger({"report", (output() / "share-100-0").string()}), 0) << log();
