@@ -120,7 +120,7 @@ std::string launch_help(Role role, std::string_view program) {
     left.resize(std::max<size_t>(left.size() + 1, 31), ' ');
     text += left + std::string(option.help);
     if (!option.variable.empty()) text += " [" + std::string(option.variable) + "]";
-    text += "\n";
+    text += '\n';
   }
   return text + "  --help                       This text.\n";
 }

@@ -43,7 +43,7 @@ void write_value(const Json& value, size_t indent, std::string& out) {
     out += " " + scalar(value) + "\n";
     return;
   }
-  out += "\n";
+  out += '\n';
   write(value, indent, out);
 }
 

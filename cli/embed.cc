@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct EmbedOptions {
   ModelArguments model;
   std::vector<std::string> images;
   std::string out;
@@ -46,7 +46,7 @@ std::vector<std::string> expand(const std::vector<std::string>& arguments) {
   return files;
 }
 
-void embed(const Options& options) {
+void embed(const EmbedOptions& options) {
   if (!options.out.empty()) check_embedding_file(options.out);
   const std::vector<std::string> files = expand(options.images);
   const TrainedModel model = options.model.load();
@@ -73,7 +73,7 @@ void add_embed(CLI::App& program) {
   CLI::App* command = program.add_subcommand("embed",
                                              "Write a trained model's embeddings of images: "
                                              "vectors that are near to each other for one person");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<EmbedOptions>();
   add_model_options(*command, options->model);
   command->add_option("images", options->images, "Images, or folders of images")->required();
   command->add_option("-o,--out", options->out,

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options {
+struct EvaluateOptions {
   ModelArguments model;
   std::string data;
   std::string gallery;
@@ -28,7 +28,8 @@ struct LoadedSet {
   EvaluatedSet view() const { return {dataset, outputs}; }
 };
 
-LoadedSet run_folder(const Options& options, const TrainedModel& model, const std::string& folder) {
+LoadedSet run_folder(const EvaluateOptions& options, const TrainedModel& model,
+                     const std::string& folder) {
   LoadedSet set{data::list_image_folder(folder), {}};
   std::vector<data::Sample> images;
   for (uint32_t i = 0; i < set.dataset.size(); ++i) images.push_back(set.dataset.at(i));
@@ -43,11 +44,11 @@ ordered_json measure_json(const Measure<T>& measure, const Fill& fill) {
 }
 
 ordered_json to_json(const Evaluation& e) {
-  ordered_json json = {{"images", e.images}, {"people", e.people}, {"broken", e.broken}};
-  json["top1"] = measure_json(e.top1, [](double value) {
+  ordered_json document = {{"images", e.images}, {"people", e.people}, {"broken", e.broken}};
+  document["top1"] = measure_json(e.top1, [](double value) {
     return ordered_json{{"accuracy", value}};
   });
-  json["verification"] = measure_json(e.verification, [](const training::Verification& v) {
+  document["verification"] = measure_json(e.verification, [](const training::Verification& v) {
     ordered_json fields = {{"accuracy", v.accuracy},
                            {"deviation", v.deviation},
                            {"threshold", v.threshold},
@@ -55,10 +56,10 @@ ordered_json to_json(const Evaluation& e) {
     if (v.true_accept_rate) fields["trueAcceptRate"] = *v.true_accept_rate;
     return fields;
   });
-  json["identification"] = measure_json(e.identification, [](const Identification& i) {
+  document["identification"] = measure_json(e.identification, [](const Identification& i) {
     return ordered_json{{"rank1", i.rank1}, {"known", i.known}, {"asked", i.asked}};
   });
-  return json;
+  return document;
 }
 
 void print(const TrainedModel& model, const Evaluation& e) {
@@ -89,7 +90,7 @@ void print(const TrainedModel& model, const Evaluation& e) {
   }
 }
 
-void evaluate(const Options& options) {
+void evaluate(const EvaluateOptions& options) {
   const TrainedModel model = options.model.load();
   const LoadedSet probes = run_folder(options, model, options.data);
   std::optional<LoadedSet> gallery;
@@ -97,9 +98,9 @@ void evaluate(const Options& options) {
   const auto gallery_view = gallery ? std::optional<EvaluatedSet>(gallery->view()) : std::nullopt;
   const Evaluation result = evaluate_outputs(model, probes.view(), gallery_view, options.pairs);
   if (options.format == "text") return print(model, result);
-  ordered_json json = {{"model", model.graph.name()}, {"weights", model.file.string()}};
-  json.update(to_json(result));
-  std::cout << json.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+  ordered_json document = {{"model", model.graph.name()}, {"weights", model.file.string()}};
+  document.update(to_json(result));
+  std::cout << document.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
 }
 
 }  // namespace
@@ -108,7 +109,7 @@ void add_evaluate(CLI::App& program) {
   CLI::App* command = program.add_subcommand("evaluate",
                                              "Tell how good a trained model is on a folder of "
                                              "photos: top-1, verification, identification");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<EvaluateOptions>();
   add_model_options(*command, options->model);
   command->add_option("--data", options->data, "Folder with a sub-folder of photos per person")
       ->required();

@@ -10,13 +10,13 @@
 namespace outrigger::cli {
 namespace {
 
-struct Options {
+struct GenerateOptions {
   std::string folder;
   std::string format = "text";
   data::FacesOptions faces;
 };
 
-void generate(const Options& options) {
+void generate(const GenerateOptions& options) {
   const data::FacesSummary made = data::generate_faces(options.faces, options.folder);
   if (options.format == "json") {
     std::cout << nlohmann::json{{"folder", options.folder},
@@ -42,7 +42,7 @@ void add_generate(CLI::App& program) {
   CLI::App* command = group->add_subcommand("faces",
                                             "Draw faces of people who do not exist, as JPEG files "
                                             "in a folder per person (train/ and val/)");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<GenerateOptions>();
   options->faces.threads = available_cores();
   command
       ->add_option("folder,--out", options->folder,

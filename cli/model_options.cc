@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <charconv>
 
 #include "common/error.h"
 #include "common/log.h"
@@ -11,16 +11,27 @@
 
 namespace outrigger::cli {
 
+namespace {
+
+/// Reads "112x112x3"; false if the text is anything else.
+bool read_size(const std::string& text, ModelHints& hints) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (int64_t* number : {&hints.height, &hints.width, &hints.channels}) {
+    if (number != &hints.height && (at == end || *at++ != 'x')) return false;
+    const auto [stop, fault] = std::from_chars(at, end, *number);
+    if (fault != std::errc{}) return false;
+    at = stop;
+  }
+  return at == end;
+}
+
+}  // namespace
+
 TrainedModel ModelArguments::load() const {
   ModelHints said = hints;
-  if (!size.empty()) {
-    int used = 0;
-    const int read = std::sscanf(size.c_str(), "%ldx%ldx%ld%n", &said.height, &said.width,
-                                 &said.channels, &used);
-    if (read != 3 || static_cast<size_t>(used) != size.size()) {
-      throw InvalidInput("--size " + size +
-                         ": wanted is height x width x channels, as in 112x112x3");
-    }
+  if (!size.empty() && !read_size(size, said)) {
+    throw InvalidInput("--size " + size + ": wanted is height x width x channels, as in 112x112x3");
   }
   return load_trained_model(weights, said);
 }

@@ -26,7 +26,7 @@ namespace {
 using nlohmann::json;
 using training::Candidate;
 
-struct Options {
+struct PlanOptions {
   std::filesystem::path job;
   std::filesystem::path cluster;
   std::vector<std::string> mounts;
@@ -47,7 +47,7 @@ struct Measured {
   std::vector<training::WorkerRates> workers;
 };
 
-Measured measure(const Options& options, const api::TrainingJob& job) {
+Measured measure(const PlanOptions& options, const api::TrainingJob& job) {
   api::Launch launch;
   launch.mounts = parse_mounts(options.mounts);
   const int threads = options.threads.value_or(available_cores());
@@ -176,7 +176,7 @@ void print(const json& told) {
          "measuring and moves the cut.\n";
 }
 
-api::TrainingJob load_job(const Options& options) {
+api::TrainingJob load_job(const PlanOptions& options) {
   if (options.job.empty())
     throw InvalidInput("a TrainingJob is needed; see `outrigger plan --help`");
   api::TrainingJob job = api::load_training_job(options.job);
@@ -184,7 +184,7 @@ api::TrainingJob load_job(const Options& options) {
   return job;
 }
 
-void plan(const Options& options) {
+void plan(const PlanOptions& options) {
   const json told = table(measure(options, load_job(options)));
   if (options.format == "json") {
     std::cout << told << "\n";
@@ -194,14 +194,14 @@ void plan(const Options& options) {
 }
 
 /// The profile that the cluster's file names, beside it; or of the job, measured now.
-training::Profile profile_for(const Options& options, const api::Cluster& cluster) {
+training::Profile profile_for(const PlanOptions& options, const api::Cluster& cluster) {
   if (!cluster.profile) return measure(options, load_job(options)).profile;
   constexpr size_t kMostBytes = size_t{16} << 20;
   const auto path = options.cluster.parent_path() / *cluster.profile;
   return training::read_profile(read_file(path, kMostBytes), path.string());
 }
 
-void simulate(const Options& options) {
+void simulate(const PlanOptions& options) {
   const api::Cluster cluster = api::load_cluster(options.cluster);
   const json told = simulate_job(cluster, profile_for(options, cluster));
   if (options.format == "json") {
@@ -216,7 +216,7 @@ void simulate(const Options& options) {
 void add_plan(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "plan", "Measure this machine and show what splitting a job would bring, without running it");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PlanOptions>();
   command->add_option("job", options->job,
                       "The TrainingJob, YAML or JSON; not needed where a cluster names a profile");
   command->add_option("--simulate", options->cluster,

@@ -17,13 +17,13 @@
 namespace outrigger::cli {
 namespace {
 
-struct Options {
+struct RunCommandOptions {
   LocalRunOptions run;
   std::vector<std::string> mounts;
   std::string output = "text";
 };
 
-void tell(const Options& options, const LocalRunResult& result) {
+void tell(const RunCommandOptions& options, const LocalRunResult& result) {
   const auto weights = result.directory / "weights.safetensors";
   const bool done = result.exit_status == 0;
   if (options.output == "json") {
@@ -43,7 +43,7 @@ void tell(const Options& options, const LocalRunResult& result) {
       << "  PyTorch: safetensors.torch.load_file(…) into the same architecture, strict=True\n";
 }
 
-void run(Options& options) {
+void run(RunCommandOptions& options) {
   options.run.mounts = parse_mounts(options.mounts);
   const api::TrainingJob job = api::load_training_job(options.run.job_file);
   api::require_supported(job, {});
@@ -61,7 +61,7 @@ void run(Options& options) {
 void add_run(CLI::App& program) {
   CLI::App* command =
       program.add_subcommand("run", "Train a job on this machine: a server and worker processes");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<RunCommandOptions>();
   command->add_option("job", options->run.job_file, "The TrainingJob, YAML or JSON")->required();
   command
       ->add_option("-w,--workers", options->run.workers,

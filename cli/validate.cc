@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct ValidateOptions {
   std::vector<std::string> files;
   std::string format = "text";
   bool resolved = false;
@@ -79,7 +79,7 @@ void tell_text(const Verdict& verdict, bool resolved) {
   }
 }
 
-void validate(const Options& options) {
+void validate(const ValidateOptions& options) {
   std::vector<Verdict> verdicts;
   bool all_valid = true;
   for (const std::string& file : options.files) {
@@ -99,7 +99,7 @@ void validate(const Options& options) {
 void add_validate(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "validate", "Check job files, and say everything that is wrong with them");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ValidateOptions>();
   command->add_option("files", options->files, "TrainingJobs, YAML or JSON")->required();
   command->add_flag("--resolved", options->resolved, "Print each job with its defaults filled in");
   command->add_option("-o,--format", options->format, "text or json")

@@ -17,6 +17,11 @@ endif()
 # may disagree in the last bit (docs/architecture.md, "What is promised").
 add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror
                     -ffp-contract=off -fno-omit-frame-pointer)
+# Several sources in one translation unit: a build from nothing costs a fourth. What this warns of is only meant for
+# headers, and there sources are included as they are.
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Wno-subobject-linkage)
+endif()
 # Places in messages and debug information are relative to the tree, not to the machine that built them.
 add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
 # GCC 12 warns about std::variant's own members after inlining; UBSan, ASan and clang watch over the real thing.

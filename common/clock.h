@@ -8,6 +8,10 @@ using Duration = std::chrono::nanoseconds;
 /// A point on a monotonic clock; never compared between machines.
 using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
+inline double to_seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 /// Where parts read the time, so that tests own it. Thread-safe.
 class Clock {
  public:
@@ -22,5 +26,8 @@ class SystemClock final : public Clock {
     return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
   }
 };
+
+/// What the machine's monotonic clock shows, for code whose tests need not own the time.
+inline TimePoint system_now() { return SystemClock().now(); }
 
 }  // namespace outrigger

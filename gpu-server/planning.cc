@@ -12,8 +12,6 @@
 namespace outrigger::gpu_server {
 namespace {
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 double bytes_an_element(WireFormat format) {
   switch (format) {
     case WireFormat::kBFloat16:
@@ -176,7 +174,8 @@ double Planning::device_work(const training::Choice& choice) const {
 }
 
 void Planning::note_device(const training::StepReport& report, const training::Choice& choice) {
-  const double busy = seconds(report.took - report.waited_for_input - report.waited_for_gradients);
+  const double busy =
+      to_seconds(report.took - report.waited_for_input - report.waited_for_gradients);
   if (busy <= 0) return;
   const double cores = device_work(choice) / busy;
   server_.cores = device_measured_ ? 0.8 * server_.cores + 0.2 * cores : cores;
@@ -234,7 +233,7 @@ std::optional<Planning::Proposal> Planning::after_step(const training::StepRepor
                                                        const WorkerMeasures& local) {
   const training::Choice present = choice_of(report.plan);
   note_device(report, present);
-  planner_.measured(report.step, present, seconds(report.took), workers.size());
+  planner_.measured(report.step, present, to_seconds(report.took), workers.size());
   if (!rate(workers, local)) return std::nullopt;
   const auto decision = planner_.consider(report.step, server_, workers_);
   if (!decision) return std::nullopt;

@@ -12,8 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 std::string describe(const feed::Plan& plan, uint32_t micro_batches) {
   if (plan.cut == 0) return "cut Input";
   return fmt::format("cut {}, share {}%", plan.cut_name, 100 * plan.stems_away / micro_batches);
@@ -78,15 +76,15 @@ void Reporter::count_stalls(const feed::StallTimes& stalls) {
 void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed,
                     const feed::StallTimes& waits) {
   feed::StallTimes stalls = waits;
-  feed::of(stalls, feed::StallCause::kOptimizer) = seconds(report.optimizer);
+  feed::of(stalls, feed::StallCause::kOptimizer) = to_seconds(report.optimizer);
   // The first steps compile and warm up; the averages forget them.
   const double keep =
       std::min(0.9, static_cast<double>(steps_here_) / static_cast<double>(steps_here_ + 2));
   ++steps_here_;
   const auto smooth = [&](double& value, double now) { value = keep * value + (1 - keep) * now; };
-  const double took = seconds(report.took);
+  const double took = to_seconds(report.took);
   const double stall =
-      seconds(report.waited_for_input + report.waited_for_gradients) / std::max(took, 1e-9);
+      to_seconds(report.waited_for_input + report.waited_for_gradients) / std::max(took, 1e-9);
   smooth(smooth_step_seconds_, took);
   smooth(smooth_loss_, report.loss);
   smooth(smooth_accuracy_, report.accuracy);
@@ -142,7 +140,7 @@ void Reporter::desired_workers(uint32_t count) {
 
 void Reporter::write_metrics(const training::StepReport& report, const feed::StallTimes& stalls,
                              size_t workers, double stall) {
-  const double took = seconds(report.took);
+  const double took = to_seconds(report.took);
   metrics_file_.append(json{
       {"type", "step"},
       {"step", report.step},
@@ -152,8 +150,8 @@ void Reporter::write_metrics(const training::StepReport& report, const feed::Sta
       {"gradientNorm", report.gradient_norm},
       {"samplesPerSecond", size_.batch / took},
       {"stallPercent", 100 * stall},
-      {"waitedForInput", seconds(report.waited_for_input)},
-      {"waitedForGradients", seconds(report.waited_for_gradients)},
+      {"waitedForInput", to_seconds(report.waited_for_input)},
+      {"waitedForGradients", to_seconds(report.waited_for_gradients)},
       {"seconds", took},
       {"stall", to_json(stalls)},
       {"workers", workers},
@@ -180,7 +178,7 @@ void Reporter::evaluation(uint64_t step, const training::EvaluationResult& resul
   json line{{"type", "evaluation"},        {"step", step},
             {"accuracy", result.accuracy}, {"loss", result.loss},
             {"samples", result.samples},   {"broken", result.broken},
-            {"seconds", seconds(took)}};
+            {"seconds", to_seconds(took)}};
   if (result.verification) line["verification"] = *result.verification;
   if (result.identification) line["identification"] = *result.identification;
   metrics_file_.append(line.dump());
@@ -198,8 +196,11 @@ void Reporter::evaluation(uint64_t step, const training::EvaluationResult& resul
 
 void Reporter::checkpoint(uint64_t step, const std::filesystem::path& path, Duration took) {
   metrics_file_.append(json{
-      {"type", "checkpoint"}, {"step", step}, {"path", path.string()}, {"seconds", seconds(took)}}
-                           .dump());
+      {"type", "checkpoint"},
+      {"step", step},
+      {"path", path.string()},
+      {"seconds",
+       to_seconds(took)}}.dump());
   const std::scoped_lock lock(mutex_);
   checkpointed_ = step;
 }
@@ -256,7 +257,7 @@ std::string Reporter::progress_json() const {
                 {"percent", 100.0 * static_cast<double>(shown_.step) /
                                 static_cast<double>(std::max<uint64_t>(1, size_.total_steps))}};
   if (shown_.images_per_second) progress["samplesPerSecond"] = *shown_.images_per_second;
-  if (shown_.time_left) progress["remainingSeconds"] = seconds(*shown_.time_left);
+  if (shown_.time_left) progress["remainingSeconds"] = to_seconds(*shown_.time_left);
   if (shown_.loss) progress["loss"] = *shown_.loss;
   if (shown_.accuracy) progress["accuracy"] = *shown_.accuracy;
   return progress.dump();

@@ -13,8 +13,6 @@ void average(double& mean, float value) {
   mean = mean == 0 ? value : (1 - kNewest) * mean + kNewest * static_cast<double>(value);
 }
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 }  // namespace
 
 void WorkerBook::note(const feed::WorkerMessage& message) {
@@ -39,10 +37,10 @@ WorkerMeasures WorkerBook::measures(const transport::LinkStats& link) const {
   WorkerMeasures measures = measures_;
   measures.bytes_per_second = sends_at_;
   if (link.writing > kEnough) {
-    const double rate = static_cast<double>(link.bytes_sent) / seconds(link.writing);
+    const double rate = static_cast<double>(link.bytes_sent) / to_seconds(link.writing);
     measures.bytes_per_second = sends_at_ == 0 ? rate : std::min(rate, sends_at_);
   }
-  measures.latency = seconds(link.round_trip) / 2;
+  measures.latency = to_seconds(link.round_trip) / 2;
   return measures;
 }
 

@@ -44,7 +44,7 @@ bool truth(const std::string& text) {
   return text == "true";
 }
 
-const std::string& level(const std::string& text) {
+std::string level(const std::string& text) {
   if (text != "debug" && text != "info" && text != "warning" && text != "error")
     throw InvalidInput("'" + text + "' is not allowed; one of debug, info, warning, error");
   return text;

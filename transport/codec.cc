@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxRank = 8;
 constexpr uint64_t kMaxElements = uint64_t{1} << 48;
-constexpr size_t kAlignment = 64;
+constexpr size_t kScaleAlignment = 64;
 /// Elements that are converted at a time, so that what one loop writes the next one finds in the
 /// cache.
 constexpr size_t kBlock = 4096;
@@ -63,7 +63,7 @@ Rows rows_of(const Shape& shape) {
 }
 
 size_t scales_size(size_t channels) {
-  return (channels * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
+  return (channels * sizeof(float) + kScaleAlignment - 1) / kScaleAlignment * kScaleAlignment;
 }
 
 /// The tensor's rows as float32, a block of whole rows at a time: `use(floats, first_row,

@@ -11,12 +11,12 @@
 namespace outrigger::transport {
 namespace {
 
-constexpr std::string_view kMagic = "OUTRIGGR";
+constexpr std::string_view kHandshakeMagic = "OUTRIGGR";
 constexpr size_t kChallengeBytes = 32;
 
 Hello make_hello(uint16_t word) {
   ByteWriter writer;
-  writer.raw(kMagic.data(), kMagic.size());
+  writer.raw(kHandshakeMagic.data(), kHandshakeMagic.size());
   writer.number(kProtocolVersion);
   writer.number(word);
   writer.number(uint32_t{0});
@@ -36,10 +36,10 @@ struct HelloFields {
 /// Nothing if the bytes are no hello of ours.
 std::optional<HelloFields> read_hello(std::span<const std::byte> message) {
   if (message.size() != kHelloBytes ||
-      std::memcmp(message.data(), kMagic.data(), kMagic.size()) != 0) {
+      std::memcmp(message.data(), kHandshakeMagic.data(), kHandshakeMagic.size()) != 0) {
     return std::nullopt;
   }
-  ByteReader reader(message.subspan(kMagic.size()));
+  ByteReader reader(message.subspan(kHandshakeMagic.size()));
   HelloFields fields;
   fields.version = reader.number<uint16_t>();
   fields.word = reader.number<uint16_t>();

@@ -9,8 +9,6 @@
 namespace outrigger::transport {
 namespace {
 
-TimePoint now() { return SystemClock().now(); }
-
 /// Two ends and what is under way in each direction. Both ends share it.
 struct Shared {
   explicit Shared(const LinkOptions& o) : options(o), inboxes{Inbox(o), Inbox(o)} {}
@@ -51,7 +49,7 @@ bool MemoryLink::send_within(Frame frame, Duration timeout) {
   check_sendable(frame, shared_->options.max_frame_bytes);
   const size_t size = frame_bytes(frame);
   Inbox& to = shared_->inboxes[1 - side_];
-  const TimePoint start = now();
+  const TimePoint start = system_now();
   bool room = false;
   try {
     room = to.reserve(frame.lane, size, timeout);
@@ -61,7 +59,7 @@ bool MemoryLink::send_within(Frame frame, Duration timeout) {
   {
     const std::scoped_lock lock(shared_->mutex);
     LinkStats& stats = shared_->stats[side_];
-    stats.send_blocked += now() - start;
+    stats.send_blocked += system_now() - start;
     if (!room) return false;
     ++stats.frames_sent;
     stats.bytes_sent += size;
@@ -77,7 +75,7 @@ bool MemoryLink::send_within(Frame frame, Duration timeout) {
 }
 
 TimePoint MemoryLink::arrival(size_t size) {
-  const TimePoint time = now();
+  const TimePoint time = system_now();
   if (shared_->options.bytes_per_second <= 0) return time;
   const std::scoped_lock lock(shared_->mutex);
   const double seconds = static_cast<double>(size) / shared_->options.bytes_per_second;

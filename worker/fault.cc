@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <map>
@@ -25,7 +26,10 @@ FaultPoint::FaultPoint() {
                        "': wanted is POINT:COUNT:SIGNAL with KILL, STOP or TERM");
   }
   point_ = text.substr(0, first);
-  left_ = std::atoi(text.substr(first + 1, second - first - 1).c_str());
+  const std::string count = text.substr(first + 1, second - first - 1);
+  const auto [end, fault] = std::from_chars(count.data(), count.data() + count.size(), left_);
+  if (fault != std::errc{} || end != count.data() + count.size() || left_ < 1)
+    throw InvalidInput("OUTRIGGER_FAULT='" + text + "': COUNT must be a number above 0");
   signal_ = known->second;
 }
 

@@ -77,7 +77,7 @@ nn::Graph build_layers(const api::TrainingJob& job, int64_t classes) {
   }
   if (spec.model.freeze_until) builder.freeze_until(*spec.model.freeze_until);
   nn::Graph graph = builder.build();
-  const Shape& output = graph.layers().back().output;
+  const Shape output = graph.layers().back().output;
   if (output != Shape{classes}) {
     throw InvalidInput("spec.model.layers: the last layer gives " + to_string(output) +
                        " values, the data has " + std::to_string(classes) + " classes");

@@ -114,8 +114,8 @@ Frame encode(const feed::Farewell& farewell, const WireContext&) {
   return frame_of(FrameType::kFarewell, writer);
 }
 
-feed::ServerMessage read_fields(ByteReader& reader, const ReceivedFrame& frame,
-                                const WireContext& context) {
+feed::ServerMessage server_fields(ByteReader& reader, const ReceivedFrame& frame,
+                                  const WireContext& context) {
   switch (static_cast<FrameType>(frame.type)) {
     case FrameType::kLease:
       return read_lease(reader, frame, context);
@@ -151,7 +151,7 @@ Frame to_frame(const feed::ServerMessage& message, const WireContext& context) {
 
 feed::ServerMessage read_server_message(const ReceivedFrame& frame, const WireContext& context) {
   ByteReader reader(frame.message);
-  auto message = read_fields(reader, frame, context);
+  auto message = server_fields(reader, frame, context);
   reader.expect_end();
   return message;
 }

@@ -110,8 +110,8 @@ Frame encode(const feed::Leaving&, const WireContext&) {
   return frame_of(FrameType::kLeaving, writer);
 }
 
-feed::WorkerMessage read_fields(ByteReader& reader, const ReceivedFrame& frame,
-                                const WireContext& context) {
+feed::WorkerMessage worker_fields(ByteReader& reader, const ReceivedFrame& frame,
+                                  const WireContext& context) {
   switch (static_cast<FrameType>(frame.type)) {
     case FrameType::kPull:
       return feed::Pull{reader.number<uint32_t>()};
@@ -151,7 +151,7 @@ Frame to_frame(const feed::WorkerMessage& message, const WireContext& context) {
 
 feed::WorkerMessage read_worker_message(const ReceivedFrame& frame, const WireContext& context) {
   ByteReader reader(frame.message);
-  auto message = read_fields(reader, frame, context);
+  auto message = worker_fields(reader, frame, context);
   reader.expect_end();
   return message;
 }

@@ -7,7 +7,7 @@
 namespace outrigger::api::schema {
 namespace {
 
-constexpr size_t kLongestText = size_t{1} << 20;  // what etcd holds is not much more
+constexpr size_t kLongestValue = size_t{1} << 20;  // what etcd holds is not much more
 
 // Length of the well-formed UTF-8 sequence at the start (RFC 3629, table in section 4); 0 where
 // there is none.
@@ -40,7 +40,7 @@ std::string hex(char c) {
 }  // namespace
 
 std::optional<FieldError> find_bad_text(std::string_view bytes) {
-  if (bytes.size() > kLongestText) {
+  if (bytes.size() > kLongestValue) {
     return FieldError{"", std::to_string(bytes.size()) + " bytes are too long; at most 1 MiB"};
   }
   FieldError error{"", "", 1, 1};

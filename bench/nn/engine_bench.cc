@@ -141,7 +141,8 @@ void serve(const nn::Graph& graph, const Options& options) {
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < steps; ++i) trainer.step();
     std::cout << std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()
-              << std::endl;
+              << "\n"
+              << std::flush;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "common/log.h"
 
@@ -28,6 +29,15 @@ double tick_step(const Range& range, int count) {
     if (factor * power >= rough) return factor * power;
   }
   return 10 * power;
+}
+
+/// The multiples of `step` within the range.
+std::vector<double> ticks(const Range& range, double step) {
+  const double first = std::ceil(range.low / step - 1e-9);
+  const double last = std::floor(range.high / step + 1e-9);
+  std::vector<double> values;
+  for (int i = 0; i <= static_cast<int>(last - first); ++i) values.push_back((first + i) * step);
+  return values;
 }
 
 std::string short_number(double value) {
@@ -61,15 +71,14 @@ class Frame {
  private:
   void grid(const ChartOptions& options) {
     const double step = tick_step(y_, 4);
-    for (double y = std::ceil(y_.low / step - 1e-9) * step; y <= y_.high + 1e-9 * step; y += step)
+    for (const double y : ticks(y_, step))
       text_ += fmt::format(
           "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
           "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}{6}</text>\n",
           kLeft, kWidth - kRight, at_y(y), kLeft - 6, at_y(y) + 4, short_number(y),
           escaped(options.unit));
     const double across = tick_step(x_, 8);
-    for (double x = std::ceil(x_.low / across - 1e-9) * across; x <= x_.high + 1e-9 * across;
-         x += across)
+    for (const double x : ticks(x_, across))
       text_ += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                            at_x(x), kHeight - kBottom + 16, short_number(x));
     text_ += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", kWidth - kRight,

@@ -10,12 +10,12 @@
 namespace outrigger::cli {
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::filesystem::path folder;
   std::filesystem::path output;
 };
 
-void report(const Options& options) {
+void report(const ReportOptions& options) {
   const RunHistory history = read_history(options.folder);
   const auto output = options.output.empty() ? options.folder / "report.html" : options.output;
   const auto name = std::filesystem::absolute(options.folder).lexically_normal();
@@ -30,7 +30,7 @@ void report(const Options& options) {
 void add_report(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "report", "Write what a run did, and what limits it, as one page of HTML");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<ReportOptions>();
   command
       ->add_option("folder", options->folder,
                    "The run's folder: <spec.output.path>/<name of the job>")

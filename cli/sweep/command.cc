@@ -13,7 +13,7 @@
 namespace outrigger::cli {
 namespace {
 
-struct Options {
+struct SweepCommandOptions {
   SweepOptions sweep;
   std::vector<std::string> mounts;
   std::string format = "text";
@@ -36,7 +36,7 @@ void print(const Sweep& sweep, const std::filesystem::path& page) {
   std::cout << "\n" << page.string() << "\n";
 }
 
-void run(Options& options) {
+void run(SweepCommandOptions& options) {
   options.sweep.mounts = parse_mounts(options.mounts);
   const api::TrainingJob job = api::load_training_job(options.sweep.job_file);
   api::require_supported(job, {});
@@ -56,7 +56,7 @@ void run(Options& options) {
 void add_sweep(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "sweep", "Run a job with every share of its stems on workers, and draw what it brings");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<SweepCommandOptions>();
   SweepOptions& sweep = options->sweep;
   command->add_option("job", sweep.job_file, "The TrainingJob, YAML or JSON")->required();
   command->add_option("--output", sweep.output, "A folder for the runs and sweep.html; it is made")

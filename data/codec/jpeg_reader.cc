@@ -37,11 +37,11 @@ bool has_end_marker(const JOCTET* first, const JOCTET* last) {
   return false;
 }
 
-struct State {
-  explicit State(DecodeLimits decode_limits);
-  ~State() { jpeg_destroy_decompress(&info); }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
+struct JpegState {
+  explicit JpegState(DecodeLimits decode_limits);
+  ~JpegState() { jpeg_destroy_decompress(&info); }
+  JpegState(const JpegState&) = delete;
+  JpegState& operator=(const JpegState&) = delete;
 
   template <typename Step>
   void run(Step step) {
@@ -65,23 +65,23 @@ struct State {
   char message[JMSG_LENGTH_MAX]{};
 };
 
-State::State(DecodeLimits decode_limits) : limits(decode_limits) {
+JpegState::JpegState(DecodeLimits decode_limits) : limits(decode_limits) {
   info.err = jpeg_std_error(&errors);
   info.client_data = this;
   errors.error_exit = [](j_common_ptr common) {
-    auto* self = static_cast<State*>(common->client_data);
+    auto* self = static_cast<JpegState*>(common->client_data);
     common->err->format_message(common, self->message);
     std::longjmp(self->jump, 1);
   };
   errors.emit_message = [](j_common_ptr common, int level) {
-    auto* self = static_cast<State*>(common->client_data);
+    auto* self = static_cast<JpegState*>(common->client_data);
     if (level >= 0 || !loses_pixels(common->err->msg_code) || self->lost_pixels) return;
     self->lost_pixels = true;
     common->err->format_message(common, self->message);
   };
   // Each scan of a progressive image costs a pass over all of it, however few bytes the scan has.
   progress.progress_monitor = [](j_common_ptr common) {
-    auto* self = static_cast<State*>(common->client_data);
+    auto* self = static_cast<JpegState*>(common->client_data);
     if (self->info.input_scan_number <= self->limits.max_scans) return;
     std::snprintf(self->message, sizeof self->message, "more than %d scans",
                   self->limits.max_scans);
@@ -101,11 +101,11 @@ class JpegReader final : public FormatReader {
   Decoded read(const Request& request, Image& image) override;
 
  private:
-  State state_;
+  JpegState state_;
 };
 
 Header JpegReader::open(std::span<const std::byte> encoded) {
-  State& s = state_;
+  JpegState& s = state_;
   jpeg_abort_decompress(&s.info);
   s.encoded = encoded;
   const auto* bytes = reinterpret_cast<const JOCTET*>(encoded.data());
@@ -127,7 +127,7 @@ Header JpegReader::open(std::span<const std::byte> encoded) {
   return header;
 }
 
-void State::choose_colors(int channels) {
+void JpegState::choose_colors(int channels) {
   if (info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK) {
     info.out_color_space = JCS_CMYK;
   } else {
@@ -139,7 +139,7 @@ void State::choose_colors(int channels) {
 }
 
 /// Starts to decode the request's region, up to its first row; `height` becomes its number of rows.
-Decoded State::start(const Request& request, int& height) {
+Decoded JpegState::start(const Request& request, int& height) {
   Decoded decoded;
   run([this, &request, &decoded, &height] {
     choose_colors(request.channels);
@@ -166,7 +166,7 @@ Decoded State::start(const Request& request, int& height) {
 }
 
 Decoded JpegReader::read(const Request& request, Image& image) {
-  State& s = state_;
+  JpegState& s = state_;
   int height = 0;
   const Decoded decoded = s.start(request, height);
   const bool inked = s.info.out_color_space == JCS_CMYK;

@@ -22,8 +22,8 @@ struct PngDeleter {
 };
 using PngPointer = std::unique_ptr<png_struct, PngDeleter>;
 
-struct State {
-  explicit State(DecodeLimits decode_limits) : limits(decode_limits) {}
+struct PngState {
+  explicit PngState(DecodeLimits decode_limits) : limits(decode_limits) {}
 
   template <typename Step>
   void run(Step step) {
@@ -46,14 +46,14 @@ struct State {
   std::vector<uint8_t> rows;
 };
 
-void State::create() {
+void PngState::create() {
   const auto fail = [](png_structp p, png_const_charp text) {
-    auto* self = static_cast<State*>(png_get_error_ptr(p));
+    auto* self = static_cast<PngState*>(png_get_error_ptr(p));
     std::snprintf(self->message, sizeof self->message, "%s", text);
     std::longjmp(self->jump, 1);
   };
   const auto read = [](png_structp p, png_bytep to, size_t size) {
-    auto* self = static_cast<State*>(png_get_io_ptr(p));
+    auto* self = static_cast<PngState*>(png_get_io_ptr(p));
     if (size > self->rest.size()) png_error(p, "cut short");
     std::memcpy(to, self->rest.data(), size);
     self->rest = self->rest.subspan(size);
@@ -76,11 +76,11 @@ class PngReader final : public FormatReader {
   Decoded read(const Request& request, Image& image) override;
 
  private:
-  State state_;
+  PngState state_;
 };
 
 Header PngReader::open(std::span<const std::byte> encoded) {
-  State& s = state_;
+  PngState& s = state_;
   s.rest = encoded;
   s.create();
   s.run([&s] { png_read_info(s.png.get(), s.info); });
@@ -91,7 +91,7 @@ Header PngReader::open(std::span<const std::byte> encoded) {
 }
 
 /// Asks libpng for rows of grey bytes or of R, G, B and a filler.
-void State::ask_for_8_bits() {
+void PngState::ask_for_8_bits() {
   png_structp p = png.get();
   const int color = png_get_color_type(p, info);
   grey = (color & PNG_COLOR_MASK_COLOR) == 0;
@@ -102,7 +102,7 @@ void State::ask_for_8_bits() {
   if (!grey) png_set_filler(p, 0xFF, PNG_FILLER_AFTER);
 }
 
-void State::put_row(const Request& request, const uint8_t* stored, int y, Image& image) const {
+void PngState::put_row(const Request& request, const uint8_t* stored, int y, Image& image) const {
   const Rect& r = request.region;
   if (y < r.y || y >= r.y + r.height) return;
   const auto width = static_cast<size_t>(r.width);
@@ -119,7 +119,7 @@ void State::put_row(const Request& request, const uint8_t* stored, int y, Image&
   }
 }
 
-void State::read_rows(const Request& request, Image& image) {
+void PngState::read_rows(const Request& request, Image& image) {
   const size_t row_bytes = png_get_rowbytes(png.get(), info);
   const int height = static_cast<int>(png_get_image_height(png.get(), info));
   const bool interlaced = png_get_interlace_type(png.get(), info) != PNG_INTERLACE_NONE;
@@ -146,7 +146,7 @@ void State::read_rows(const Request& request, Image& image) {
 }
 
 Decoded PngReader::read(const Request& request, Image& image) {
-  State& s = state_;
+  PngState& s = state_;
   image.reshape(request.region.height, request.region.width, request.channels);
   s.run([&s] {
     s.ask_for_8_bits();

@@ -8,7 +8,6 @@ namespace {
 
 constexpr int kTries = 10;
 constexpr int kPowerBits = 28;
-constexpr int64_t kUnit = 1 << kUnitBits;
 
 /// The largest r with r * r <= value.
 uint64_t floor_root(uint64_t value) {

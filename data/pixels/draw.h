@@ -12,6 +12,7 @@ namespace outrigger::data::pixels {
 // multiples of 2^-16 once, when they are read.
 
 constexpr int kUnitBits = 16;
+constexpr int64_t kUnit = 1 << kUnitBits;
 
 /// The nearest multiple of 2^-16, in units of 2^-16. `value` is finite and below 2^31 in size.
 int64_t to_units(double value);

@@ -10,7 +10,6 @@
 namespace outrigger::data::pixels {
 namespace {
 
-constexpr int64_t kUnit = 1 << kUnitBits;
 constexpr int kMaxSide = 1 << 15;
 
 /// Refuses a value outside [low, high] (not a number too), naming `field` as the user wrote it.

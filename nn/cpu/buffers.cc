@@ -7,15 +7,6 @@
 #include "nn/cpu/run.h"
 
 namespace outrigger::nn::cpu {
-namespace {
-
-// A cache line; also keeps two blocks' tasks from writing one line.
-constexpr size_t kAlignment = 64;
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-}  // namespace
-
 Slots::Slots(int size)
     : size_(size), taken_(std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(size))) {}
 

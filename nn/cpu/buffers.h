@@ -9,6 +9,9 @@
 
 namespace outrigger::nn::cpu {
 
+/// `bytes` rounded up to whole cache lines, so that two blocks' tasks never write one line.
+constexpr size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
 /// Every intermediate tensor's place, fixed at compile time.
 ///
 /// On the *tape*: kept from forward to backward. In *scratch*, shared by both passes: *whole*

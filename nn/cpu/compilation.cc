@@ -11,8 +11,6 @@
 namespace outrigger::nn::cpu {
 namespace {
 
-constexpr size_t kAlignment = 64;
-
 Value to_value(const Shape& shape, Precision precision) {
   Value value;
   value.channels = shape.back();
@@ -66,12 +64,12 @@ BufferId Compilation::create_gradient(Value& value) {
 
 size_t Compilation::reserve_weights(size_t bytes) {
   const size_t offset = weight_bytes_;
-  weight_bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  weight_bytes_ += aligned(bytes);
   return offset;
 }
 
 void Compilation::reserve_slot(size_t bytes) {
-  slot_bytes_ = std::max(slot_bytes_, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  slot_bytes_ = std::max(slot_bytes_, aligned(bytes));
 }
 
 Range Compilation::parameter(int layer_index, size_t which) const {

@@ -69,8 +69,6 @@ const HistogramInfo kFirstStep{
 constexpr std::array kStates{"Pending",    "Starting",  "Running",  "Restarting",
                              "Suspending", "Suspended", "Complete", "Failed"};
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 }  // namespace
 
 ControllerMetrics::ControllerMetrics(telemetry::Metrics& metrics)
@@ -93,7 +91,7 @@ void ControllerMetrics::reconciled(Result result, Duration took) {
   metrics_.counter(kReconciles, {{"controller", kController}, {"result", name}}).add();
   if (result == Result::kError)
     metrics_.counter(kReconcileErrors, {{"controller", kController}}).add();
-  reconcile_time_.observe(seconds(took));
+  reconcile_time_.observe(to_seconds(took));
 }
 
 void ControllerMetrics::told(const api::TrainingJob& before, const Plan& plan) {
@@ -109,7 +107,7 @@ void ControllerMetrics::told(const api::TrainingJob& before, const Plan& plan) {
   };
   const bool first = before.status && !stepped(*before.status) && stepped(plan.status);
   if (first && plan.status.start_time && plan.status.progress->updated_time)
-    first_step_.observe(seconds(*plan.status.progress->updated_time - *plan.status.start_time));
+    first_step_.observe(to_seconds(*plan.status.progress->updated_time - *plan.status.start_time));
 }
 
 void ControllerMetrics::count(const std::vector<kube::CachedPtr<JobRecord>>& jobs) {
@@ -136,7 +134,7 @@ void ControllerMetrics::request_finished(const Request& request) {
                {{"code", request.code}, {"method", request.verb}, {"host", request.host}})
       .add();
   metrics_.histogram(kRequestTime, {{"verb", request.verb}, {"host", request.host}})
-      .observe(seconds(request.duration));
+      .observe(to_seconds(request.duration));
 }
 
 void ControllerMetrics::request_retried(const Request& request) {
@@ -153,10 +151,10 @@ void ControllerMetrics::queue_depth(const std::string& queue, size_t keys) {
   metrics_.gauge(kQueueDepth, {{"name", queue}}).set(static_cast<double>(keys));
 }
 void ControllerMetrics::queue_waited(const std::string& queue, Duration waited) {
-  metrics_.histogram(kQueueWait, {{"name", queue}}).observe(seconds(waited));
+  metrics_.histogram(kQueueWait, {{"name", queue}}).observe(to_seconds(waited));
 }
 void ControllerMetrics::queue_worked(const std::string& queue, Duration worked) {
-  metrics_.histogram(kQueueWork, {{"name", queue}}).observe(seconds(worked));
+  metrics_.histogram(kQueueWork, {{"name", queue}}).observe(to_seconds(worked));
 }
 void ControllerMetrics::queue_retried(const std::string& queue) {
   metrics_.counter(kQueueRetries, {{"name", queue}}).add();

@@ -93,14 +93,14 @@ Verdict judge(const api::FailurePolicy& policy, const Pod& pod) {
 }
 
 api::FailureStatus failure_of(const Pod& pod, const Verdict& verdict, api::Time now) {
-  constexpr size_t kLongestMessage = 4096;  // a status is read whole by everyone who watches jobs
+  constexpr size_t kLongestTold = 4096;  // a status is read whole by everyone who watches jobs
   api::FailureStatus failure;
   failure.role = pod.role;
   failure.pod = pod.name;
   failure.node = pod.node;
   if (pod.ended) failure.exit_code = pod.ended->exit_code;
   failure.reason = verdict.reason;
-  failure.message = verdict.message.substr(0, kLongestMessage);
+  failure.message = verdict.message.substr(0, kLongestTold);
   failure.time = pod.ended && pod.ended->at ? *pod.ended->at : now;
   return failure;
 }

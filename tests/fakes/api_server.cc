@@ -260,7 +260,7 @@ std::optional<Fault> ApiServer::next_fault(const std::string& line) {
     return line.find(script.containing) != std::string::npos;
   });
   if (found == script_.end()) return std::nullopt;
-  const Fault fault = found->fault;
+  Fault fault = found->fault;
   if (--found->times == 0) script_.erase(found);
   return fault;
 }

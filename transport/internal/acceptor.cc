@@ -21,8 +21,6 @@ constexpr Duration kPauseWithoutDescriptors = std::chrono::milliseconds(100);
 constexpr Duration kLogInterval = std::chrono::seconds(1);
 constexpr Duration kIdle = std::chrono::seconds(60);
 
-TimePoint now() { return SystemClock().now(); }
-
 }  // namespace
 
 Acceptor::Acceptor(const Address& address, std::string token, const ListenerOptions& options)
@@ -54,7 +52,7 @@ void Acceptor::close() {
 std::optional<Connection> Acceptor::accept(Duration timeout, Visitor visitor) {
   std::unique_lock lock(mutex_);
   std::deque<Connection>& queue = waiting_[static_cast<size_t>(visitor)];
-  changed_.wait_until(lock, now() + timeout, [&] { return closed_ || !queue.empty(); });
+  changed_.wait_until(lock, system_now() + timeout, [&] { return closed_ || !queue.empty(); });
   if (closed_) throw Cancelled("the listener is closed");
   if (queue.empty()) return std::nullopt;
   const bool was_full = waiting_count() >= options_.max_waiting;
@@ -90,7 +88,7 @@ void Acceptor::run() {
       const std::scoped_lock lock(mutex_);
       if (closed_) break;
     }
-    TimePoint time = now();
+    TimePoint time = system_now();
     const bool accepting = time >= accept_again_ && !is_full();
     polled.assign({{wake_.get(), POLLIN, 0}, {accepting ? listening_.get() : -1, POLLIN, 0}});
     for (const Pending& pending : pending_)
@@ -102,7 +100,7 @@ void Acceptor::run() {
     }
     eventfd_t ignored = 0;
     if (polled[0].revents != 0) ::eventfd_read(wake_.get(), &ignored);
-    time = now();
+    time = system_now();
     std::deque<Pending> kept;
     for (size_t i = 0; i < pending_.size(); ++i) {
       Pending& pending = pending_[i];
@@ -192,7 +190,7 @@ void Acceptor::refuse(const Pending& pending, const std::string& why) {
     const std::scoped_lock lock(mutex_);
     ++stats_.refused;
   }
-  const TimePoint time = now();
+  const TimePoint time = system_now();
   if (time < last_logged_ + kLogInterval) {
     ++not_logged_;
     return;

@@ -6,7 +6,7 @@
 namespace outrigger::transport {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::align_val_t kBlockAlignment{64};
 
 }  // namespace
 
@@ -15,14 +15,14 @@ std::shared_ptr<BufferPool> BufferPool::create(size_t keep_bytes) {
 }
 
 BufferPool::~BufferPool() {
-  for (const Block& block : free_) ::operator delete(block.data, kAlignment);
+  for (const Block& block : free_) ::operator delete(block.data, kBlockAlignment);
 }
 
 std::shared_ptr<std::byte> BufferPool::acquire(size_t size) {
   Block block = find(size);
   if (block.data == nullptr) {
     block.capacity = std::max<size_t>(size, 1);
-    block.data = static_cast<std::byte*>(::operator new(block.capacity, kAlignment));
+    block.data = static_cast<std::byte*>(::operator new(block.capacity, kBlockAlignment));
   }
   return {block.data, [pool = shared_from_this(), block](std::byte*) { pool->release(block); }};
 }
@@ -53,7 +53,7 @@ void BufferPool::release(Block block) {
       free_.erase(free_.begin());
     }
   }
-  for (const Block& old : dropped) ::operator delete(old.data, kAlignment);
+  for (const Block& old : dropped) ::operator delete(old.data, kBlockAlignment);
 }
 
 }  // namespace outrigger::transport

@@ -12,14 +12,16 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "the wire is little-endian, and written as it lies");
 
-constexpr uint16_t kMagic = 0x524F;  // "OR"
-constexpr size_t kAlignment = 64;
+constexpr uint16_t kPacketMagic = 0x524F;  // "OR"
+constexpr size_t kPacketAlignment = 64;
 
 [[noreturn]] void broken(const std::string& what) {
   throw LinkClosed("the peer broke the protocol: " + what);
 }
 
-size_t align(size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
+size_t align(size_t size) {
+  return (size + kPacketAlignment - 1) / kPacketAlignment * kPacketAlignment;
+}
 
 void check_start(const PacketHeader& h, size_t max_frame_bytes) {
   const size_t table = size_t{h.payload_count} * sizeof(uint64_t);
@@ -48,7 +50,7 @@ HeaderBytes encode(const PacketHeader& header) {
     std::memcpy(at, &value, sizeof value);
     at += sizeof value;
   };
-  put(kMagic);
+  put(kPacketMagic);
   put(header.kind);
   put(header.lane);
   put(header.type);
@@ -62,7 +64,8 @@ HeaderBytes encode(const PacketHeader& header) {
 
 PacketHeader decode_header(std::span<const std::byte, kHeaderBytes> bytes, size_t max_frame_bytes) {
   ByteReader reader(bytes);
-  if (reader.number<uint16_t>() != kMagic) broken("garbage where a packet's header should be");
+  if (reader.number<uint16_t>() != kPacketMagic)
+    broken("garbage where a packet's header should be");
   const auto kind = reader.number<uint8_t>();
   const auto lane = reader.number<uint8_t>();
   if (kind < 1 || kind > static_cast<uint8_t>(PacketKind::kClose))

@@ -40,6 +40,9 @@ constexpr size_t kMaxPayloads = 4096;
 constexpr size_t kMaxControlBytes = size_t{64} << 10;
 constexpr size_t kMaxReasonBytes = 512;
 constexpr size_t kLanes = 2;
+/// Lanes' indexes, the most urgent first.
+constexpr std::array<size_t, kLanes> kLanesByUrgency = {static_cast<size_t>(Lane::kControl),
+                                                        static_cast<size_t>(Lane::kData)};
 /// What a frame counts towards windows beside its bytes, so that empty frames are bounded too.
 constexpr size_t kFrameCost = 64;
 

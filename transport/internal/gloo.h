@@ -27,6 +27,8 @@ std::chrono::milliseconds gloo_timeout(Duration time);
 /// The numeric address by which the other end of a connected socket knows this machine.
 std::string local_host(int fd);
 
+constexpr size_t kMaxAddressBytes = 1024;
+
 /// Addresses of pairs as they travel over an authenticated connection. Reading refuses more than
 /// `limit` bytes.
 void write_blob(int fd, const std::vector<char>& bytes, TimePoint deadline);

@@ -26,7 +26,6 @@ constexpr uint64_t kLargeSlot = 1;
 constexpr size_t kEnvelopeBytes = size_t{64} << 10;
 constexpr size_t kEnvelopes = 4;
 constexpr size_t kLargePiece = size_t{32} << 10;
-constexpr size_t kMaxAddressBytes = 1024;
 
 using Buffer = std::unique_ptr<gloo::transport::UnboundBuffer>;
 

@@ -17,7 +17,6 @@
 namespace outrigger::transport {
 namespace {
 
-constexpr size_t kMaxAddressBytes = 1024;
 /// A rank that has proved the token says who it is within this time, or others would wait for it.
 constexpr Duration kIntroduction = std::chrono::seconds(5);
 constexpr Duration kDialAgain = std::chrono::milliseconds(100);

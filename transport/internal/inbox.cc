@@ -7,9 +7,6 @@ namespace outrigger::transport {
 namespace {
 
 constexpr size_t kControlWindow = size_t{1} << 20;
-constexpr std::array<Lane, kLanes> kByUrgency = {Lane::kControl, Lane::kData};
-
-TimePoint now() { return SystemClock().now(); }
 
 }  // namespace
 
@@ -32,7 +29,7 @@ bool Inbox::try_reserve(Lane lane, size_t size) {
 bool Inbox::reserve(Lane lane, size_t size, Duration timeout) {
   std::unique_lock lock(mutex_);
   const auto ready = [&] { return ending_ || fits(lane, size + kFrameCost); };
-  if (!room_.wait_until(lock, now() + timeout, ready)) return false;
+  if (!room_.wait_until(lock, system_now() + timeout, ready)) return false;
   if (ending_) ending_->raise();
   reserved_[static_cast<size_t>(lane)] += size + kFrameCost;
   return true;
@@ -51,8 +48,7 @@ void Inbox::push(ReceivedFrame frame, size_t size, TimePoint not_before) {
 }
 
 std::optional<size_t> Inbox::ready_lane(TimePoint time, TimePoint& wake) const {
-  for (const Lane lane : kByUrgency) {
-    const auto i = static_cast<size_t>(lane);
+  for (const size_t i : kLanesByUrgency) {
     if (frames_[i].empty()) continue;
     if (frames_[i].front().ready <= time) return i;
     wake = std::min(wake, frames_[i].front().ready);
@@ -62,10 +58,10 @@ std::optional<size_t> Inbox::ready_lane(TimePoint time, TimePoint& wake) const {
 
 std::optional<Inbox::Taken> Inbox::take(Duration timeout) {
   std::unique_lock lock(mutex_);
-  const TimePoint deadline = now() + timeout;
+  const TimePoint deadline = system_now() + timeout;
   for (;;) {
     if (ending_ && ending_->by_us) ending_->raise();
-    const TimePoint time = now();
+    const TimePoint time = system_now();
     TimePoint wake = deadline;
     if (const auto lane = ready_lane(time, wake)) {
       Taken taken = std::move(frames_[*lane].front().taken);

@@ -6,12 +6,8 @@
 namespace outrigger::transport {
 namespace {
 
-constexpr std::array<size_t, kLanes> kByUrgency = {static_cast<size_t>(Lane::kControl),
-                                                   static_cast<size_t>(Lane::kData)};
 /// A throttled link sends in pieces of about this time, so that its heartbeats are not late.
 constexpr double kThrottledPiece = 0.01;
-
-TimePoint now() { return SystemClock().now(); }
 
 size_t chunk_for(const LinkOptions& options) {
   if (options.bytes_per_second <= 0) return options.chunk_bytes;
@@ -24,8 +20,8 @@ size_t chunk_for(const LinkOptions& options) {
 SendQueue::SendQueue(const LinkOptions& options)
     : options_(options),
       chunk_(std::max<size_t>(chunk_for(options), 1)),
-      next_ping_(now()),
-      throttled_until_(now()) {}
+      next_ping_(system_now()),
+      throttled_until_(system_now()) {}
 
 bool SendQueue::has_room(const LaneState& lane, size_t cost) const {
   return lane.queued == 0 || lane.queued + cost <= options_.max_queued_bytes;
@@ -40,10 +36,10 @@ bool SendQueue::push(Frame frame, Duration timeout) {
   const size_t cost = item->cutter.total() + kFrameCost;
   std::unique_lock lock(mutex_);
   LaneState& lane = lanes_[static_cast<size_t>(item->cutter.lane())];
-  const TimePoint start = now();
+  const TimePoint start = system_now();
   const auto ready = [&] { return ending_ || has_room(lane, cost); };
   const bool in_time = ready() || changed_.wait_until(lock, start + timeout, ready);
-  stats_.send_blocked += now() - start;
+  stats_.send_blocked += system_now() - start;
   if (!in_time) return false;
   if (ending_) ending_->raise();
   lane.items.push_back(item);
@@ -60,7 +56,7 @@ bool SendQueue::flush(Duration timeout) {
   std::unique_lock lock(mutex_);
   const auto empty = [&] { return lanes_[0].queued == 0 && lanes_[1].queued == 0; };
   const bool in_time =
-      changed_.wait_until(lock, now() + timeout, [&] { return ending_ || empty(); });
+      changed_.wait_until(lock, system_now() + timeout, [&] { return ending_ || empty(); });
   if (ending_) ending_->raise();
   return in_time;
 }
@@ -136,7 +132,7 @@ bool SendQueue::may_send(const LaneState& lane) const {
 
 std::optional<size_t> SendQueue::sendable_lane(TimePoint time) const {
   if (time < throttled_until_) return std::nullopt;
-  for (const size_t i : kByUrgency) {
+  for (const size_t i : kLanesByUrgency) {
     if (may_send(lanes_[i])) return i;
   }
   return std::nullopt;
@@ -190,7 +186,7 @@ bool SendQueue::next(Packet& packet) {
   std::unique_lock lock(mutex_);
   for (;;) {
     if (ending_) return false;
-    const TimePoint time = now();
+    const TimePoint time = system_now();
     const auto lane = sendable_lane(time);
     if (lane || has_signals(time)) {
       add_signals(packet, time);
@@ -212,7 +208,7 @@ void SendQueue::written(const Packet& packet, Duration took) {
     const double seconds =
         static_cast<double>(packet.frame_part + kHeaderBytes) / options_.bytes_per_second;
     const auto pause = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-    throttled_until_ = std::max(throttled_until_, now() - took) + pause;
+    throttled_until_ = std::max(throttled_until_, system_now() - took) + pause;
   }
   finished = std::move(writing_);
   writing_ = nullptr;

@@ -18,11 +18,11 @@
 namespace outrigger::transport {
 namespace {
 
-using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+using ResolvedAddresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 std::string error_text(int number) { return std::generic_category().message(number); }
 
-AddressList resolve(const Address& address, int flags) {
+ResolvedAddresses resolve(const Address& address, int flags) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
@@ -92,7 +92,7 @@ std::string name_of(const sockaddr_storage& storage, socklen_t size) {
 }  // namespace
 
 FileDescriptor listen_on(const Address& address) {
-  const AddressList list = resolve(address, AI_PASSIVE);
+  const ResolvedAddresses list = resolve(address, AI_PASSIVE);
   // IPv6 first: unless a host is named, its socket takes IPv4 too. Where the kernel has none, IPv4
   // is what is left.
   int failure = 0;
@@ -126,7 +126,7 @@ std::string peer_name(int fd) {
 }
 
 FileDescriptor connect_to(const Address& address, TimePoint deadline) {
-  const AddressList list = resolve(address, AI_ADDRCONFIG);
+  const ResolvedAddresses list = resolve(address, AI_ADDRCONFIG);
   std::string failures;
   for (const addrinfo* info = list.get(); info != nullptr; info = info->ai_next) {
     FileDescriptor fd;

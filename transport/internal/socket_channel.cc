@@ -28,8 +28,6 @@ constexpr Duration kLotPatience = std::chrono::milliseconds(50);
 /// How often a blocked write looks whether it should give up.
 constexpr Duration kSlice = std::chrono::milliseconds(20);
 
-TimePoint now() { return SystemClock().now(); }
-
 [[noreturn]] void lost(int number) {
   throw LinkClosed("the connection broke: " + std::generic_category().message(number));
 }
@@ -95,7 +93,7 @@ void SocketChannel::write_some(std::vector<iovec>& todo, size_t& first) {
   msghdr message{};
   message.msg_iov = todo.data() + first;
   message.msg_iovlen = std::min(todo.size() - first, kMaxPieces);
-  const TimePoint start = now();
+  const TimePoint start = system_now();
   for (;;) {
     const ssize_t n = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
     if (n >= 0) return advance(todo, first, static_cast<size_t>(n));
@@ -111,8 +109,8 @@ void SocketChannel::wait_to_write(TimePoint last_progress) const {
   for (;;) {
     // Looks at the socket before at the clock: if we were the ones who stood still, the peer is not
     // to blame.
-    if (wait_for(fd_.get(), POLLOUT, now() + kSlice)) return;
-    const TimePoint time = now();
+    if (wait_for(fd_.get(), POLLOUT, system_now() + kSlice)) return;
+    const TimePoint time = system_now();
     if (time.time_since_epoch().count() >= end_by_.load())
       throw LinkClosed("closed before all was written");
     if (time >= last_progress + silence_limit_) {
@@ -148,7 +146,7 @@ void SocketChannel::wake_for(int bytes) {
 bool SocketChannel::wait_to_read(size_t wanted, TimePoint limit) {
   if (wanted >= size_t{kLot}) {
     wake_for(kLot);
-    if (wait_for(fd_.get(), POLLIN, std::min(now() + kLotPatience, limit))) return true;
+    if (wait_for(fd_.get(), POLLIN, std::min(system_now() + kLotPatience, limit))) return true;
   }
   wake_for(1);
   return wait_for(fd_.get(), POLLIN, limit);
@@ -168,7 +166,7 @@ void SocketChannel::read_some(std::vector<iovec>& todo, size_t& first) {
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = count + 1;
-  const TimePoint limit = now() + silence_limit_;
+  const TimePoint limit = system_now() + silence_limit_;
   for (;;) {
     const ssize_t n = ::recvmsg(fd_.get(), &message, 0);
     if (n == 0) throw LinkClosed("the peer's process ended");

@@ -7,12 +7,6 @@
 #include "transport/internal/signals.h"
 
 namespace outrigger::transport {
-namespace {
-
-TimePoint now() { return SystemClock().now(); }
-
-}  // namespace
-
 StreamLink::StreamLink(std::unique_ptr<Channel> channel, const LinkOptions& options)
     : options_(options),
       channel_(std::move(channel)),
@@ -76,7 +70,7 @@ void StreamLink::end(Ending ending) {
     if (!ending_) {
       ending_ = ending;
       if (ending.by_us) {
-        channel_->end_by(now() + options_.close_limit);
+        channel_->end_by(system_now() + options_.close_limit);
       } else {
         channel_->shutdown();
       }
@@ -94,9 +88,9 @@ void StreamLink::write_loop() {
   try {
     Packet packet;
     while (queue_.next(packet)) {
-      const TimePoint start = now();
+      const TimePoint start = system_now();
       channel_->write(packet.pieces);
-      queue_.written(packet, now() - start);
+      queue_.written(packet, system_now() - start);
     }
     say_goodbye();
   } catch (const std::exception& failure) {
@@ -156,7 +150,7 @@ void StreamLink::handle(const PacketHeader& header) {
       return queue_.answer_ping(header.total);
     case PacketKind::kPong:
       round_trip_ = std::max<int64_t>(
-          0, now().time_since_epoch().count() - static_cast<int64_t>(header.total));
+          0, system_now().time_since_epoch().count() - static_cast<int64_t>(header.total));
       return;
     case PacketKind::kClose: {
       std::string reason(header.length, '\0');
@@ -184,7 +178,7 @@ void StreamLink::continue_frame(Lane lane, size_t length) {
   parts_.clear();
   assembler.place(length, parts_);
   channel_->read(parts_);
-  if (assembler.complete()) inbox_.push(assembler.take(), assembler.total(), now());
+  if (assembler.complete()) inbox_.push(assembler.take(), assembler.total(), system_now());
 }
 
 }  // namespace outrigger::transport

@@ -86,7 +86,7 @@ class Mutator {
     put(place, 7, path + " as number");
     if (!field.values.empty()) return;
     std::string longest = place.get<std::string>();
-    while (longest.size() < field.longest_text) longest += "a";
+    while (longest.size() < field.longest_text) longest += 'a';
     put(place, longest, path + " as long as may be");
     put(place, longest + "a", path + " too long");
   }

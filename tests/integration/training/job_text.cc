@@ -61,7 +61,7 @@ std::string tar_member(const std::string& name, const std::string& content) {
 }
 
 template <typename Iterator>
-std::vector<fs::path> sorted(Iterator entries) {
+std::vector<fs::path> sorted(const Iterator& entries) {
   std::vector<fs::path> paths;
   for (const auto& entry : entries) paths.push_back(entry.path());
   std::ranges::sort(paths);

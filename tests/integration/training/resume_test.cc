@@ -56,7 +56,7 @@ TEST(Resume, AServerKilledAtRandomMomentsGivesTheUninterruptedRun) {
 bool has_unfinished_save(const TrainingRun& run) {
   for (const auto& entry : fs::directory_iterator(run.directory())) {
     const std::string name = entry.path().filename();
-    if (name.starts_with(".") && fs::is_directory(entry.path())) return true;
+    if (name.starts_with('.') && fs::is_directory(entry.path())) return true;
   }
   return false;
 }

@@ -12,12 +12,12 @@ using std::chrono::milliseconds;
 TEST(EventQueue, RunsEventsInTheOrderOfTime) {
   EventQueue events;
   std::string seen;
-  events.after(milliseconds(2), [&] { seen += "b"; });
+  events.after(milliseconds(2), [&] { seen += 'b'; });
   events.after(milliseconds(1), [&] {
-    seen += "a";
-    events.after(milliseconds(5), [&] { seen += "d"; });
+    seen += 'a';
+    events.after(milliseconds(5), [&] { seen += 'd'; });
   });
-  events.after(milliseconds(2), [&] { seen += "c"; });
+  events.after(milliseconds(2), [&] { seen += 'c'; });
   while (!events.empty()) events.run_one();
   EXPECT_EQ(seen, "abcd");
   EXPECT_EQ(events.now(), TimePoint{} + milliseconds(6));

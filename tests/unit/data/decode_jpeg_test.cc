@@ -15,13 +15,6 @@ using ::testing::ThrowsMessage;
 /// Quality 95 with 4:2:0 on smooth colours; a wrong colour transform or orientation is off by tens.
 constexpr double kJpegError = 4;
 
-Image decode(const Bytes& bytes, int channels = 3) {
-  Decoder decoder;
-  Image image;
-  decoder.decode(bytes, channels, image);
-  return image;
-}
-
 TEST(DecodeJpeg, FindsTheColorsOfEveryColorSpace) {
   const Image picture = test_picture(61, 83);
   for (const JpegColors colors : {JpegColors::kRgb, JpegColors::kYcck, JpegColors::kAdobeCmyk,

@@ -11,13 +11,6 @@ using namespace testing;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-Image decode(const Bytes& bytes, int channels = 3) {
-  Decoder decoder;
-  Image image;
-  decoder.decode(bytes, channels, image);
-  return image;
-}
-
 Image grey_as_rgb(const Image& grey) {
   Image rgb(grey.height(), grey.width(), 3);
   for (size_t i = 0; i < rgb.size(); ++i) rgb.pixels()[i] = grey.pixels()[i / 3];

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "data/codec/rows.h"
+#include "data/decode.h"
 
 namespace outrigger::data::testing {
 namespace {
@@ -177,6 +178,13 @@ Image oriented(const Image& stored, int orientation) {
     }
   }
   return result;
+}
+
+Image decode(const Bytes& bytes, int channels) {
+  Decoder decoder;
+  Image image;
+  decoder.decode(bytes, channels, image);
+  return image;
 }
 
 }  // namespace outrigger::data::testing

@@ -52,4 +52,7 @@ double mean_difference(const Image& a, const Image& b);
 /// standard's table.
 Image oriented(const Image& stored, int orientation);
 
+/// The whole picture in these bytes, by a decoder of its own.
+Image decode(const Bytes& bytes, int channels = 3);
+
 }  // namespace outrigger::data::testing

@@ -11,6 +11,7 @@
 #include "kube/object/object.h"
 #include "tests/fakes/api_server.h"
 #include "tests/fakes/fake_timer.h"
+#include "tests/fakes/resources.h"
 
 namespace outrigger::kube {
 namespace {
@@ -18,8 +19,6 @@ namespace {
 using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-const Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
 
 Json config_map(const std::string& name, const Json& labels = Json::object()) {
   return {{"apiVersion", "v1"},

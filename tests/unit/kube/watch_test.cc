@@ -9,6 +9,7 @@
 #include "kube/cache/line_decoder.h"
 #include "kube/object/object.h"
 #include "tests/fakes/api_server.h"
+#include "tests/fakes/resources.h"
 
 namespace outrigger::kube {
 namespace {
@@ -85,8 +86,6 @@ TEST(ParseWatchLine, RefusesWhatIsNoEvent) {
     EXPECT_THROW(parse_watch_line(line, {}), IoError) << line;
   }
 }
-
-const Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
 
 class WatchTest : public testing::Test {
  protected:

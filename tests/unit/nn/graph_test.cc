@@ -4,6 +4,7 @@
 
 #include "common/error.h"
 #include "nn/graph_builder.h"
+#include "tests/unit/nn/cut_names.h"
 
 namespace outrigger::nn {
 namespace {
@@ -17,12 +18,6 @@ GraphBuilder start() {
   GraphBuilder builder("net", {8, 8, 3});
   builder.add("normalize", Normalize{{0, 0, 0}, {1, 1, 1}});
   return builder;
-}
-
-std::vector<std::string> cut_names(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const Cut& cut : graph.cuts()) names.push_back(cut.name);
-  return names;
 }
 
 // normalize, conv, bn, relu, a residual block, pool, flatten, fc

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "common/error.h"
+#include "tests/unit/nn/cut_names.h"
 
 namespace outrigger::nn {
 namespace {
@@ -22,12 +23,6 @@ Graph build(const std::string& name, HeadKind head = HeadKind::kLinear, int64_t 
   options.classes = classes;
   options.head = head;
   return build_model(options);
-}
-
-std::vector<std::string> cut_names(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const Cut& cut : graph.cuts()) names.push_back(cut.name);
-  return names;
 }
 
 // What PyTorch's models of these names have: torchvision's resnets with 1000 classes, insightface's

@@ -112,7 +112,7 @@ OpValues draw_values(const OpCase& op_case) {
     for (int64_t c = 0; c < buffer.channels; ++c) values.buffers.push_back(0.5f + random.uniform());
   }
   values.input = draw(random, op_case.batch * element_count(graph.input()), 1);
-  const Shape& output = graph.layers().back().output;
+  const Shape output = graph.layers().back().output;
   values.output_gradient = draw(random, op_case.batch * element_count(output), 1);
   for (int64_t n = 0; n < op_case.batch; ++n) {
     values.labels.push_back(

@@ -8,14 +8,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-World running(const std::string& more) {
-  World world(more);
-  world.settle();
-  world.run_all();
-  world.settle();
-  return world;
-}
-
 TEST(Ends, AJobIsCompleteWhenItsServerEndedWellAndItsWorkersEndThen) {
   World world = running("  workers: {replicas: 2}\n");
   world.end("faces-server-0-0",

@@ -14,14 +14,6 @@ constexpr const char* kPage = R"({"role": "server", "job": "faces", "state": "Tr
   "split": {"plan": 3, "cut": "relu1", "sharePercent": 75, "stallPercent": 31.5, "stallCause": "Decode"},
   "evaluation": {"accuracy": 0.88, "loss": 0.4}, "checkpoint": {"step": 100}})";
 
-World running() {
-  World world;
-  world.settle();
-  world.run_all();
-  world.settle();
-  return world;
-}
-
 TEST(Progress, APageIsReadWithItsNumbersAsTheStatusHasThem) {
   const auto report = read_report(kPage);
   ASSERT_TRUE(report);

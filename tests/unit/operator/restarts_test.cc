@@ -9,14 +9,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-World running(const std::string& more = "") {
-  World world(more);
-  world.settle();
-  world.run_all();
-  world.settle();
-  return world;
-}
-
 TEST(Restarts, TheCountIsInTheStatusBeforeAnythingIsDeleted) {
   World world = running();
   world.end("faces-server-0-0", {22});

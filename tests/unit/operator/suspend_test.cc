@@ -8,14 +8,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-World running() {
-  World world("  workers: {replicas: 2}\n");
-  world.settle();
-  world.run_all();
-  world.settle();
-  return world;
-}
-
 TEST(Suspend, AJobThatBeginsSuspendedMakesNothingAndSaysSo) {
   World world("  suspend: true\n");
   world.settle();
@@ -27,7 +19,7 @@ TEST(Suspend, AJobThatBeginsSuspendedMakesNothingAndSaysSo) {
 }
 
 TEST(Suspend, ServersEndFirstAndWorkersHelpUntilTheyHave) {
-  World world = running();
+  World world = running("  workers: {replicas: 2}\n");
   world.spec().suspend = true;
   world.settle();
   EXPECT_THAT(world.living("server"), IsEmpty());
@@ -40,7 +32,7 @@ TEST(Suspend, ServersEndFirstAndWorkersHelpUntilTheyHave) {
 }
 
 TEST(Suspend, ItIsSuspendedOnlyWhenAllPodsAreGone) {
-  World world = running();
+  World world = running("  workers: {replicas: 2}\n");
   world.spec().suspend = true;
   world.settle();
   world.finish_deletions();
@@ -55,7 +47,7 @@ TEST(Suspend, ItIsSuspendedOnlyWhenAllPodsAreGone) {
 }
 
 TEST(Suspend, NeitherIsCountedAsARestart) {
-  World world = running();
+  World world = running("  workers: {replicas: 2}\n");
   world.spec().suspend = true;
   world.settle();
   world.end("faces-server-0-0", {20});
@@ -75,7 +67,7 @@ TEST(Suspend, NeitherIsCountedAsARestart) {
 }
 
 TEST(Suspend, AResumedJobStartsItsDeadlinesAndImagesAnew) {
-  World world = running();
+  World world = running("  workers: {replicas: 2}\n");
   world.spec().suspend = true;
   for (int i = 0; i < 3; ++i) {
     world.settle();
@@ -92,7 +84,7 @@ TEST(Suspend, AResumedJobStartsItsDeadlinesAndImagesAnew) {
 }
 
 TEST(Suspend, ResumedWhileServersStillEndItWaitsForThemAndGoesOn) {
-  World world = running();
+  World world = running("  workers: {replicas: 2}\n");
   world.spec().suspend = true;
   world.settle();
   world.spec().suspend = false;
@@ -106,7 +98,7 @@ TEST(Suspend, ResumedWhileServersStillEndItWaitsForThemAndGoesOn) {
 }
 
 TEST(Suspend, AServerThatFinishesMeanwhileCompletesTheJob) {
-  World world = running();
+  World world = running("  workers: {replicas: 2}\n");
   world.spec().suspend = true;
   world.settle();
   world.end("faces-server-0-0", {0});
@@ -115,7 +107,7 @@ TEST(Suspend, AServerThatFinishesMeanwhileCompletesTheJob) {
 }
 
 TEST(Suspend, AServerOnADeadNodeHoldsWorkersNoLongerThanItsGrace) {
-  World world = running();
+  World world = running("  workers: {replicas: 2}\n");
   world.dead.insert("node-of-faces-server-0-0");
   world.spec().suspend = true;
   world.settle();

@@ -211,4 +211,12 @@ std::vector<std::string> World::living(const std::string& role) const {
   return found;
 }
 
+World running(const std::string& more) {
+  World world(more);
+  world.settle();
+  world.run_all();
+  world.settle();
+  return world;
+}
+
 }  // namespace outrigger::controller

@@ -71,4 +71,7 @@ class World {
   int already_exists = 0;  // creates of what was there
 };
 
+/// The sample job, with `more` added to its spec, whose pods are all there and ready.
+World running(const std::string& more = "");
+
 }  // namespace outrigger::controller

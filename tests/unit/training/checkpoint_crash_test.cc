@@ -50,7 +50,7 @@ class CheckpointCrash : public CheckpointTest {
     EXPECT_TRUE(equal(loaded->state, state_at(loaded->state.step)));
     EXPECT_TRUE(equal(load_checkpoint(directory() / "best", graph_).state, state_at(1)));
     const CheckpointStore next(directory(), {});
-    for (const std::string& name : entries()) EXPECT_FALSE(name.starts_with(".")) << name;
+    for (const std::string& name : entries()) EXPECT_FALSE(name.starts_with('.')) << name;
     return loaded->state.step;
   }
 };

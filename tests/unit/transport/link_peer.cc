@@ -86,6 +86,6 @@ int run(const std::string& kind, const Address& address, const std::string& toke
 
 int main(int argc, char** argv) {
   if (argc != 6) return 2;
-  const auto port = static_cast<uint16_t>(std::atoi(argv[3]));
+  const auto port = static_cast<uint16_t>(std::strtol(argv[3], nullptr, 10));
   return outrigger::transport::run(argv[1], {argv[2], port}, argv[4], argv[5]);
 }

@@ -15,24 +15,24 @@ JobCosts job() {
   costs.cuts.push_back({.head = 0.1, .server_percent = 100});
   return costs;
 }
-constexpr ServerRates kServer{.cores = 1, .decode = 100, .shared = false};
+constexpr ServerRates kBusyServer{.cores = 1, .decode = 100, .shared = false};
 const std::vector<WorkerRates> kWorkers(2, {.decode = 0.4, .bytes_per_second = 1e9});
 
 TEST(DesiredWorkers, AreTheFewestThatKeepTheDeviceAtWork) {
-  EXPECT_EQ(desired_workers(job(), {}, kServer, kWorkers, {}), 4u);
-  EXPECT_EQ(desired_workers(job(), {}, kServer, kWorkers, {.target_stall = 0.3}), 3u);
+  EXPECT_EQ(desired_workers(job(), {}, kBusyServer, kWorkers, {}), 4u);
+  EXPECT_EQ(desired_workers(job(), {}, kBusyServer, kWorkers, {.target_stall = 0.3}), 3u);
 }
 
 TEST(DesiredWorkers, StayWithinTheBounds) {
-  EXPECT_EQ(desired_workers(job(), {}, kServer, kWorkers, {.most = 2}), 2u);
-  EXPECT_EQ(desired_workers(job(), {}, kServer, kWorkers, {.least = 6}), 6u);
+  EXPECT_EQ(desired_workers(job(), {}, kBusyServer, kWorkers, {.most = 2}), 2u);
+  EXPECT_EQ(desired_workers(job(), {}, kBusyServer, kWorkers, {.least = 6}), 6u);
 }
 
 TEST(DesiredWorkers, AreNotPaidForWhereTheyBringNothing) {
-  ServerRates narrow = kServer;
+  ServerRates narrow = kBusyServer;
   narrow.bytes_per_second = 2e6;  // two workers fill the server's card
   EXPECT_LE(desired_workers(job(), {}, narrow, kWorkers, {.most = 1000}), 2u);
-  ServerRates quick = kServer;
+  ServerRates quick = kBusyServer;
   quick.decode = 0.05;  // decodes for itself
   EXPECT_EQ(desired_workers(job(), {}, quick, kWorkers, {}), 0u);
 }

@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-JobCosts job() {
+JobCosts large_job() {
   JobCosts costs;
   costs.micro_batches = 8;
   costs.pixels = 1e6;
@@ -41,42 +41,44 @@ JobCosts job() {
 const std::vector<WorkerRates> kTwo(2, {.stem_speed = 4, .decode = 0.02});
 
 TEST(Memory, OfTheServerIsTheSumOfItsParts) {
-  EXPECT_NEAR(total(server_memory(job(), {})), 160e6 + 50e6 + 200e6 + 16e6, 1);
+  EXPECT_NEAR(total(server_memory(large_job(), {})), 160e6 + 50e6 + 200e6 + 16e6, 1);
   // All stems away: neither their activations nor their work space are here.
-  EXPECT_NEAR(total(server_memory(job(), {1, 8})), 160e6 + 45e6 + 100e6 + 128e6 + 72e6 + 1e6, 1);
-  EXPECT_GT(total(server_memory(job(), {1, 4})), total(server_memory(job(), {1, 8})));
+  EXPECT_NEAR(total(server_memory(large_job(), {1, 8})), 160e6 + 45e6 + 100e6 + 128e6 + 72e6 + 1e6,
+              1);
+  EXPECT_GT(total(server_memory(large_job(), {1, 4})), total(server_memory(large_job(), {1, 8})));
 }
 
 TEST(Memory, OfAWorkerGrowsWithTheStemsThatWaitForAGradient) {
-  const double alone = total(worker_memory(job(), {1, 8}, 1));
-  const double of_four = total(worker_memory(job(), {1, 8}, 4));
+  const double alone = total(worker_memory(large_job(), {1, 8}, 1));
+  const double of_four = total(worker_memory(large_job(), {1, 8}, 4));
   EXPECT_NEAR(alone - of_four, 5 * (101e6 + 8e6), 1);
-  EXPECT_NEAR(total(worker_memory(job(), {}, 1)), 4e6, 1);
+  EXPECT_NEAR(total(worker_memory(large_job(), {}, 1)), 4e6, 1);
 }
 
 TEST(Memory, AMisfitSaysWhatIsNeededAndWhere) {
   ServerRates server{.cores = 2, .decode = 0.1, .memory = 100e6};
-  EXPECT_THAT(misfit(job(), server, {}, {}), HasSubstr("needs 426 MB on the server, 100 are free"));
+  EXPECT_THAT(misfit(large_job(), server, {}, {}),
+              HasSubstr("needs 426 MB on the server, 100 are free"));
   server.memory = 1e9;
-  EXPECT_THAT(misfit(job(), server, {}, {}), IsEmpty());
+  EXPECT_THAT(misfit(large_job(), server, {}, {}), IsEmpty());
   std::vector<WorkerRates> workers = kTwo;
   workers[1].memory = 200e6;
-  EXPECT_THAT(misfit(job(), server, workers, {1, 8}), HasSubstr("on a worker, 200 are free"));
+  EXPECT_THAT(misfit(large_job(), server, workers, {1, 8}), HasSubstr("on a worker, 200 are free"));
   workers[1].stems = false;
-  EXPECT_THAT(misfit(job(), server, workers, {1, 6}), IsEmpty()) << "it runs none";
+  EXPECT_THAT(misfit(large_job(), server, workers, {1, 6}), IsEmpty()) << "it runs none";
 }
 
 TEST(Memory, PlansThatDoNotFitAreNoCandidates) {
   const ServerRates server{.cores = 2, .decode = 0.1};
   std::vector<WorkerRates> workers = kTwo;
-  const auto roomy = candidates(job(), {}, server, workers);
+  const auto roomy = candidates(large_job(), {}, server, workers);
   ASSERT_EQ(roomy.size(), 2u);
   for (WorkerRates& worker : workers) worker.memory = 400e6;
-  const auto tight = candidates(job(), {}, server, workers);
+  const auto tight = candidates(large_job(), {}, server, workers);
   ASSERT_EQ(tight.size(), 2u);
   EXPECT_LT(tight[1].choice.away, roomy[1].choice.away);
   for (WorkerRates& worker : workers) worker.memory = 50e6;
-  EXPECT_EQ(candidates(job(), {}, server, workers).size(), 1u);
+  EXPECT_EQ(candidates(large_job(), {}, server, workers).size(), 1u);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/random.h"
+#include "tests/unit/training/planner/rates.h"
 
 namespace outrigger::training {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 
 /// Two cuts behind "Input": layer1 takes a quarter off the device, layer2 a half for many bytes.
-JobCosts job() {
+JobCosts two_cut_job() {
   JobCosts costs;
   costs.micro_batches = 8;
   costs.pixels = 1e6;
@@ -43,18 +44,14 @@ JobCosts job() {
   return costs;
 }
 
-constexpr ServerRates kServer{.cores = 2, .decode = 0.1, .shared = true};
-constexpr WorkerRates kWorker{
-    .stem_speed = 1, .decode = 0.05, .bytes_per_second = 1e9, .latency = 0.0005};
-
 /// A job that runs as the model says, times a noise, under a planner.
 class Drive {
  public:
-  explicit Drive(PlannerOptions options = {}) : planner_(job(), options) {}
+  explicit Drive(PlannerOptions options = {}) : planner_(two_cut_job(), options) {}
 
   void steps(uint64_t count, const std::vector<WorkerRates>& workers, double noise = 0) {
     for (uint64_t i = 0; i < count; ++i, ++step_) {
-      const double true_seconds = predict(job(), kServer, workers, present_).seconds;
+      const double true_seconds = predict(two_cut_job(), kServer, workers, present_).seconds;
       const double seconds = true_seconds * (1 + noise * (random_.uniform() - 0.5));
       planner_.measured(step_, present_, seconds, workers.size());
       const auto decision = planner_.consider(step_, kServer, workers);
@@ -65,7 +62,7 @@ class Drive {
     }
   }
   double seconds(const std::vector<WorkerRates>& workers) const {
-    return predict(job(), kServer, workers, present_).seconds;
+    return predict(two_cut_job(), kServer, workers, present_).seconds;
   }
   const Choice& present() const { return present_; }
   const std::string& reason() const { return reason_; }
@@ -82,7 +79,7 @@ class Drive {
 
 double best(const std::vector<WorkerRates>& workers) {
   double least = 1e9;
-  for (const Candidate& one : candidates(job(), {}, kServer, workers))
+  for (const Candidate& one : candidates(two_cut_job(), {}, kServer, workers))
     least = std::min(least, one.prediction.seconds);
   return least;
 }
@@ -143,8 +140,8 @@ TEST(Planner, KeepsTheCutAndTheShareThatTheUserFixed) {
 
 TEST(Planner, LeavesTheServerItsLeastPart) {
   for (const Candidate& one :
-       candidates(job(), {.least_server_percent = 80}, kServer, std::vector(4, kWorker))) {
-    const double away = 100 - job().cuts[one.choice.cut].server_percent;
+       candidates(two_cut_job(), {.least_server_percent = 80}, kServer, std::vector(4, kWorker))) {
+    const double away = 100 - two_cut_job().cuts[one.choice.cut].server_percent;
     EXPECT_LE(away * one.choice.away / 8, 20);
   }
 }

@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "common/random.h"
+#include "tests/unit/training/planner/rates.h"
 
 namespace outrigger::training {
 namespace {
 
 /// Eight micro-batches; behind "Input" one cut that takes a quarter of the work off the device.
-JobCosts job(bool trains = true) {
+JobCosts one_cut_job(bool trains = true) {
   JobCosts costs;
   costs.micro_batches = 8;
   costs.pixels = 1e6;
@@ -29,13 +30,10 @@ JobCosts job(bool trains = true) {
   return costs;
 }
 
-constexpr ServerRates kServer{.cores = 2, .decode = 0.1, .shared = true};
-constexpr WorkerRates kWorker{
-    .stem_speed = 1, .decode = 0.05, .bytes_per_second = 1e9, .latency = 0.0005};
 constexpr Choice kUnsplit{0, 0};
 
 TEST(StepModel, AloneTheServerDecodesAndComputesOneAfterTheOther) {
-  const Prediction alone = predict(job(), kServer, {}, kUnsplit);
+  const Prediction alone = predict(one_cut_job(), kServer, {}, kUnsplit);
   EXPECT_NEAR(alone.device, 8 * 0.4 / 2, 1e-9);
   EXPECT_NEAR(alone.seconds, 8 * 0.4 / 2 + 8 * 0.1, 1e-6);
   EXPECT_EQ(alone.bound, Bound::kDecode);
@@ -43,7 +41,7 @@ TEST(StepModel, AloneTheServerDecodesAndComputesOneAfterTheOther) {
 
 TEST(StepModel, AWorkerTakesDecodingOffUntilTheDeviceIsTheBound) {
   const std::vector<WorkerRates> one{kWorker};
-  const Prediction with = predict(job(), kServer, one, kUnsplit);
+  const Prediction with = predict(one_cut_job(), kServer, one, kUnsplit);
   EXPECT_NEAR(with.seconds, 8 * 0.4 / 2, 1e-6);
   EXPECT_EQ(with.bound, Bound::kDevice);
 }
@@ -52,7 +50,7 @@ TEST(StepModel, PixelsOverASlowLinkAreWorthNoMoreThanTheLink) {
   WorkerRates slow = kWorker;
   slow.bytes_per_second = 1e6;  // one micro-batch a second
   const std::vector<WorkerRates> one{slow};
-  const double seconds = predict(job(), kServer, one, kUnsplit).seconds;
+  const double seconds = predict(one_cut_job(), kServer, one, kUnsplit).seconds;
   // In T seconds the link brings T micro-batches, and the server decodes the others in its spare
   // time: T + (T - 1.6) / 0.1 = 8.
   EXPECT_NEAR(seconds, 24.0 / 11, 1e-6);
@@ -60,7 +58,7 @@ TEST(StepModel, PixelsOverASlowLinkAreWorthNoMoreThanTheLink) {
 
 TEST(StepModel, ATrainedStemAtStalenessZeroHasAFloorThatNoWorkersLower) {
   const std::vector<WorkerRates> many(64, kWorker);
-  const double seconds = predict(job(), kServer, many, {1, 8}).seconds;
+  const double seconds = predict(one_cut_job(), kServer, many, {1, 8}).seconds;
   // Weights out, one stem, the wire, all heads, the wire, one backward and its gradients.
   const double floor = 0.04 + 0.004 + 8 * 0.3 / 2 + 0.004 + 0.06;
   EXPECT_GT(seconds, floor);
@@ -69,24 +67,24 @@ TEST(StepModel, ATrainedStemAtStalenessZeroHasAFloorThatNoWorkersLower) {
 
 TEST(StepModel, AFrozenStemRunsAheadAndHasNone) {
   const std::vector<WorkerRates> many(64, kWorker);
-  EXPECT_NEAR(predict(job(false), kServer, many, {1, 8}).seconds, 8 * 0.3 / 2, 1e-6);
+  EXPECT_NEAR(predict(one_cut_job(false), kServer, many, {1, 8}).seconds, 8 * 0.3 / 2, 1e-6);
 }
 
 TEST(StepModel, StalenessHidesTheWayThere) {
   const std::vector<WorkerRates> two(2, kWorker);
-  JobCosts stale = job();
+  JobCosts stale = one_cut_job();
   stale.staleness = 1;
   EXPECT_LT(predict(stale, kServer, two, {1, 8}).seconds,
-            predict(job(), kServer, two, {1, 8}).seconds);
+            predict(one_cut_job(), kServer, two, {1, 8}).seconds);
 }
 
 TEST(StepModel, WhoMayRunNoStemsRunsNone) {
   WorkerRates pixels_only = kWorker;
   pixels_only.stems = false;
   const std::vector<WorkerRates> none{pixels_only};
-  EXPECT_TRUE(std::isinf(predict(job(), kServer, none, {1, 4}).seconds));
+  EXPECT_TRUE(std::isinf(predict(one_cut_job(), kServer, none, {1, 4}).seconds));
   const std::vector<WorkerRates> one{pixels_only, kWorker};
-  EXPECT_TRUE(std::isfinite(predict(job(), kServer, one, {1, 4}).seconds));
+  EXPECT_TRUE(std::isfinite(predict(one_cut_job(), kServer, one, {1, 4}).seconds));
 }
 
 TEST(StepModel, NeverPromisesMoreThanAnyPartCanDo) {
@@ -95,7 +93,7 @@ TEST(StepModel, NeverPromisesMoreThanAnyPartCanDo) {
     return low + (high - low) * static_cast<double>(random.uniform());
   };
   for (int i = 0; i < 2000; ++i) {
-    const JobCosts costs = job(random.uniform() < 0.5f);
+    const JobCosts costs = one_cut_job(random.uniform() < 0.5f);
     std::vector<WorkerRates> workers(static_cast<size_t>(between(0, 6)));
     for (WorkerRates& one : workers) {
       one = {.stem_speed = between(0.1, 4),
