@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "common/error.h"
 #include "tests/integration/control_plane/ports.h"
@@ -55,9 +56,10 @@ std::string ControlPlane::missing() {
   return {};
 }
 
-std::filesystem::path ControlPlane::kubectl_program() { return programs() / "kubectl"; }
+std::filesystem::path ControlPlane::program(const std::string& name) { return programs() / name; }
 
-ControlPlane::ControlPlane() : etcd_port_(free_port()), api_port_(free_port()) {
+ControlPlane::ControlPlane(ControlPlaneOptions options)
+    : options_(std::move(options)), etcd_port_(free_port()), api_port_(free_port()) {
   write_files();
   start_etcd();
   start_api_server();
@@ -166,10 +168,11 @@ void ControlPlane::start_controllers() {
       std::vector<std::string>{
           "--kubeconfig", admin_kubeconfig().string(), "--leader-elect=false", "--secure-port", "0",
           "--service-account-private-key-file", (folder_.path() / "accounts.key").string(),
-          "--kube-api-qps", "500", "--kube-api-burst", "1000", "--concurrent-namespace-syncs", "20",
+          "--kube-api-qps", std::to_string(options_.qps), "--kube-api-burst",
+          std::to_string(2 * options_.qps), "--concurrent-namespace-syncs", "20",
           // A node is lost after eight seconds without a word, not after fifty.
           "--node-monitor-period", "1s", "--node-monitor-grace-period", "8s", "--controllers",
-          kControllers},
+          options_.controllers.empty() ? kControllers : options_.controllers},
       log("controllers"));
   kube::Client client(admin_);
   const kube::Resource accounts{"", "v1", "serviceaccounts", "ServiceAccount"};

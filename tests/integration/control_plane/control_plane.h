@@ -12,6 +12,13 @@
 
 namespace outrigger::integration {
 
+struct ControlPlaneOptions {
+  /// Those of the controller manager that run; "" for those that tests look at.
+  std::string controllers = {};
+  /// Requests a second that the controller manager may send.
+  int qps = 500;
+};
+
 /// A real Kubernetes control plane without a node, on loopback and free ports: etcd, API server,
 /// and the controllers that tests look at (namespaces, garbage, quotas, service accounts, nodes).
 /// Knows TrainingJobs, and the operator's account with the rights that our manifest gives it.
@@ -20,10 +27,12 @@ class ControlPlane {
  public:
   /// Why it cannot be started here; empty: it can.
   static std::string missing();
-  static std::filesystem::path kubectl_program();
+  /// One of the programs of a cluster, whether it is there or not.
+  static std::filesystem::path program(const std::string& name);
+  static std::filesystem::path kubectl_program() { return program("kubectl"); }
 
   /// Returns once all answers. Throws IoError.
-  ControlPlane();
+  explicit ControlPlane(ControlPlaneOptions options = {});
   ~ControlPlane();
   ControlPlane(const ControlPlane&) = delete;
   ControlPlane& operator=(const ControlPlane&) = delete;
@@ -56,6 +65,7 @@ class ControlPlane {
   void wait_for(const std::string& what, const std::function<bool()>& holds) const;
   std::filesystem::path log(const std::string& name) const;
 
+  const ControlPlaneOptions options_;
   TemporaryDirectory folder_{"outrigger-control-plane"};
   int etcd_port_;
   int api_port_;

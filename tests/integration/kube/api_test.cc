@@ -1,6 +1,8 @@
 // The client against a real API server: what the fake one only claims.
 #include <gmock/gmock.h>
 
+#include <csignal>
+
 #include "common/error.h"
 #include "kube/cache/watch.h"
 #include "tests/integration/kube/real_cluster.h"
@@ -181,8 +183,13 @@ TEST_F(RealApi, AWatchEndsWhenItsTimeIsUp) {
   EXPECT_EQ(end.reason, "");
 }
 
+// An API server that was started anew knows nothing of what was before.
 TEST_F(RealApi, AVersionThatIsGoneMeansListAgain) {
-  const WatchEnd end = watch(*client_, watching("1"), [](const Change&) {}, {});
+  cluster().stop_api_server(SIGKILL);
+  cluster().start_api_server();
+  WatchOptions options = watching("1");
+  options.shortest = options.longest = seconds(10);  // instead of hanging
+  const WatchEnd end = watch(*client_, options, [](const Change&) {}, {});
   EXPECT_EQ(end.why, WatchEnd::Why::kExpired);
   ASSERT_TRUE(end.error);
   EXPECT_EQ(end.error->code(), 410);

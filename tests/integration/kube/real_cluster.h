@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "kube/client/client.h"
 #include "kube/client/retry.h"
 #include "kube/object/object.h"
+#include "tests/integration/control_plane/control_plane.h"
 
 namespace outrigger::kube {
 
@@ -16,14 +16,13 @@ inline const Resource kNamespaces{"", "v1", "namespaces", "Namespace", false};
 inline const Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
 inline const Resource kDeployments{"apps", "v1", "deployments", "Deployment"};
 
-/// A namespace of its own on the API server that OUTRIGGER_KUBECONFIG names, for each test.
+/// A namespace of its own for each test, on an API server for all of them.
 class RealCluster : public testing::Test {
  protected:
   void SetUp() override {
-    const char* path = std::getenv("OUTRIGGER_KUBECONFIG");
-    if (path == nullptr || *path == '\0')
-      GTEST_SKIP() << "OUTRIGGER_KUBECONFIG does not name a kubeconfig of a cluster to test on";
-    config_ = read_kubeconfig(path);
+    const std::string missing = integration::ControlPlane::missing();
+    if (!missing.empty()) GTEST_SKIP() << missing;
+    config_ = cluster().admin();
     client_ = std::make_unique<Client>(config_);
     ns_ = "outrigger-" + std::to_string(static_cast<int64_t>(random_chance() * 1e9));
     (void)client_
@@ -33,6 +32,12 @@ class RealCluster : public testing::Test {
   }
   void TearDown() override {
     if (client_) (void)client_->remove(kNamespaces, {{}, ns_});
+  }
+
+  // Gone with the process.
+  static integration::ControlPlane& cluster() {
+    static integration::ControlPlane one;
+    return one;
   }
 
   Json config_map(const std::string& name, const std::string& value = "1") const {
