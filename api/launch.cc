@@ -139,6 +139,19 @@ std::vector<std::string> launch_arguments(const Launch& launch) {
   return arguments;
 }
 
+std::map<std::string, std::string> launch_environment(const Launch& launch) {
+  std::map<std::string, std::string> variables{
+      {std::string(kRoleVariable),
+       std::string(launch.role == Role::kServer ? kServerRole : kWorkerRole)}};
+  for (const LaunchOption& option : launch_options()) {
+    const auto values = option.get(launch);
+    if (!option.is_for(launch.role) || option.variable.empty() || values.empty()) continue;
+    std::string& text = variables[std::string(option.variable)];
+    for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
+  }
+  return variables;
+}
+
 fs::path data_path(const TrainingJob& job, const Launch& launch, const std::string& path) {
   const std::string root(kDataMountPath);
   const bool on_volume = path == root || path.compare(0, root.size() + 1, root + "/") == 0;

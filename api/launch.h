@@ -61,6 +61,9 @@ std::string launch_help(Role role, std::string_view program);
 /// The flags that make `parse_launch` give the same Launch again; for launchers that start
 /// processes.
 std::vector<std::string> launch_arguments(const Launch& launch);
+/// The same as variables, what is usual included, for a program that is not ours. Without what has
+/// no variable.
+std::map<std::string, std::string> launch_environment(const Launch& launch);
 
 /// Where a path of the job (data, weights) lies on this machine: a path below kDataMountPath lies
 /// in the folder that `mounts` gives for data.volumeClaimName; any other is as it is. Throws

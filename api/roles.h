@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -47,8 +48,11 @@ struct ServerSpec {
   bool operator==(const ServerSpec&) const = default;
 };
 
+/// `spec.workers.autoscaling`.
 struct AutoscalingSpec {
   int target_stall_percent = 5;
+  std::chrono::seconds up_window{30};
+  std::chrono::seconds down_window{300};
   bool operator==(const AutoscalingSpec&) const = default;
 };
 

@@ -46,6 +46,17 @@ struct WorkersStatus {
   bool operator==(const WorkersStatus&) const = default;
 };
 
+/// What the autoscaler sees and did.
+struct ScalingStatus {
+  int replicas = 0;           // as it wrote them last, or found them
+  std::optional<int> former;  // what they are to replace; absent: that is done
+  std::optional<int> desired;
+  std::optional<Time> changed_time;  // of spec.workers.replicas, whoever wrote them
+  std::optional<Time> foreign_time;  // the same of somebody else's last write
+  std::string reason;
+  bool operator==(const ScalingStatus&) const = default;
+};
+
 /// A number to show: text, because a schema with floats compares badly.
 struct MetricValue {
   std::string name;
@@ -111,6 +122,7 @@ struct TrainingJobStatus {
   std::map<std::string, std::string> images;  // role to image with digest
   std::vector<RoleStatus> roles;
   std::optional<WorkersStatus> workers;
+  std::optional<ScalingStatus> scaling;
   std::optional<ProgressStatus> progress;
   std::optional<SplitStatus> split;
   std::optional<CheckpointStatus> checkpoint;

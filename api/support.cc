@@ -49,11 +49,10 @@ constexpr Missing kMissing[] = {
      [](const auto& spec, const auto& can) { return spec.server.gpus > 0 && !can.gpu; },
      "no GPU can be used here; write 0 to train on the CPU"},
     {"spec.server.engine",
-     [](const auto& spec, const auto&) { return spec.server.engine == Engine::kExternal; },
-     "External is not built yet; write Builtin"},
-    {"spec.workers.autoscaling",
-     [](const auto& spec, const auto&) { return spec.workers.autoscaling.has_value(); },
-     "is not built yet; leave it out and set replicas"},
+     [](const auto& spec, const auto& can) {
+       return spec.server.engine == Engine::kExternal && !can.cluster;
+     },
+     "External: only a cluster runs an image of your own; write Builtin to run it here"},
     {"spec.model.embedding",
      [](const auto& spec, const auto&) { return !spec.model.name && spec.model.embedding; },
      "says nothing where the model is given as layers; leave it out"},
@@ -63,11 +62,17 @@ constexpr Missing kMissing[] = {
     {"spec.network.encryption",
      [](const auto& spec, const auto&) { return spec.network.encryption == Encryption::kTls; },
      "TLS is not built yet; write None, in a network that you trust"},
-    {"spec.schedulingPolicy",
+    {"spec.schedulingPolicy.gang",
      [](const auto& spec, const auto& can) {
-       return spec.scheduling_policy.has_value() && can.cluster;
+       return can.cluster && spec.scheduling_policy &&
+              spec.scheduling_policy->gang == Gang::kVolcano;
      },
-     "is not built yet; leave it out"},
+     "Volcano is not built yet; write None"},
+    {"spec.schedulingPolicy.queue",
+     [](const auto& spec, const auto& can) {
+       return can.cluster && spec.scheduling_policy && spec.scheduling_policy->queue;
+     },
+     "waiting in a queue is not built yet; leave it out"},
 };
 
 }  // namespace

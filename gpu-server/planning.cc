@@ -131,12 +131,15 @@ training::PlannerOptions planner_options(const api::TrainingJob& job, const nn::
   return options;
 }
 
+// Of one rank: each has workers of its own.
 training::ScaleBounds scale_bounds(const api::TrainingJob& job) {
   const api::WorkersSpec& workers = job.spec.workers;
+  const int ranks = api::rank_count(job.spec);
+  const auto each = [&](int count) { return static_cast<uint32_t>((count + ranks - 1) / ranks); };
   training::ScaleBounds bounds;
-  bounds.least = static_cast<uint32_t>(workers.min_replicas);
-  bounds.most = static_cast<uint32_t>(
-      workers.max_replicas.value_or(std::max(workers.replicas, static_cast<int>(bounds.most))));
+  bounds.least = each(workers.min_replicas);
+  bounds.most = each(workers.max_replicas.value_or(
+      std::max(workers.replicas, ranks * static_cast<int>(bounds.most))));
   if (workers.autoscaling) bounds.target_stall = workers.autoscaling->target_stall_percent / 100.0;
   return bounds;
 }
@@ -225,7 +228,8 @@ bool Planning::rate(std::span<const WorkerMeasures> workers, const WorkerMeasure
 
 std::optional<uint32_t> Planning::desired_workers() const {
   if (workers_.empty()) return std::nullopt;
-  return training::desired_workers(planner_.job(), options_, server_, workers_, scale_bounds(job_));
+  return static_cast<uint32_t>(api::rank_count(job_.spec)) *
+         training::desired_workers(planner_.job(), options_, server_, workers_, scale_bounds(job_));
 }
 
 std::optional<Planning::Proposal> Planning::after_step(const training::StepReport& report,

@@ -88,6 +88,14 @@ struct ServerReport {
   api::ProgressStatus progress;
   std::optional<api::SplitStatus> split;
   std::optional<int64_t> checkpoint_step;
+  std::optional<int> desired_workers;  // that it can use, all ranks together
+};
+
+/// What a report said about workers.
+struct WorkerDemand {
+  api::Time at;
+  std::optional<int> desired;  // nothing: no worker has joined that others could be likened to
+  std::optional<int> stall_percent;  // how much of its time the device waits
 };
 
 struct ServiceState {
@@ -106,6 +114,7 @@ struct Observed {
   std::vector<Refusal> refusals = {};
   std::map<std::string, NodeState> nodes = {};  // of `nodes_wanted`, where they could be asked
   std::optional<ServerReport> report = {};
+  std::vector<WorkerDemand> demand = {};  // of the reports so far, the oldest first
 };
 
 }  // namespace outrigger::controller

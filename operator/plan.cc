@@ -18,7 +18,7 @@ namespace {
 bool decide(Pass& pass) {
   if (complete(pass) || refuse(pass)) return true;
   if (pass.spec.suspend) return false;
-  return start(pass) || fail_by_deadline(pass) || restart(pass);
+  return start(pass) || fail_by_deadline(pass) || restart(pass) || autoscale(pass);
 }
 
 void keep(Pass& pass) {

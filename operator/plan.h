@@ -35,7 +35,11 @@ struct Patch {
   std::string name;
   Json patch;
 };
-using Action = std::variant<Create, Remove, Patch>;
+/// Writes spec.workers.replicas as `kubectl scale` does, if the job is still as it was observed.
+struct Scale {
+  int replicas = 0;
+};
+using Action = std::variant<Create, Remove, Patch, Scale>;
 
 /// Told to people once the status that it comes with is written.
 struct Event {

@@ -11,6 +11,7 @@ namespace outrigger::controller {
 namespace {
 
 constexpr double kMost = 9e15;
+constexpr int64_t kMostWorkers = 1'000'000;
 
 std::optional<int64_t> number(const Json& object, const char* name) {
   const auto at = object.find(name);
@@ -86,6 +87,10 @@ std::optional<ServerReport> read_report(const std::string& page_text) {
   report.split = read_split(page);
   if (page.contains("checkpoint") && page["checkpoint"].is_object())
     report.checkpoint_step = number(page["checkpoint"], "step");
+  if (page.contains("workers") && page["workers"].is_object()) {
+    const auto desired = number(page["workers"], "desired");
+    if (desired) report.desired_workers = static_cast<int>(std::min(*desired, kMostWorkers));
+  }
   return report;
 }
 

@@ -47,6 +47,14 @@ void describe(Struct<AutoscalingSpec>& s) {
   s.add("targetStallPercent", &AutoscalingSpec::target_stall_percent,
         "Part of the server's time in which its device may wait.")
       .between(1, 90);
+  s.add("scaleUpWindowSeconds", &AutoscalingSpec::up_window,
+        "More workers are made once the server could use them for so long; the least of that time "
+        "counts.")
+      .between(0, 3600);
+  s.add("scaleDownWindowSeconds", &AutoscalingSpec::down_window,
+        "Workers are ended once the server could do without them for so long; the most of that "
+        "time counts.")
+      .between(0, 3600);
 }
 
 void describe(Struct<WorkersSpec>& s) {

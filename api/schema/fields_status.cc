@@ -31,6 +31,18 @@ void describe(Struct<WorkersStatus>& s) {
   s.add("summary", &WorkersStatus::summary, "Ready of desired, like 3/4.").may_be_empty();
 }
 
+void describe(Struct<ScalingStatus>& s) {
+  s.add("replicas", &ScalingStatus::replicas, "Workers as the autoscaler set them, or found them.")
+      .at_least(0);
+  s.add("former", &ScalingStatus::former, "The number that they replace, until that is written.")
+      .at_least(0);
+  s.add("desired", &ScalingStatus::desired, "Workers that the server could use when last asked.")
+      .at_least(0);
+  s.add("changedTime", &ScalingStatus::changed_time, "When the number changed, whoever wrote it.");
+  s.add("foreignTime", &ScalingStatus::foreign_time, "When somebody else wrote it.");
+  s.add("reason", &ScalingStatus::reason, "Why it is what it is.").may_be_empty();
+}
+
 void describe(Struct<MetricValue>& s) {
   s.add("name", &MetricValue::name, "Name of the number.").required().longest(128);
   s.add("value", &MetricValue::value, "The number as text.").required().longest(64);
@@ -103,6 +115,7 @@ void describe(Struct<TrainingJobStatus>& s) {
   s.add("images", &TrainingJobStatus::images, "Image of each role, with digest.").most_items(8);
   s.add("roles", &TrainingJobStatus::roles, "Pods by role.").most_items(8);
   s.add("workers", &TrainingJobStatus::workers, "Numbers for scaling and display.");
+  s.add("scaling", &TrainingJobStatus::scaling, "What the autoscaler does; absent without one.");
   s.add("progress", &TrainingJobStatus::progress, "How far training is.");
   s.add("split", &TrainingJobStatus::split, "The plan in force.");
   s.add("checkpoint", &TrainingJobStatus::checkpoint, "The newest checkpoint.");

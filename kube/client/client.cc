@@ -188,8 +188,11 @@ Result<Json> Client::patch(const Resource& resource, const ObjectKey& key, Patch
                      type != PatchType::kJson});
 }
 
-Result<Json> Client::scale(const Resource& resource, const ObjectKey& key, int replicas) {
-  return patch(resource, key, PatchType::kMerge, {{"spec", {{"replicas", replicas}}}}, {}, "scale");
+Result<Json> Client::scale(const Resource& resource, const ObjectKey& key, int replicas,
+                           const std::string& resource_version) {
+  Json scale{{"spec", {{"replicas", replicas}}}};
+  if (!resource_version.empty()) scale["metadata"]["resourceVersion"] = resource_version;
+  return patch(resource, key, PatchType::kMerge, scale, {}, "scale");
 }
 
 Result<Json> Client::remove(const Resource& resource, const ObjectKey& key,

@@ -102,8 +102,10 @@ class Client {
   Result<Json> patch(const Resource& resource, const ObjectKey& key, PatchType type,
                      const Json& patch, const WriteOptions& = {},
                      const std::string& subresource = "");
-  /// Writes spec.replicas through the scale subresource; returns the Scale.
-  Result<Json> scale(const Resource& resource, const ObjectKey& key, int replicas);
+  /// Writes spec.replicas through the scale subresource; returns the Scale. With a
+  /// `resource_version`, refused with 409 unless that is still the stored one.
+  Result<Json> scale(const Resource& resource, const ObjectKey& key, int replicas,
+                     const std::string& resource_version = "");
 
   /// Returns the object where it goes on living for a while, else a Status.
   Result<Json> remove(const Resource& resource, const ObjectKey& key, const DeleteOptions& = {});

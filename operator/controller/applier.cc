@@ -83,8 +83,10 @@ void Applier::remember(const Create& create, const Json& object) {
   const std::string child = child_name(create.kind, kube::name_of(object));
   if (create.kind == ObjectKind::kPod) {
     memory_.wrote_pod(object, now());
+  } else if (create.kind == ObjectKind::kSecret) {
+    memory_.wrote_secret(job_.status->execution_attempts);
   } else {
-    memory_.wrote_child(child, attempt_of(object));
+    memory_.wrote_child(child, attempt_of(object), now());
   }
   memory_.created(child);
 }
@@ -126,7 +128,24 @@ Applier::Outcome Applier::carry_out(const Patch& patch) {
     if (result.error().not_found()) return Outcome::kStale;
     throw kube::ApiError(result.error());
   }
-  memory_.wrote_child(child_name(patch.kind, patch.name), attempt_of(*result));
+  memory_.wrote_child(child_name(patch.kind, patch.name), attempt_of(*result), now());
+  return Outcome::kDone;
+}
+
+Applier::Outcome Applier::carry_out(const Scale& scale) {
+  const auto& metadata = job_.metadata;
+  const auto result = client_.scale(kTrainingJobs, {metadata.namespace_name, metadata.name},
+                                    scale.replicas, metadata.resource_version);
+  if (result) {
+    log::info("{}/{}: set {} workers", metadata.namespace_name, metadata.name, scale.replicas);
+    return Outcome::kStale;  // the job has changed: the rest is the next pass's
+  }
+  const kube::ApiError& error = result.error();
+  if (error.not_found() || error.conflict()) return Outcome::kStale;
+  if (only_time_mends(error)) throw kube::ApiError(error);
+  // Without the right to scale, or past a bound that just moved, all else goes on.
+  log::warning("{}/{}: setting {} workers was refused: {}", metadata.namespace_name, metadata.name,
+               scale.replicas, error.message());
   return Outcome::kDone;
 }
 

@@ -27,6 +27,7 @@ class Applier {
   Outcome carry_out(const Create& create);
   Outcome carry_out(const Remove& remove);
   Outcome carry_out(const Patch& patch);
+  Outcome carry_out(const Scale& scale);
   Outcome look_at_existing(const Create& create, const std::string& name);
   void remember(const Create& create, const Json& object);
   Outcome refuse(const Create& create, RefusalCause cause, const std::string& message);

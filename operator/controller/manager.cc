@@ -79,7 +79,8 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
       queue_(queue_options(metrics)),
       poller_({.period = options.poll_period, .ask = options.ask}, metrics,
               [this](const std::string& job_key, const ServerReport& report) {
-                if (const auto memory = memory_.find(job_key)) memory->reported(report);
+                if (const auto memory = memory_.find(job_key))
+                  memory->reported(report, Reconciler::system_time());
                 queue_.add(job_key);
               }) {
   caches_.on_pod_gone([this](const std::string& job_key, const std::string& uid) {

@@ -76,18 +76,34 @@ void JobMemory::pod_is_gone(const std::string& uid, TimePoint now) {
 
 bool JobMemory::awaits_caches() const {
   const std::scoped_lock lock(mutex_);
-  return !pods_.empty();
+  return !pods_.empty() || !children_.empty();
 }
 
-void JobMemory::wrote_child(const std::string& child, int attempt) {
+void JobMemory::wrote_child(const std::string& child, int attempt, TimePoint now) {
   const std::scoped_lock lock(mutex_);
-  children_[child] = attempt;
+  children_[child] = {attempt, now};
 }
 
-std::optional<int> JobMemory::child(const std::string& child) const {
+std::optional<int> JobMemory::child(const std::string& child, std::optional<int> cached,
+                                    TimePoint now) {
   const std::scoped_lock lock(mutex_);
-  const auto found = children_.find(child);
-  return found == children_.end() ? std::nullopt : std::optional(found->second);
+  const auto written = children_.find(child);
+  if (written == children_.end()) return cached;
+  const int attempt = written->second.attempt;
+  const bool shown = cached && *cached >= attempt;
+  if (!shown && now - written->second.at <= kLongestLag) return attempt;
+  children_.erase(written);
+  return cached;
+}
+
+void JobMemory::wrote_secret(int attempt) {
+  const std::scoped_lock lock(mutex_);
+  secret_ = attempt;
+}
+
+bool JobMemory::has_secret(int attempt) const {
+  const std::scoped_lock lock(mutex_);
+  return secret_ && *secret_ >= attempt;
 }
 
 void JobMemory::child_is_gone(const std::string& child) {
@@ -112,9 +128,26 @@ std::vector<Refusal> JobMemory::refusals(api::Time now) {
   return refusals_;
 }
 
-void JobMemory::reported(const ServerReport& report) {
+void JobMemory::reported(const ServerReport& report, api::Time at) {
   const std::scoped_lock lock(mutex_);
   report_ = report;
+  if (demand_window_ == demand_window_.zero()) return;
+  WorkerDemand demand{at, report.desired_workers, std::nullopt};
+  if (report.split) demand.stall_percent = report.split->stall_percent;
+  if (!demand_.empty() && demand_.back().at == at) demand_.pop_back();
+  demand_.push_back(demand);
+}
+
+std::vector<WorkerDemand> JobMemory::demand(std::chrono::seconds window) {
+  // The window is full once something older than it is known.
+  constexpr std::chrono::seconds kMore{60};
+  const std::scoped_lock lock(mutex_);
+  demand_window_ = window;
+  if (window == window.zero()) demand_.clear();
+  if (demand_.empty()) return {};
+  const api::Time first = demand_.back().at - window - kMore;
+  std::erase_if(demand_, [&](const WorkerDemand& one) { return one.at < first; });
+  return demand_;
 }
 
 std::optional<ServerReport> JobMemory::report() const {

@@ -34,9 +34,14 @@ class JobMemory {
   /// Whether there is something that the caches are to show yet.
   bool awaits_caches() const;
 
-  /// A child by "Service/faces-server"; for which attempt it was written.
-  void wrote_child(const std::string& child, int attempt);
-  std::optional<int> child(const std::string& child) const;
+  /// A child by "Service faces-server"; for which attempt it was written.
+  void wrote_child(const std::string& child, int attempt, TimePoint now);
+  /// The attempt of a child, which the cache shows with `cached`. What we wrote and the cache does
+  /// not show is believed for a minute.
+  std::optional<int> child(const std::string& child, std::optional<int> cached, TimePoint now);
+  /// The same of a Secret, which nobody reads: believed as long as the attempt lasts.
+  void wrote_secret(int attempt);
+  bool has_secret(int attempt) const;
   void child_is_gone(const std::string& child);
 
   /// Remembers what was refused, or that it no longer is.
@@ -45,8 +50,11 @@ class JobMemory {
   /// Those that are not too old to mean anything.
   std::vector<Refusal> refusals(api::Time now);
 
-  void reported(const ServerReport& report);
+  void reported(const ServerReport& report, api::Time at);
   std::optional<ServerReport> report() const;
+  /// What reports said about workers over the last `window` and a little more; from now on it is
+  /// kept for so long. Zero: nobody asks.
+  std::vector<WorkerDemand> demand(std::chrono::seconds window);
 
  private:
   struct Written {
@@ -56,14 +64,22 @@ class JobMemory {
     TimePoint at;
   };
 
+  struct WrittenChild {
+    int attempt = 0;
+    TimePoint at;
+  };
+
   const std::string uid_;
   mutable std::mutex mutex_;
   kube::CachedPtr<JobRecord> job_;
   std::map<std::string, Written> pods_;    // by UID
   std::map<std::string, TimePoint> gone_;  // UIDs of pods that are gone, and since when
-  std::map<std::string, int> children_;
+  std::map<std::string, WrittenChild> children_;
+  std::optional<int> secret_;  // the attempt that it was made or found for
   std::vector<Refusal> refusals_;
   std::optional<ServerReport> report_;
+  std::vector<WorkerDemand> demand_;
+  std::chrono::seconds demand_window_{0};
 };
 
 /// One for each living job.

@@ -36,6 +36,13 @@ std::string server_ip(const Observed& seen) {
   return {};
 }
 
+// For how long what reports say about workers matters.
+std::chrono::seconds demand_window(const api::WorkersSpec& workers) {
+  if (!workers.autoscaling) return std::chrono::seconds(0);
+  constexpr std::chrono::seconds kLeast{1};
+  return std::max({workers.autoscaling->up_window, workers.autoscaling->down_window, kLeast});
+}
+
 Json status_object(const kube::Cached<JobRecord>& job, const api::TrainingJobStatus& status) {
   return {{"apiVersion", api::kApiVersion},
           {"kind", api::kKind},
@@ -69,7 +76,8 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
   Observed seen;
   seen.job = record.job;
   seen.errors = record.errors;
-  seen.pods = memory.overlay(caches_.pods(job_key), SystemClock().now());
+  const TimePoint steady = SystemClock().now();
+  seen.pods = memory.overlay(caches_.pods(job_key), steady);
   const std::string& name = record.job.metadata.name;
   const std::string& uid = record.job.metadata.uid;
   const auto own = [&](ObjectKind kind) {
@@ -77,25 +85,25 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
     std::erase_if(children, [&](const auto& child) { return child->value.job_uid != uid; });
     return children;
   };
-  for (const auto& service : own(ObjectKind::kService)) {
-    if (service->key.name == service_name(name))
-      seen.service = ServiceState{service->value.attempt};
-  }
-  if (const auto attempt = memory.child(child_name(ObjectKind::kService, service_name(name)))) {
-    seen.service = ServiceState{std::max(*attempt, seen.service.value_or(ServiceState{}).attempt)};
-  }
+  const auto known = [&](ObjectKind kind, const std::string& child) {
+    std::optional<int> cached;
+    for (const auto& one : own(kind)) {
+      if (one->key.name == child) cached = one->value.attempt;
+    }
+    return memory.child(child_name(kind, child), cached, steady);
+  };
+  if (const auto attempt = known(ObjectKind::kService, service_name(name)))
+    seen.service = ServiceState{*attempt};
   for (const auto& map : own(ObjectKind::kConfigMap))
     seen.config_maps[map->value.attempt] = map->key.name;
   const int attempt = record.job.status->execution_attempts;
-  const std::string config_map = config_map_name(name, attempt);
-  if (memory.child(child_name(ObjectKind::kConfigMap, config_map)))
-    seen.config_maps[attempt] = config_map;
-  seen.network_policy =
-      !own(ObjectKind::kNetworkPolicy).empty() ||
-      memory.child(child_name(ObjectKind::kNetworkPolicy, network_policy_name(name)));
-  seen.secret = memory.child(child_name(ObjectKind::kSecret, secret_name(name, uid))).has_value();
+  if (known(ObjectKind::kConfigMap, config_map_name(name, attempt)))
+    seen.config_maps[attempt] = config_map_name(name, attempt);
+  seen.network_policy = known(ObjectKind::kNetworkPolicy, network_policy_name(name)).has_value();
+  seen.secret = memory.has_secret(attempt);
   seen.refusals = memory.refusals(now);
   seen.report = memory.report();
+  seen.demand = memory.demand(demand_window(record.job.spec.workers));
   ask_nodes(seen, now);
   return seen;
 }
@@ -158,13 +166,13 @@ Reconciler::Outcome Reconciler::reconcile(const std::string& job_key) {
     case Applier::Outcome::kDone:
       break;
     case Applier::Outcome::kRefused:
-      return {.again = Duration::zero(), .server_ip = {}};
+      return {.again = Duration::zero(), .server_ip = server_ip(seen)};
     case Applier::Outcome::kStale:
-      return {.again = kAfterConflict, .server_ip = {}};
+      return {.again = kAfterConflict, .server_ip = server_ip(seen)};
   }
   const bool differs = made.status != *seen.job.status;
   if (differs && !write_status(*job, made, *memory))
-    return {.again = kAfterConflict, .server_ip = {}};
+    return {.again = kAfterConflict, .server_ip = server_ip(seen)};
   if (differs) tell(*job, made);
   Outcome outcome{.again = std::nullopt, .server_ip = server_ip(seen)};
   if (made.look_again) {

@@ -45,6 +45,7 @@ Json build_config_map(const api::TrainingJob& job, int attempt) {
   told.metadata.namespace_name = job.metadata.namespace_name;
   told.spec = job.spec;
   told.spec.server.pod_template.reset();
+  told.spec.server.engine = api::Engine::kBuiltin;  // whoever reads this is the server
   told.spec.workers.pod_template.reset();
   told.spec.active_deadline.reset();
   told.spec.suspend = false;

@@ -31,11 +31,17 @@ Json template_part(const api::TrainingJob& job, api::Role role, const char* part
   return (*pod_template)[part];
 }
 
-std::vector<std::string> arguments(const api::TrainingJob& job, const PodOrder& order,
-                                   const Options& options) {
-  const std::string& ns = job.metadata.namespace_name;
-  const std::string first =
-      server_address(job.metadata.name, ns, 0) + ":" + std::to_string(job.spec.network.port);
+bool is_external(const api::TrainingJob& job, const PodOrder& order) {
+  return order.place.role == api::Role::kServer && job.spec.server.engine == api::Engine::kExternal;
+}
+
+// Where workers find that server.
+std::string join_address(const api::TrainingJob& job, int rank) {
+  return server_address(job.metadata.name, job.metadata.namespace_name, rank) + ":" +
+         std::to_string(job.spec.network.port);
+}
+
+api::Launch launch_of(const api::TrainingJob& job, const PodOrder& order, const Options& options) {
   api::Launch launch;
   launch.role = order.place.role;
   launch.token_file = api::kJoinTokenPath;
@@ -43,19 +49,42 @@ std::vector<std::string> arguments(const api::TrainingJob& job, const PodOrder& 
   launch.log_level = options.process_log_level;
   if (order.place.role == api::Role::kWorker) {
     launch.index = order.place.index;
-    const int rank = order.place.index % job.spec.server.replicas;
-    launch.server =
-        server_address(job.metadata.name, ns, rank) + ":" + std::to_string(job.spec.network.port);
-    return api::launch_arguments(launch);
+    launch.server = join_address(job, order.place.index % job.spec.server.replicas);
+    return launch;
   }
   launch.job_file = api::kJobFilePath;
   launch.control_token_file = api::kControlTokenPath;
   launch.rank = order.place.index;
   launch.replicas = api::rank_count(job.spec);
-  if (launch.replicas > 1) launch.rendezvous = first;
+  if (launch.replicas > 1) launch.rendezvous = join_address(job, 0);
   launch.attempt = fencing_attempt(job, order.attempt);
   launch.resume = true;
-  return api::launch_arguments(launch);
+  return launch;
+}
+
+// A program of the user's is told all in variables: its command line is its own.
+void tell_environment(Json& container, const api::TrainingJob& job, const PodOrder& order,
+                      const Options& options) {
+  api::Launch launch = launch_of(job, order, options);
+  launch.replicas = job.spec.server.replicas;
+  launch.output = job.spec.output.path;
+  launch.checkpoint = job.spec.checkpoint.path.value_or(job.spec.output.path);
+  auto variables = api::launch_environment(launch);
+  variables[std::string(api::kServerVariable)] = join_address(job, order.place.index);
+  Json& list = list_at(container, "env");
+  for (const auto& [name, value] : variables) add_named(list, {{"name", name}, {"value", value}});
+}
+
+void tell_arguments(Json& container, const api::TrainingJob& job, const PodOrder& order,
+                    const Options& options) {
+  Json args = api::launch_arguments(launch_of(job, order, options));
+  if (container.contains("args") && container["args"].is_array())
+    args.insert(args.end(), container["args"].begin(), container["args"].end());
+  container["args"] = std::move(args);
+  fill(container, {{"readinessProbe",
+                    {{"httpGet", {{"path", api::kReadyPath}, {"port", api::kStatusPort}}},
+                     {"periodSeconds", 5},
+                     {"timeoutSeconds", 2}}}});
 }
 
 Json take_container(Json& spec, const std::string& name) {
@@ -78,18 +107,15 @@ void complete_container(Json& container, const api::TrainingJob& job, const PodO
                         const Options& options) {
   const bool server = order.place.role == api::Role::kServer;
   container["image"] = order.image;
-  Json args = arguments(job, order, options);
-  if (container.contains("args") && container["args"].is_array())
-    args.insert(args.end(), container["args"].begin(), container["args"].end());
-  container["args"] = std::move(args);
+  if (is_external(job, order)) {
+    tell_environment(container, job, order, options);
+  } else {
+    tell_arguments(container, job, order, options);
+  }
   if (server) add_port(container, "join", job.spec.network.port);
   add_port(container, "status", api::kStatusPort);
   fill(container, {{"terminationMessagePath", api::kTerminationLogPath},
                    {"terminationMessagePolicy", "FallbackToLogsOnError"},
-                   {"readinessProbe",
-                    {{"httpGet", {{"path", api::kReadyPath}, {"port", api::kStatusPort}}},
-                     {"periodSeconds", 5},
-                     {"timeoutSeconds", 2}}},
                    {"securityContext",
                     {{"allowPrivilegeEscalation", false},
                      {"readOnlyRootFilesystem", true},
@@ -113,6 +139,19 @@ void tolerate_lost_nodes(Json& spec) {
   }
 }
 
+// With the required term even the first pod is placed: it is one of those that it looks for.
+void follow_scheduling_policy(Json& spec, const api::TrainingJob& job) {
+  const auto& policy = job.spec.scheduling_policy;
+  if (!policy) return;
+  if (policy->priority_class_name)
+    fill(spec, {{"priorityClassName", *policy->priority_class_name}});
+  if (!policy->topology_key) return;
+  Json& terms = list_at(object_at(object_at(spec, "affinity"), "podAffinity"),
+                        "requiredDuringSchedulingIgnoredDuringExecution");
+  terms.push_back({{"labelSelector", {{"matchLabels", pod_selector(job)}}},
+                   {"topologyKey", *policy->topology_key}});
+}
+
 void complete_spec(Json& spec, const api::TrainingJob& job, const PodOrder& order,
                    const Options& options) {
   spec["restartPolicy"] = "Never";
@@ -132,6 +171,7 @@ void complete_spec(Json& spec, const api::TrainingJob& job, const PodOrder& orde
   }
   defaults["securityContext"] = std::move(security);
   fill(spec, defaults);
+  follow_scheduling_policy(spec, job);
   for (const std::string& secret : options.image_pull_secrets)
     add_named(list_at(spec, "imagePullSecrets"), {{"name", secret}});
 }

@@ -10,9 +10,11 @@
 namespace outrigger::controller {
 
 std::vector<api::FieldError> not_supported(const Pass& pass) {
-  auto errors = api::check_supported(pass.seen.job, {.cluster = true, .gpu = pass.options.gpu});
   const auto& spec = pass.spec;
-  if (spec.server.gpus > 1) {
+  const bool builtin = spec.server.engine == api::Engine::kBuiltin;
+  auto errors =
+      api::check_supported(pass.seen.job, {.cluster = true, .gpu = pass.options.gpu || !builtin});
+  if (spec.server.gpus > 1 && builtin) {
     errors.push_back({"spec.server.gpus",
                       "more than one GPU of a pod is not built yet; write 1 and more replicas"});
   }

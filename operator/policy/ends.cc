@@ -27,11 +27,8 @@ void clean_pods(Pass& pass) {
   if (policy == api::CleanPodPolicy::kNone) return;
   for (const auto role : {api::Role::kServer, api::Role::kWorker}) {
     for (const Pod* pod : own_pods(pass, role)) {
-      // A pod whose sidecars run on is running. One whose containers have all ended is not, though
-      // the kubelet moves the phase only a moment later.
-      const bool rests = pod->phase == PodPhase::kSucceeded || pod->phase == PodPhase::kFailed ||
-                         (pod->ended && !pod->runs);
-      if (policy == api::CleanPodPolicy::kAll || !rests) pass.remove(*pod, "the job has ended");
+      if (policy == api::CleanPodPolicy::kAll || !is_at_rest(*pod))
+        pass.remove(*pod, "the job has ended");
     }
   }
 }

@@ -27,6 +27,12 @@ void suspend(Pass& pass);
 /// spec.suspend was taken back before all pods were gone.
 void stop_suspending(Pass& pass);
 
+/// Lets spec.workers.replicas follow what the server can use, where the job asks for that: looks
+/// whether somebody else wrote the number, and decides for a new one. A decision goes into the
+/// status first (true: this pass ends here) and is written by the next pass, so that no crash makes
+/// our own write look like somebody else's.
+bool autoscale(Pass& pass);
+
 /// Fails a job that runs too long, or whose servers cannot be started at all or in time. True: it
 /// did.
 bool fail_by_deadline(Pass& pass);

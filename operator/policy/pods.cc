@@ -17,6 +17,12 @@ bool is_overdue(const Pod& pod, api::Time now) {
   return pod.deleting && now > *pod.deleting + kDeletionMargin;
 }
 
+// The kubelet moves the phase only a moment after the last container.
+bool is_at_rest(const Pod& pod) {
+  return pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed ||
+         (pod.ended && !pod.runs);
+}
+
 bool is_disrupted(const Pod& pod) { return pod.conditions.contains("DisruptionTarget"); }
 
 std::vector<const Pod*> own_pods(const Pass& pass, api::Role role) {

@@ -20,6 +20,8 @@ inline bool is_failed(const Pod& pod) { return is_over(pod) && !is_done(pod); }
 bool is_overdue(const Pod& pod, api::Time now);
 /// Neither over nor asked to end.
 inline bool is_living(const Pod& pod) { return !is_over(pod) && !pod.deleting; }
+/// None of its containers runs any more, sidecars included: it holds nothing but its logs.
+bool is_at_rest(const Pod& pod);
 /// Ended by the cluster (drain, preemption, spot, eviction), not by itself.
 bool is_disrupted(const Pod& pod);
 

@@ -68,6 +68,8 @@ void take_report(Pass& pass) {
   }
   if (!is_news(pass, report)) return;
   put_progress(pass, report.progress);
+  if (status.scaling && !pass.seen.demand.empty())
+    status.scaling->desired = pass.seen.demand.back().desired;
   if (!report.split) return;
   status.split = report.split;
   tell_starvation(pass, *report.split);

@@ -8,8 +8,9 @@ namespace outrigger::controller {
 /// files of former attempts go once none of their pods is left.
 void keep_children(Pass& pass);
 
-/// Servers: those of former attempts are deleted; once they have ended, or their node is dead, one
-/// of the current attempt is made for each index.
+/// Servers: those of former attempts are deleted, but for the one that failed last, which holds
+/// nothing but its logs; once they have ended, or their node is dead, one of the current attempt is
+/// made for each index.
 void keep_servers(Pass& pass);
 
 /// Workers: one for each index below spec.workers.replicas. The others are deleted, the highest

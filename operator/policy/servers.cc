@@ -16,11 +16,17 @@ namespace {
 // not counted.
 constexpr std::chrono::seconds kPauseBeforeNext{10};
 
+// The one that the last failure began with, so that its logs can be read.
+bool is_kept(const Pass& pass, const Pod& pod) {
+  const auto& failure = pass.plan.status.last_failure;
+  return failure && failure->pod == pod.name && is_failed(pod) && is_at_rest(pod) && !pod.deleting;
+}
+
 // True while a server of a former attempt may still be at work.
 bool former_are_at_work(Pass& pass) {
   bool at_work = false;
   for (const Pod* pod : own_pods(pass, api::Role::kServer)) {
-    if (pod->attempt >= pass.plan.status.execution_attempts) continue;
+    if (pod->attempt >= pass.plan.status.execution_attempts || is_kept(pass, *pod)) continue;
     pass.remove(*pod, "attempt " + std::to_string(pod->attempt) + " is over");
     if (is_over(*pod) || is_overdue(*pod, pass.now)) continue;
     at_work = true;

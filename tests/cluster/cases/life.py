@@ -75,6 +75,19 @@ def suspended():
     expect_same_weights(name)
 
 
+def own_server():
+    """Our server's image stands for somebody's own loop: it reads the same environment."""
+    job = jobs.short_job("own-server")
+    job["spec"]["server"]["engine"] = "External"
+    job["spec"]["server"]["template"] = jobs.role_template("server", jobs.status("steady")["images"]["server"])
+    name = jobs.start(job)
+    until("its server's pod is there", 60, lambda: jobs.pods(name, "server"))
+    pod = jobs.pods(name, "server")[f"{name}-server-0-0"]
+    expect("args" not in pod["spec"]["containers"][0], "the server was given arguments")
+    jobs.wait_for_end(name)
+    expect_same_weights(name)
+
+
 def tidy():
     kubectl("delete", "tjob", "--all", "--wait=false")
     until("every pod of every job is gone", 120, lambda: not jobs.get_all("pods", "outrigger.dev/job-name"))
@@ -88,5 +101,6 @@ CASES = [
     ("workers deleted in mid-step: the same server, the same weights", [UNDISTURBED], worker_deleted),
     ("the server deleted: it resumes from its checkpoint, the same weights", [UNDISTURBED], server_deleted),
     ("suspend and resume: the same weights", [UNDISTURBED], suspended),
+    ("engine: External, told all by its environment: the same weights", [UNDISTURBED], own_server),
 ]
 LAST = ("deleted jobs take everything of theirs with them", [INSTALLED], tidy)

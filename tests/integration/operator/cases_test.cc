@@ -96,6 +96,7 @@ void add(const char* suite, const std::vector<Case>& cases) {
 
 // The slow ones first.
 const bool kAdded = [] {
+  add("Autoscaling", autoscaling_cases());
   add("Nodes", node_cases());
   add("Workers", worker_cases());
   add("Deadlines", deadline_cases());
@@ -108,6 +109,7 @@ const bool kAdded = [] {
   add("Children", child_cases());
   add("Pods", pod_cases());
   add("Rules", rule_cases());
+  add("External", external_cases());
   add("ExitCodes", exit_code_cases());
   testing::AddGlobalTestEnvironment(new OnAnApiServer);
   return true;

@@ -1,6 +1,6 @@
 #include "api/last_words.h"
-#include "http/server.h"
 #include "tests/integration/operator/cases.h"
+#include "tests/integration/operator/status_page.h"
 
 namespace outrigger::integration {
 namespace {
@@ -114,22 +114,9 @@ void last_words_are_kept(Scene& scene, Surroundings&) {
 
 // A server's own page at its pod's address.
 void progress_is_asked_for(Scene& scene, Surroundings&) {
-  http::ServerOptions options;
-  options.address = "127.0.53.1";
-  options.port = 8080;
-  http::Server server(options);
-  server.route("GET", "/status", [](const http::Request&) {
-    return http::Response{
-        200,
-        R"({"progress": {"step": 7, "percent": 12, "loss": 0.25, "totalSteps": 60},)"
-        R"( "checkpoint": {"step": 5}, "split": {"plan": 3, "cut": "conv1", "sharePercent": 40}})",
-        "application/json"};
-  });
-  server.start();
+  StatusPage page("127.0.53.1");
   scene.start_and_run();
-  scene.patch_pod_status(
-      "faces-server-0-0",
-      {{"podIP", options.address}, {"podIPs", Json::array({{{"ip", options.address}}})}});
+  page.stand_for(scene, "faces-server-0-0");
   scene.until("the step is in the status", [&] { return scene.at("/progress/step") == 7; });
   scene.expect_equal(scene.at("/progress/totalSteps"), 60, "totalSteps");
   scene.expect_equal(scene.at("/checkpoint/step"), 5, "the checkpoint's step");
@@ -191,6 +178,23 @@ void a_job_that_ended_makes_nothing_new(Scene& scene, Surroundings&) {
   scene.expect_equal(scene.condition("Complete"), "True/Trained", "Complete");
 }
 
+// Its logs are what people want then.
+void the_server_that_failed_is_kept(Scene& scene, Surroundings&) {
+  scene.start_and_run();
+  std::string failed = "faces-server-0-0";
+  for (int attempt = 2; attempt <= 3; ++attempt) {
+    scene.end(failed, {22});
+    const std::string next = scene.until_server_of(attempt);
+    scene.run(next);
+    scene.until("the failed one and the next", [&] {
+      scene.finish_deletions();
+      return scene.names("server") == std::vector<std::string>{failed, next};
+    });
+    scene.expect_equal(scene.at("/lastFailure/pod"), failed, "lastFailure.pod");
+    failed = next;
+  }
+}
+
 }  // namespace
 
 std::vector<Case> lifecycle_cases() {
@@ -209,6 +213,7 @@ std::vector<Case> lifecycle_cases() {
           {"WhereResultsAreIsTold", where_results_are_is_told},
           {"ImagesArePinnedToWhatRuns", images_are_pinned_to_what_runs},
           {"NumbersByRole", numbers_by_role},
+          {"TheServerThatFailedIsKept", the_server_that_failed_is_kept},
           {"AJobThatEndedIsLeftAlone", a_job_that_ended_is_left_alone},
           {"AJobThatEndedMakesNothingNew", a_job_that_ended_makes_nothing_new}};
 }

@@ -168,11 +168,25 @@ void pull_secrets_are_added(Scene& scene, Surroundings&) {
                  "the operator's pull secret");
 }
 
+void placed_as_the_policy_says(Scene& scene, Surroundings&) {
+  scene.start({{"schedulingPolicy",
+                {{"priorityClassName", "system-cluster-critical"},
+                 {"topologyKey", "topology.kubernetes.io/zone"}}}});
+  for (const Json& pod : scene.pods()) {
+    scene.expect_equal(pod.at("spec").value("priorityClassName", ""), "system-cluster-critical",
+                       "priority class");
+    const Json& terms = pod.at(
+        "/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution"_json_pointer);
+    scene.expect_equal(terms.at(0).at("topologyKey"), "topology.kubernetes.io/zone", "topology");
+  }
+}
+
 }  // namespace
 
 std::vector<Case> pod_cases() {
   const Json restricted{{"pod-security.kubernetes.io/enforce", "restricted"}};
   return {{"PodsNeverRestartInPlace", pods_never_restart_in_place},
+          {"PlacedAsThePolicySays", placed_as_the_policy_says},
           {"PodsMeetTheRestrictedStandard", pods_meet_restricted, restricted},
           {"AServerHasAHostNameOfItsOwn", a_server_has_a_name_of_its_own},
           {"AServerIsNotSafeToEvict", a_server_is_not_safe_to_evict},

@@ -231,6 +231,8 @@ void a_queue(Scene& scene, Surroundings&) {
   job["metadata"]["labels"] = {{"kueue.x-k8s.io/queue-name", "team-a"}};
   scene.create(job);
   scene.until_condition("Failed", "True/NotSupported");
+  const std::string text = scene.message("Failed");
+  scene.expect(text.find("take kueue.x-k8s.io/queue-name off") != std::string::npos, text);
   scene.expect(scene.names().empty(), "no pod was made");
 }
 
@@ -257,11 +259,10 @@ std::vector<Case> refusal_cases() {
       {"AnUnknownPriorityClass", an_unknown_priority_class},
       {"AQueue", a_queue},
       unsupported("MultiKueue", {{"managedBy", "kueue.x-k8s.io/multikueue"}}, "spec.managedBy"),
-      unsupported(
-          "Autoscaling",
-          {{"workers",
-            {{"replicas", 2}, {"maxReplicas", 4}, {"autoscaling", {{"targetStallPercent", 5}}}}}},
-          "spec.workers.autoscaling"),
+      unsupported("AQueueInTheSpec", {{"schedulingPolicy", {{"queue", "team-a"}}}},
+                  "spec.schedulingPolicy.queue: waiting in a queue is not built yet"),
+      unsupported("Volcano", {{"schedulingPolicy", {{"gang", "Volcano"}}}},
+                  "spec.schedulingPolicy.gang: Volcano is not built yet"),
       unsupported("Encryption", {{"network", {{"encryption", "TLS"}}}}, "spec.network.encryption"),
       unsupported("AGpuWithoutAnImageForIt", {{"server", {{"gpus", 1}}}}, "spec.server.gpus"),
       unsupported("ARelativeOutput", {{"output", {{"path", "runs"}}}}, "spec.output.path"),

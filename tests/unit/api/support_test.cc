@@ -51,9 +51,8 @@ INSTANTIATE_TEST_SUITE_P(
         NotBuilt{[](TrainingJobSpec& s) { s.server.gpus = 1; },
                  "spec.server.gpus: no GPU can be used here; write 0 to train on the CPU"},
         NotBuilt{[](TrainingJobSpec& s) { s.server.engine = Engine::kExternal; },
-                 "spec.server.engine: External is not built yet; write Builtin"},
-        NotBuilt{[](TrainingJobSpec& s) { s.workers.autoscaling = AutoscalingSpec{}; },
-                 "spec.workers.autoscaling: is not built yet; leave it out and set replicas"},
+                 "spec.server.engine: External: only a cluster runs an image of your own; write "
+                 "Builtin to run it here"},
         NotBuilt{[](TrainingJobSpec& s) { s.network.interface = "eth0"; },
                  "spec.network.interface: choosing an interface is not built yet; leave it out, "
                  "links go as the "
@@ -75,13 +74,16 @@ TEST(Supported, ALayerAsTheCutPassesWithItsShare) {
 
 TEST(Supported, WhatOnlyAClusterFollowsPassesOnOneMachine) {
   TrainingJob job = runnable();
-  job.spec.scheduling_policy = SchedulingPolicy{.queue = "team-a"};
+  job.spec.scheduling_policy = SchedulingPolicy{.gang = Gang::kVolcano, .queue = "team-a"};
   job.spec.managed_by = "kueue.x-k8s.io/multikueue";
   job.spec.server.pod_template = nlohmann::json::object();
+  job.spec.workers.max_replicas = 4;
+  job.spec.workers.autoscaling = AutoscalingSpec{};
   EXPECT_EQ(to_string(check_supported(job, {})), "");
   EXPECT_EQ(to_string(check_supported(job, {.cluster = true})),
             "spec.managedBy: handing the job to MultiKueue is not built yet; leave it out\n"
-            "spec.schedulingPolicy: is not built yet; leave it out");
+            "spec.schedulingPolicy.gang: Volcano is not built yet; write None\n"
+            "spec.schedulingPolicy.queue: waiting in a queue is not built yet; leave it out");
 }
 
 TEST(Supported, AGpuBuildTakesGpus) {

@@ -46,7 +46,7 @@ TEST(Children, ConfigMapsOfFormerAttemptsGoWithTheirLastPod) {
   world.end("faces-server-0-0", {22});
   world.settle();
   EXPECT_TRUE(world.others.contains("ConfigMap/faces-config-1"));
-  world.finish_deletions();
+  world.vanish("faces-server-0-0");
   world.settle();
   EXPECT_FALSE(world.others.contains("ConfigMap/faces-config-1"));
   EXPECT_TRUE(world.others.contains("ConfigMap/faces-config-2"));

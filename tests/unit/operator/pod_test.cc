@@ -113,6 +113,20 @@ TEST(Pod, AWorkerLeavesALostNodeAfterTenSecondsUnlessItsTemplateSaysElse) {
   EXPECT_EQ(own["spec"]["tolerations"][0]["tolerationSeconds"], 60);
 }
 
+TEST(Pod, BothRolesFollowTheSchedulingPolicy) {
+  const std::string policy =
+      "  schedulingPolicy: {priorityClassName: high, topologyKey: topology.kubernetes.io/zone}\n";
+  for (const Json& pod : {server_of(policy), worker_of(policy)}) {
+    EXPECT_EQ(pod["spec"]["priorityClassName"], "high");
+    const Json& terms =
+        pod["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    ASSERT_EQ(terms.size(), 1U);
+    EXPECT_EQ(terms[0]["topologyKey"], "topology.kubernetes.io/zone");
+    EXPECT_EQ(terms[0]["labelSelector"]["matchLabels"]["outrigger.dev/job-uid"], "0123456789ab");
+  }
+  EXPECT_FALSE(server_of()["spec"].contains("affinity"));
+}
+
 TEST(Pod, ATemplatesWordsWinButForWhatTheJobNeeds) {
   const Json pod = server_of(
       "  server:\n"

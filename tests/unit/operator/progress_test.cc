@@ -29,6 +29,17 @@ TEST(Progress, APageIsReadWithItsNumbersAsTheStatusHasThem) {
   EXPECT_EQ(report->checkpoint_step, 100);
 }
 
+TEST(Progress, WorkersThatTheServerCanUseAreRead) {
+  const auto desired = [](const std::string& workers) {
+    return read_report(R"({"progress": {"step": 1}, "workers": )" + workers + "}")->desired_workers;
+  };
+  EXPECT_EQ(desired(R"({"joined": 2, "desired": 7})"), 7);
+  EXPECT_EQ(desired(R"({"desired": 1e300})"), 1'000'000);
+  EXPECT_EQ(desired(R"({"joined": 0})"), std::nullopt);
+  EXPECT_EQ(desired(R"({"desired": "many"})"), std::nullopt);
+  EXPECT_EQ(desired("7"), std::nullopt);
+}
+
 TEST(Progress, NonsenseIsNoReport) {
   for (const char* page : {"", "x", "[]", "{}", R"({"progress": 3})", R"({"progress": {}})",
                            R"({"progress": {"step": "many"}})"})

@@ -133,10 +133,8 @@ TEST(Refusals, WhatIsNotBuiltIsRefusedByNameAndNeverIgnored) {
   };
   for (const Case& one :
        {Case{"  managedBy: kueue.x-k8s.io/multikueue\n", "spec.managedBy"},
-        Case{"  schedulingPolicy: {queue: team-a}\n", "spec.schedulingPolicy"},
-        Case{"  workers: {replicas: 1, maxReplicas: 4, autoscaling: {targetStallPercent: 5}}\n",
-             "spec.workers.autoscaling"},
-        Case{"  server: {engine: External}\n", "spec.server.engine"},
+        Case{"  schedulingPolicy: {queue: team-a}\n", "spec.schedulingPolicy.queue"},
+        Case{"  schedulingPolicy: {gang: Volcano}\n", "spec.schedulingPolicy.gang"},
         Case{"  server: {gpus: 1}\n", "spec.server.gpus"},
         Case{"  checkpoint: {path: relative}\n", "spec.checkpoint.path"}}) {
     World world(one.spec);

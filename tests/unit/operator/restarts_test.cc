@@ -38,6 +38,49 @@ TEST(Restarts, TheNextServerIsMadeWithTheNextAttemptAndRunsAsBefore) {
   EXPECT_EQ(world.status().state, "Running");
 }
 
+TEST(Restarts, TheServerThatFailedLastIsKeptForItsLogsUntilTheNextFails) {
+  World world = running();
+  for (int i = 0; i < 3; ++i) {
+    const std::string failed = world.living("server").at(0);
+    world.end(failed, {22});
+    world.settle();
+    world.finish_deletions();
+    world.settle();
+    world.run_all();
+    world.settle();
+    EXPECT_THAT(world.names("server"), ElementsAre(failed, world.living("server").at(0)));
+    EXPECT_EQ(world.status().roles[0].failed, 0);
+  }
+  EXPECT_EQ(world.condition("Running"), "True/ServersReady");
+  EXPECT_TRUE(world.others.contains("ConfigMap/faces-config-3"));
+  EXPECT_FALSE(world.others.contains("ConfigMap/faces-config-2"));
+}
+
+TEST(Restarts, OfRanksThatFailedTogetherTheOneWithTheCauseIsKept) {
+  World world = running("  server: {replicas: 3}\n");
+  world.end("faces-server-1-0", {1});
+  world.end("faces-server-0-0", {23});
+  world.settle();
+  world.finish_deletions();
+  world.settle();
+  EXPECT_THAT(world.names("server"), ElementsAre("faces-server-0-0", "faces-server-1-0",
+                                                 "faces-server-1-1", "faces-server-2-0"));
+  EXPECT_EQ(world.living("server").size(), 3U);
+}
+
+TEST(Restarts, AFailedServerWhoseSidecarRunsOnIsNotKept) {
+  World world = running();
+  world.end("faces-server-0-0", {22});
+  Json& status = world.pods.at("faces-server-0-0")["status"];
+  status["phase"] = "Running";
+  status["containerStatuses"].push_back(
+      {{"name", "aside"}, {"state", {{"running", {{"startedAt", "2026-01-01T00:00:00Z"}}}}}});
+  world.settle();
+  world.finish_deletions();
+  world.settle();
+  EXPECT_EQ(world.names("server").size(), 1U);
+}
+
 TEST(Restarts, AllRanksRestartTogetherAndCountOnce) {
   World world = running("  server: {replicas: 3}\n");
   world.end("faces-server-1-0", {1});

@@ -57,6 +57,7 @@ Observed World::observe() const {
   seen.refusals = refusals;
   seen.nodes = nodes;
   seen.report = report;
+  seen.demand = demand;
   return seen;
 }
 
@@ -95,6 +96,8 @@ void World::carry_out(const Plan& plan, size_t count) {
       if (!fresh && create->kind != ObjectKind::kSecret) ++already_exists;
     } else if (const auto* patch = std::get_if<Patch>(&plan.actions[i])) {
       others.at("Service/" + patch->name).merge_patch(patch->patch);
+    } else if (const auto* scale = std::get_if<Scale>(&plan.actions[i])) {
+      spec().workers.replicas = scale->replicas;
     } else {
       const auto& remove = std::get<Remove>(plan.actions[i]);
       if (remove.kind == ObjectKind::kTrainingJob) {

@@ -65,6 +65,7 @@ class World {
   std::vector<Refusal> refusals;
   std::map<std::string, NodeState> nodes;
   std::optional<ServerReport> report;
+  std::vector<WorkerDemand> demand;
   std::set<std::string> dead;  // nodes whose kubelet is silent
   bool remembers_secret = false;
   bool job_deleted = false;

@@ -122,11 +122,52 @@ TEST(Memory, ARefusalIsForgottenWhenTheObjectIsMadeOrAMinuteHasPassed) {
   EXPECT_EQ(memory.refusals(now + seconds(61))[0].object, "Pod c");
 }
 
+TEST(Memory, AChildThatWeMadeIsThereBeforeTheCacheShowsIt) {
+  JobMemory memory("uid");
+  memory.wrote_child("Service s", 2, TimePoint());
+  EXPECT_TRUE(memory.awaits_caches());
+  EXPECT_EQ(memory.child("Service s", std::nullopt, TimePoint()), 2);
+  EXPECT_EQ(memory.child("Service s", 1, TimePoint()), 2);  // our patch is newer
+  EXPECT_EQ(memory.child("Service s", 2, TimePoint()), 2);
+  EXPECT_FALSE(memory.awaits_caches());
+  EXPECT_EQ(memory.child("Service s", std::nullopt, TimePoint()), std::nullopt);
+}
+
+TEST(Memory, AChildThatIsGoneBeforeAnyWatchShowedItIsBelievedForAMinuteAtMost) {
+  JobMemory memory("uid");
+  memory.wrote_child("Service s", 1, TimePoint());
+  EXPECT_EQ(memory.child("Service s", std::nullopt, TimePoint() + seconds(60)), 1);
+  EXPECT_EQ(memory.child("Service s", std::nullopt, TimePoint() + seconds(61)), std::nullopt);
+  EXPECT_FALSE(memory.awaits_caches());
+}
+
+TEST(Memory, ASecretIsMadeSureOfAgainWithEachAttempt) {
+  JobMemory memory("uid");
+  EXPECT_FALSE(memory.has_secret(1));
+  memory.wrote_secret(1);
+  EXPECT_TRUE(memory.has_secret(1));
+  EXPECT_FALSE(memory.has_secret(2));
+}
+
+TEST(Memory, DemandIsKeptForAsLongAsItIsAskedForAndNotAtAllWhereNobodyAsks) {
+  JobMemory memory("uid");
+  const api::Time start;
+  ServerReport report;
+  report.desired_workers = 3;
+  memory.reported(report, start);
+  EXPECT_THAT(memory.demand(seconds(30)), IsEmpty());
+  for (int i = 0; i <= 200; i += 10) memory.reported(report, start + seconds(i));
+  const auto demand = memory.demand(seconds(30));
+  EXPECT_EQ(demand.front().at, start + seconds(110));
+  EXPECT_EQ(demand.back().desired, 3);
+  EXPECT_THAT(memory.demand(seconds(0)), IsEmpty());
+}
+
 TEST(Memory, AJobMadeAnewUnderItsNameInheritsNothing) {
   Memory memory;
-  memory.of("team/faces", "old")->wrote_child("Secret s", 0);
-  EXPECT_TRUE(memory.of("team/faces", "old")->child("Secret s"));
-  EXPECT_FALSE(memory.of("team/faces", "new")->child("Secret s"));
+  memory.of("team/faces", "old")->wrote_secret(1);
+  EXPECT_TRUE(memory.of("team/faces", "old")->has_secret(1));
+  EXPECT_FALSE(memory.of("team/faces", "new")->has_secret(1));
 }
 
 }  // namespace

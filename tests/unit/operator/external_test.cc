@@ -1,0 +1,125 @@
+// engine: External, a server of the user's own.
+#include <gmock/gmock.h>
+
+#include "api/launch.h"
+#include "api/names.h"
+#include "operator/objects/merge.h"
+#include "tests/unit/operator/world.h"
+
+namespace outrigger::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr const char* kSpec =
+    "  server:\n"
+    "    engine: External\n"
+    "    replicas: 2\n"
+    "    template:\n"
+    "      spec:\n"
+    "        containers:\n"
+    "        - {name: server, image: 'registry.example/own:3', command: [python, train.py],\n"
+    "           args: [--fast], env: [{name: OUTRIGGER_LOG_LEVEL, value: debug}]}\n"
+    "  checkpoint: {path: /saved}\n"
+    "  workers: {replicas: 1}\n";
+
+const Json& container_of(const World& world, const std::string& pod) {
+  return world.pods.at(pod)["spec"]["containers"][0];
+}
+
+std::string variable(const Json& container, const std::string& name) {
+  const Json* found = find_named(container["env"], name);
+  return found == nullptr ? "" : found->value("value", "");
+}
+
+TEST(External, RunsTheUsersImageWithItsOwnCommandLine) {
+  World world(kSpec);
+  world.settle();
+  const Json& server = container_of(world, "faces-server-1-0");
+  EXPECT_EQ(server["image"], "registry.example/own:3");
+  EXPECT_EQ(server["command"], Json({"python", "train.py"}));
+  EXPECT_EQ(server["args"], Json({"--fast"}));
+  EXPECT_FALSE(server.contains("readinessProbe"));
+  const Json& worker = container_of(world, "faces-worker-0-0");
+  EXPECT_EQ(worker["image"], world.options.worker_image);
+  EXPECT_TRUE(worker.contains("readinessProbe"));
+}
+
+TEST(External, IsToldAllInVariables) {
+  World world(kSpec);
+  world.settle();
+  const Json& server = container_of(world, "faces-server-1-0");
+  const auto launch = api::parse_launch(api::Role::kServer, {}, [&](std::string_view name) {
+    const std::string value = variable(server, std::string(name));
+    return value.empty() ? std::nullopt : std::optional(value);
+  });
+  EXPECT_EQ(launch.job_file, api::kJobFilePath);
+  EXPECT_EQ(launch.token_file, api::kJoinTokenPath);
+  EXPECT_EQ(launch.control_token_file, api::kControlTokenPath);
+  EXPECT_EQ(launch.termination_file, api::kTerminationLogPath);
+  EXPECT_EQ(launch.rank, 1);
+  EXPECT_EQ(launch.replicas, 2);
+  EXPECT_EQ(launch.rendezvous, "faces-server-0.faces-server.team.svc:29400");
+  EXPECT_GT(launch.attempt, 0);
+  EXPECT_EQ(launch.output, "/runs");
+  EXPECT_EQ(launch.checkpoint, "/saved");
+  EXPECT_TRUE(launch.resume);
+  EXPECT_EQ(variable(server, "OUTRIGGER_ROLE"), "server");
+  EXPECT_EQ(variable(server, "OUTRIGGER_STATUS_PORT"), "8080");
+  EXPECT_EQ(variable(server, "OUTRIGGER_SERVER"), "faces-server-1.faces-server.team.svc:29400");
+  EXPECT_EQ(variable(server, "OUTRIGGER_LOG_LEVEL"), "debug") << "what the template says wins";
+}
+
+TEST(External, TheFirstRankIsToldItsNumberToo) {
+  World world(kSpec);
+  world.settle();
+  EXPECT_EQ(variable(container_of(world, "faces-server-0-0"), "OUTRIGGER_RANK"), "0");
+}
+
+TEST(External, HasTheMountsPortsAndLimitsOfAServer) {
+  World world(kSpec);
+  world.settle();
+  const Json& server = container_of(world, "faces-server-0-0");
+  std::vector<std::string> paths;
+  for (const Json& mount : server["volumeMounts"]) paths.push_back(mount["mountPath"]);
+  EXPECT_THAT(paths, testing::IsSupersetOf({"/etc/outrigger", "/runs", "/saved", "/tmp"}));
+  std::vector<int> ports;
+  for (const Json& port : server["ports"]) ports.push_back(port["containerPort"]);
+  EXPECT_THAT(ports, ElementsAre(29400, 8080));
+  EXPECT_EQ(server["securityContext"]["allowPrivilegeEscalation"], false);
+}
+
+TEST(External, TakesSeveralGpusOfAPodAndNeedsNoImageOfOursForThem) {
+  World world(
+      "  server: {engine: External, gpus: 4, template: {spec: {containers: [{name: server, "
+      "image: own}]}}}\n");
+  world.settle();
+  const Json& server = container_of(world, "faces-server-0-0");
+  EXPECT_EQ(server["resources"]["limits"]["nvidia.com/gpu"], "4");
+  EXPECT_EQ(variable(server, "OUTRIGGER_REPLICAS"), "1")
+      << "how it shares its GPUs is its business";
+}
+
+TEST(External, IsRestartedSuspendedAndCompletedLikeOurs) {
+  World world(kSpec);
+  world.settle();
+  world.run_all();
+  world.settle();
+  EXPECT_EQ(world.condition("Running"), "True/ServersReady");
+  world.end("faces-server-0-0", {1, "Error", "Traceback: something"});
+  world.settle();
+  EXPECT_EQ(world.status().last_failure->message, "Traceback: something");
+  world.finish_deletions();
+  world.settle();
+  world.run_all();
+  world.settle();
+  EXPECT_EQ(world.status().restarts, 1);
+  for (const std::string& pod : world.living("server")) world.end(pod, {0});
+  world.settle();
+  EXPECT_EQ(world.condition("Complete"), "True/Trained");
+  EXPECT_THAT(world.living("server"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace outrigger::controller
