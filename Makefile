@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 600
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-unit fuzz bench lint format dist images cluster-test clean
+.PHONY: help setup setup-cuda build build-cuda test-cuda gpu-test demo test test-unit fuzz bench lint format dist images cluster-test clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,19 @@ build: ## Build the programs that users run, in build/release/bin
 	tools/setup build
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS)
+
+setup-cuda: ## Fetch CUDA, cuBLAS and cuDNN into .deps/ where the system has none (0.9 GB)
+	tools/setup cuda
+
+build-cuda: setup-cuda ## The server for GPUs, its GPU tests and what they need, in build/cuda; needs no GPU
+	cmake --preset cuda
+	cmake --build --preset cuda -j $(JOBS) --target outrigger-gpu-server outrigger-worker gpu_tests
+
+test-cuda: build-cuda ## What of CUDA can be tested without a GPU: it compiles, links, and says what is missing
+	ctest --test-dir build/cuda --output-on-failure -R '^(nn_cuda_plans_test|nn_cuda_gpu_test)$$'
+
+gpu-test: build-cuda ## Tests on this machine's GPU; GPU_TEST_ARGS go to tests/gpu/run
+	tests/gpu/run build/cuda $(GPU_TEST_ARGS)
 
 demo: ## Train a face recogniser here in a few minutes; DATA=folder for your own photos
 	tools/demo $(if $(DATA),"$(DATA)")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -83,7 +84,9 @@ double deviation_of(const Parameter& parameter) {
 
 const std::vector<OpCase>& op_cases() {
   static const std::vector<OpCase> cases = [] {
-    const std::string path = std::string(OUTRIGGER_SOURCE_DIR) + "/tests/unit/nn/op_cases.json";
+    const char* copied = std::getenv("OUTRIGGER_SOURCE_DIR");  // of a build on another machine
+    const std::string path = std::string(copied != nullptr ? copied : OUTRIGGER_SOURCE_DIR) +
+                             "/tests/unit/nn/op_cases.json";
     std::vector<OpCase> parsed;
     for (const Json& json : Json::parse(read_file(path))) parsed.push_back(parse_case(json));
     return parsed;

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "nn/program.h"
+
+/// The backend for NVIDIA GPUs: cuDNN for convolutions, cuBLAS for products of matrices, own
+/// kernels for the rest, with batch norm, addition and activation in one pass over memory. A
+/// program's logic (this folder and operations/) knows the device through engine.h alone and is
+/// tested on the host; device/ is all that knows CUDA.
+namespace outrigger::nn::cuda {
+
+struct CudaOptions {
+  bool bfloat16 = false;        // whether programs will be of that precision: older GPUs have none
+  int device = 0;               // among those that CUDA_VISIBLE_DEVICES shows
+  bool tensor_float32 = false;  // float32 convolutions and products on tensor cores, with 10 bits
+  bool deterministic = true;    // only algorithms that give the same bits every time
+};
+
+/// Whether this build has the backend at all.
+bool is_built();
+
+/// The device's place on the bus, "0000:65:00.0", by which other tools know it; empty where there
+/// is none.
+std::string bus_id(int device);
+
+/// Opens the device. Throws NoDevice (errors.h) where there is none that can be used, or where the
+/// build has no CUDA. Precision bfloat16 stores maps and what is multiplied as bfloat16 and sums in
+/// float32; feature vectors and what works on them stay float32. Programs throw OutOfDeviceMemory.
+/// A program waits for others of the same backend: the device has one queue.
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options = {});
+
+}  // namespace outrigger::nn::cuda

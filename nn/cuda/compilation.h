@@ -1,0 +1,161 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nn/cuda/arena_plan.h"
+#include "nn/cuda/engine.h"
+#include "nn/graph.h"
+#include "nn/program.h"
+
+namespace outrigger::nn::cuda {
+
+/// {H, W, C}; a feature vector is {1, 1, F}.
+struct Extent {
+  int64_t height = 1, width = 1, channels = 1;
+  int64_t area() const { return height * width; }
+  int64_t size() const { return area() * channels; }
+};
+
+/// A piece of memory that a program plans.
+struct BufferId {
+  int index = -1;
+  explicit operator bool() const { return index >= 0; }
+};
+
+/// What crosses between layers: the segment's input, or a layer's output. Maps have the precision's
+/// type, feature vectors are float32 always.
+struct Value {
+  Extent extent;
+  ElementType type = ElementType::kFloat32;
+  bool wants_gradient = false;
+  BufferId data;
+  BufferId gradient;  // set by the first who writes it
+};
+
+/// Where a gradient goes: written by the first, added to by the others.
+struct GradientTarget {
+  BufferId buffer;
+  bool add = false;
+};
+
+/// When and where buffers are needed. Forward step i runs at moment i, backward runs the steps in
+/// reverse behind that. What is needed on both sides lies on the tape, one part a micro-batch; all
+/// else shares a scratch arena.
+class BufferPlan {
+ public:
+  BufferId add(size_t bytes);
+  void use(BufferId id, int moment);
+  /// Places everything; `last_forward`: the moment of the last forward step.
+  void finish(int last_forward);
+
+  size_t tape_bytes() const { return tape_bytes_; }
+  size_t scratch_bytes() const { return scratch_bytes_; }
+  /// Aborts where the buffer is not needed at `moment` by plan: somebody else's may lie there.
+  std::byte* address(BufferId id, int moment, std::byte* tape, std::byte* scratch) const;
+
+ private:
+  struct Buffer {
+    ArenaRequest request{0, -1, -1};
+    bool on_tape = false;
+    size_t offset = 0;
+  };
+  std::vector<Buffer> buffers_;
+  size_t tape_bytes_ = 0, scratch_bytes_ = 0;
+};
+
+/// One forward or backward in progress: where everything lies.
+struct Run {
+  Engine* engine = nullptr;
+  const BufferPlan* plan = nullptr;
+  int moment = 0;
+  std::byte* tape = nullptr;
+  std::byte* scratch = nullptr;
+  const std::byte* weights = nullptr;
+  float* statistics = nullptr;  // the segment's, on the device
+  float* gradients = nullptr;   // likewise
+  const uint64_t* slots = nullptr;
+  const int32_t* labels = nullptr;  // null: none
+  const ForwardInput* in = nullptr;
+  const ForwardOutput* out = nullptr;
+  const std::byte* output_gradient = nullptr;  // on the host, like what follows
+  std::byte* input_gradient = nullptr;
+
+  const Kernels& kernels() const { return engine->kernels(); }
+  template <typename T = std::byte>
+  T* at(BufferId id) const {
+    return reinterpret_cast<T*>(plan->address(id, moment, tape, scratch));
+  }
+  template <typename T = float>
+  const T* weight(size_t offset) const {
+    return reinterpret_cast<const T*>(weights + offset);
+  }
+};
+
+/// Gathers what a program needs while its steps are planned, one after the other.
+class Compilation {
+ public:
+  Compilation(const Graph& graph, const ProgramOptions& options, Engine& engine);
+
+  const Graph& graph() const { return graph_; }
+  const ProgramOptions& options() const { return options_; }
+  Engine& engine() const { return engine_; }
+  const Layer& layer(int i) const { return graph_.layers()[static_cast<size_t>(i)]; }
+  bool training() const { return options_.mode == Mode::kTraining; }
+  ElementType map_type() const {
+    return options_.precision == Precision::kFloat32 ? ElementType::kFloat32
+                                                     : ElementType::kBFloat16;
+  }
+  /// The segment's input where `layer` lies before it.
+  Value& value(int layer) {
+    return values_[static_cast<size_t>(layer < begin_ ? 0 : layer - begin_ + 1)];
+  }
+  const Value& value(int layer) const { return const_cast<Compilation*>(this)->value(layer); }
+  /// The only layer of the segment that reads this one, or -1; what leaves the segment has none.
+  int sole_reader(int layer) const;
+
+  uint32_t samples() const { return static_cast<uint32_t>(options_.batch); }
+  /// Rows of a value: places of its maps, or samples.
+  Matrix matrix(const Value& value) const;
+  size_t bytes(const Value& value) const;
+
+  BufferId create(size_t bytes);
+  /// The memory of a layer's output, needed from now.
+  BufferId create(Value& value);
+  void use(BufferId id);
+  /// Where the step writes the gradient of an input, needed from now.
+  GradientTarget gradient(Value& value);
+  void next_moment() { ++moment_; }
+  int moment() const { return moment_; }
+  BufferPlan& buffers() { return buffers_; }
+
+  /// Room in a copy of the weights; the parameters as they come, and running averages, have theirs.
+  size_t reserve(size_t bytes);
+  size_t weight_bytes() const { return weight_bytes_; }
+  /// Of the layer's first parameter in a copy of the weights, in bytes.
+  size_t parameters_at(int layer) const;
+  size_t averages_at(int layer) const;
+  /// The same in the segment's gradients and statistics, in floats.
+  int64_t parameter_offset(int layer) const;
+  int64_t statistics_offset(int layer) const;
+  /// Bytes of a copy's head: the parameters, then the running averages.
+  size_t parameter_bytes() const;
+  size_t average_bytes() const;
+  bool trains(int layer) const;
+
+ private:
+  void describe_values();
+
+  const Graph& graph_;
+  const ProgramOptions& options_;
+  Engine& engine_;
+  const int begin_;
+  std::vector<Value> values_;
+  BufferPlan buffers_;
+  int moment_ = 0;
+  size_t weight_bytes_ = 0;
+};
+
+}  // namespace outrigger::nn::cuda

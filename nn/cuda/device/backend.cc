@@ -1,0 +1,42 @@
+#include "nn/cuda/backend.h"
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+
+#include "nn/cuda/device/engine.h"
+#include "nn/cuda/program.h"
+
+namespace outrigger::nn::cuda {
+namespace {
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {}
+  std::string name() const override { return "cuda"; }
+  std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
+                                   ThreadPool&) const override {
+    check_options(graph, options);
+    return std::make_unique<CudaProgram>(graph, options, engine_);
+  }
+
+ private:
+  const std::shared_ptr<Engine> engine_;
+};
+
+}  // namespace
+
+bool is_built() { return true; }
+
+std::string bus_id(int device) {
+  std::array<char, 32> text{};
+  const bool known =
+      cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), device) == cudaSuccess;
+  return known ? text.data() : "";
+}
+
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
+  return std::make_unique<CudaBackend>(open_engine(options));
+}
+
+}  // namespace outrigger::nn::cuda

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "nn/cuda/kernels/kernels.h"
+
+namespace outrigger::nn::cuda {
+
+/// c {rows, columns} = a {rows, inner} * b {inner, columns}, all row by row. A transposed factor
+/// lies in memory as {inner, rows}, or {columns, inner}. a and b have one type; c is float32.
+struct Product {
+  ConstArray a, b;
+  Array c;
+  int64_t rows = 0, columns = 0, inner = 0;
+  bool transpose_a = false, transpose_b = false;
+};
+
+enum class ConvolutionPass : uint8_t { kForward, kInputGradient, kWeightGradient };
+
+/// A convolution that the device's library has planned.
+class PlannedConvolution {
+ public:
+  virtual ~PlannedConvolution() = default;
+  virtual size_t workspace_bytes() const = 0;
+  /// Of what a weight gradient is written as; maps have the shape's type.
+  virtual ElementType result_type() const = 0;
+  /// forward: x, weights, y; input gradient: dy, weights, dx; weight gradient: dy, x, dw in {out,
+  /// k, k, in}.
+  virtual void run(const void* a, const void* b, void* result, void* workspace) = 0;
+};
+
+/// Where programs run: one device with one queue of work. What is called is queued and done in
+/// order; what moves data to or from the host is done when it returns. Not thread-safe: callers
+/// hold `enter()`.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  /// Until the lock goes, the calling thread alone uses the engine.
+  virtual std::unique_lock<std::mutex> enter() = 0;
+  virtual const Kernels& kernels() const = 0;
+  /// 256-byte aligned. Throws OutOfDeviceMemory: `what` says for what, `batch` as in Shortage.
+  /// Needs no lock, and neither does release.
+  virtual void* allocate(size_t bytes, const std::string& what, int64_t batch) = 0;
+  virtual void release(void* memory) = 0;
+  virtual void upload(void* device, const void* host, size_t bytes) = 0;
+  virtual void download(void* host, const void* device, size_t bytes) = 0;
+  virtual void clear(void* device, size_t bytes) = 0;
+  virtual void synchronize() = 0;
+  virtual void multiply(const Product& product) = 0;
+  /// Null where the library has none for this shape: the caller has kernels of its own. Planned
+  /// once a shape and pass, and shared.
+  virtual std::shared_ptr<PlannedConvolution> plan_convolution(const ConvolutionShape& shape,
+                                                               ConvolutionPass pass) = 0;
+};
+
+/// Memory of an engine, released with this. Movable.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  DeviceMemory(std::shared_ptr<Engine> engine, size_t bytes, const std::string& what,
+               int64_t batch = 0)
+      : engine_(std::move(engine)),
+        bytes_(bytes),
+        data_(bytes == 0 ? nullptr : engine_->allocate(bytes, what, batch)) {}
+  ~DeviceMemory() {
+    if (data_ != nullptr) engine_->release(data_);
+  }
+  DeviceMemory(DeviceMemory&& other) noexcept
+      : engine_(std::move(other.engine_)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        data_(std::exchange(other.data_, nullptr)) {}
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    std::swap(engine_, other.engine_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  size_t bytes() const { return bytes_; }
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  std::shared_ptr<Engine> engine_;
+  size_t bytes_ = 0;
+  void* data_ = nullptr;
+};
+
+}  // namespace outrigger::nn::cuda

@@ -1,0 +1,174 @@
+#pragma once
+
+#include <cstdint>
+
+#include "common/tensor.h"
+#include "nn/cuda/kernels/scalar.h"
+
+/// Every kernel of our own, as one interface: on a GPU they are launched on the engine's stream
+/// (device/kernels.cu), in tests they run in loops on the host. Both compile the same arithmetic
+/// (*.inc.h).
+namespace outrigger::nn::cuda {
+
+/// Memory of the device and how its elements are stored: kFloat32 or kBFloat16.
+struct Array {
+  ElementType type = ElementType::kFloat32;
+  void* data = nullptr;
+};
+struct ConstArray {
+  ElementType type = ElementType::kFloat32;
+  const void* data = nullptr;
+  ConstArray() = default;
+  ConstArray(ElementType of, const void* at) : type(of), data(at) {}
+  ConstArray(const Array& array) : type(array.type), data(array.data) {}
+};
+
+/// Rows of values side by side; of a map {N, H, W, C} a row is one place's channels. At most 2^31
+/// elements, so that a GPU may count in 32 bits.
+struct Matrix {
+  uint32_t rows = 0;
+  uint32_t columns = 0;
+  OUTRIGGER_BOTH uint32_t size() const { return rows * columns; }
+};
+
+/// Where a window of each output place lies over an input {N, H, W, C}.
+struct Window {
+  uint32_t samples = 0, channels = 0;
+  int in_height = 0, in_width = 0, out_height = 0, out_width = 0;
+  int kernel_height = 1, kernel_width = 1, stride = 1, padding = 0;
+  OUTRIGGER_BOTH uint32_t outputs() const {
+    return samples * channels * static_cast<uint32_t>(out_height * out_width);
+  }
+  OUTRIGGER_BOTH uint32_t inputs() const {
+    return samples * channels * static_cast<uint32_t>(in_height * in_width);
+  }
+};
+
+/// A convolution of maps {N, H, W, C}; weights {out, kernel, kernel, in / groups}.
+struct ConvolutionShape {
+  ElementType type = ElementType::kFloat32;  // of maps and weights; sums are float32
+  uint32_t samples = 0, in_channels = 0, out_channels = 0, groups = 1;
+  int in_height = 0, in_width = 0, out_height = 0, out_width = 0;
+  int kernel = 1, stride = 1, padding = 0;
+  OUTRIGGER_BOTH uint32_t group_in() const { return in_channels / groups; }
+  OUTRIGGER_BOTH uint32_t group_out() const { return out_channels / groups; }
+  OUTRIGGER_BOTH uint32_t weights() const {
+    return out_channels * group_in() * static_cast<uint32_t>(kernel * kernel);
+  }
+  OUTRIGGER_BOTH bool depthwise() const {
+    return groups > 1 && group_in() == 1 && group_out() == 1;
+  }
+};
+
+/// Batch norm of rows, and what is done with it in the same pass over memory:
+/// y = activation(normalised * scale + shift + residual).
+struct NormForward {
+  ConstArray x;
+  ConstArray residual;                  // data null: none
+  const float* mean_inverse = nullptr;  // mean {C}, 1 / deviation {C}
+  const float* scale_shift = nullptr;   // scale {C}, shift {C}
+  bool relu = false;
+  const float* slopes = nullptr;  // {C}: PReLU; null: none
+  Array y;
+};
+
+struct NormBackward {
+  ConstArray x, y, dy;  // y only where there is a residual and a ReLU
+  bool residual = false;
+  Array residual_gradient;  // data null: nobody wants it
+  bool add_residual = false;
+  const float* mean_inverse = nullptr;
+  const float* scale_shift = nullptr;
+  bool relu = false;
+  const float* slopes = nullptr;
+  bool measured = true;   // statistics of this batch, so they have gradients too
+  float* sums = nullptr;  // {2, C}: of the gradient, of gradient times normalised; scratch
+  float* scale_shift_gradient = nullptr;  // {2, C}; null: nobody wants it
+  float* slopes_gradient = nullptr;
+  Array dx;  // data null: nobody wants it
+  bool add = false;
+};
+
+/// Names of dropout's random numbers (nn/dropout.h), ready for the device.
+struct DropoutDraw {
+  uint32_t key[2] = {0, 0};
+  uint32_t layer = 0;
+  uint32_t threshold = 0;
+  float kept = 1;
+};
+
+/// Calls return at once; work is done in order. `add` adds to what the target holds.
+class Kernels {
+ public:
+  virtual ~Kernels() = default;
+
+  /// out = (pixel - mean255) * factor, both {C}, one after the other in `mean_factor`.
+  virtual void normalize(const uint8_t* pixels, const float* mean_factor, Array out,
+                         Matrix size) const = 0;
+  /// Copies between types.
+  virtual void convert(ConstArray from, Array to, uint32_t count, bool add) const = 0;
+  /// out = a + b, with a ReLU behind it where asked for.
+  virtual void add(ConstArray a, ConstArray b, Array out, uint32_t count, bool relu) const = 0;
+  /// PyTorch's weights {out, in, k, k} to {out, k, k, in} and back; back is always float32.
+  virtual void pack_weights(const float* from, Array to, const ConvolutionShape& shape) const = 0;
+  virtual void unpack_weights(ConstArray from, float* to, const ConvolutionShape& shape) const = 0;
+  /// {N, H * W, C} to {N, C * H * W} and back.
+  virtual void flatten(ConstArray map, Array features, uint32_t area, Matrix per_sample) const = 0;
+  virtual void unflatten(ConstArray features, Array map, uint32_t area, Matrix per_sample,
+                         bool add) const = 0;
+
+  /// ReLU, or PReLU with `slopes`.
+  virtual void activate(ConstArray x, const float* slopes, Array y, Matrix size) const = 0;
+  /// dx may be null data; `slopes_gradient` too. A ReLU may be given its y as x.
+  virtual void activate_backward(ConstArray x, ConstArray dy, const float* slopes, Array dx,
+                                 bool add, float* slopes_gradient, Matrix size) const = 0;
+
+  /// Mean and biased variance of each column into `statistics` {2, C}, and mean_inverse {2, C}.
+  virtual void measure(ConstArray x, float epsilon, float* statistics, float* mean_inverse,
+                       Matrix size) const = 0;
+  /// mean_inverse from running averages {2, C}.
+  virtual void prepare_norm(const float* averages, float epsilon, float* mean_inverse,
+                            uint32_t channels) const = 0;
+  virtual void norm_forward(const NormForward& norm, Matrix size) const = 0;
+  virtual void norm_backward(const NormBackward& norm, Matrix size) const = 0;
+
+  /// `taps`: which place of its window each output is, for backward; null in inference.
+  virtual void max_pool(ConstArray x, Array y, uint8_t* taps, const Window& window) const = 0;
+  virtual void max_pool_backward(ConstArray dy, const uint8_t* taps, Array dx, bool add,
+                                 const Window& window) const = 0;
+  /// Padding counts as zeros in the mean.
+  virtual void average_pool(ConstArray x, Array y, const Window& window) const = 0;
+  virtual void average_pool_backward(ConstArray dy, Array dx, bool add,
+                                     const Window& window) const = 0;
+
+  virtual void add_bias(Array y, const float* bias, Matrix size) const = 0;
+  /// out[c] = sum of column c.
+  virtual void sum_columns(ConstArray x, float* out, Matrix size) const = 0;
+
+  /// Forward and backward alike: to = from * factor.
+  virtual void dropout(ConstArray from, Array to, bool add, const DropoutDraw& draw,
+                       const uint64_t* slots, uint32_t area, Matrix per_sample) const = 0;
+
+  /// Convolutions where cuDNN has none (and depthwise ones): one sum a place, nothing shared.
+  virtual void convolve(ConstArray x, ConstArray weights, Array y,
+                        const ConvolutionShape& shape) const = 0;
+  virtual void convolve_backward(ConstArray dy, ConstArray weights, Array dx, bool add,
+                                 const ConvolutionShape& shape) const = 0;
+  /// Into PyTorch's layout {out, in, k, k}.
+  virtual void convolve_weights(ConstArray x, ConstArray dy, float* gradient,
+                                const ConvolutionShape& shape) const = 0;
+
+  /// Rows of length 1, and 1 / length of each (kLeastLength at least).
+  virtual void unit_rows(ConstArray x, Array unit, float* inverse, Matrix size) const = 0;
+  /// The gradient of a row from that of its unit row: (d - (d . unit) unit) * inverse.
+  virtual void unit_rows_backward(const float* d, ConstArray unit, const float* inverse, Array dx,
+                                  bool add, Matrix size) const = 0;
+  /// ArcFace's logits from cosines; `labels` null: no margin.
+  virtual void margin_logits(const float* cosines, const int32_t* labels, float margin, float scale,
+                             float* logits, Matrix size) const = 0;
+  /// d loss / d cosine.
+  virtual void margin_slopes(const float* cosines, const int32_t* labels, float margin, float scale,
+                             const float* d_logits, Array d_cosines, Matrix size) const = 0;
+};
+
+}  // namespace outrigger::nn::cuda

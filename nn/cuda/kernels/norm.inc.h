@@ -1,0 +1,179 @@
+#pragma once
+
+// Batch norm and what is fused with it, and activations with slopes. A launcher's columns(size, f)
+// gathers f.term(row, column) over each column's rows and calls f.finish(column, sums in double)
+// once.
+
+#include <cmath>
+
+#include "nn/cuda/kernels/kernels.h"
+#include "nn/cuda/kernels/scalar.h"
+
+namespace outrigger::nn::cuda {
+
+OUTRIGGER_BOTH inline float inverse_deviation(double variance, float epsilon) {
+  return static_cast<float>(1.0 / sqrt(variance + static_cast<double>(epsilon)));
+}
+
+/// Sums of distances from the column's first value: no digits are lost where a mean is far from
+/// zero.
+template <typename T>
+struct MeasureKernel {
+  const T* x;
+  float epsilon;
+  float* statistics;
+  float* mean_inverse;
+  Matrix size;
+  OUTRIGGER_BOTH Sums<float> term(uint32_t row, uint32_t column) const {
+    const float distance = to_float(x[row * size.columns + column]) - to_float(x[column]);
+    return {distance, distance * distance, 0};
+  }
+  OUTRIGGER_BOTH void finish(uint32_t column, const Sums<double>& sums) const {
+    const double count = size.rows, shift = sums.a / count;
+    const double spread = sums.b / count - shift * shift;
+    const double variance = spread > 0 || spread != spread ? spread : 0.0;
+    const auto mean = static_cast<float>(static_cast<double>(to_float(x[column])) + shift);
+    statistics[column] = mean;
+    statistics[size.columns + column] = static_cast<float>(variance);
+    mean_inverse[column] = mean;
+    mean_inverse[size.columns + column] = inverse_deviation(variance, epsilon);
+  }
+};
+
+struct PrepareNormKernel {
+  const float* averages;
+  float epsilon;
+  float* mean_inverse;
+  uint32_t channels;
+  OUTRIGGER_BOTH void operator()(uint32_t c) const {
+    mean_inverse[c] = averages[c];
+    mean_inverse[channels + c] =
+        inverse_deviation(static_cast<double>(averages[channels + c]), epsilon);
+  }
+};
+
+/// One element's way through norm, residual and activation.
+struct NormElement {
+  float normalised;
+  float before;  // the activation's input, without the residual
+};
+
+OUTRIGGER_BOTH inline NormElement norm_element(float x, const float* mean_inverse,
+                                               const float* scale_shift, uint32_t c,
+                                               uint32_t channels) {
+  const float normalised = (x - mean_inverse[c]) * mean_inverse[channels + c];
+  return {normalised, normalised * scale_shift[c] + scale_shift[channels + c]};
+}
+
+template <typename T>
+struct NormForwardKernel {
+  NormForward norm;
+  uint32_t channels;
+  OUTRIGGER_BOTH void operator()(uint32_t i) const {
+    const uint32_t c = i % channels;
+    const float x = to_float(static_cast<const T*>(norm.x.data)[i]);
+    float z = norm_element(x, norm.mean_inverse, norm.scale_shift, c, channels).before;
+    if (norm.residual.data != nullptr) z += to_float(static_cast<const T*>(norm.residual.data)[i]);
+    if (norm.relu && z <= 0) z = 0;
+    if (norm.slopes != nullptr && !(z > 0)) z *= norm.slopes[c];
+    store(static_cast<T*>(norm.y.data) + i, z);
+  }
+};
+
+/// The gradient before the activation. With a residual, y says which way a ReLU went.
+template <typename T>
+OUTRIGGER_BOTH inline float norm_gradient(const NormBackward& norm, const NormElement& element,
+                                          uint32_t i, uint32_t c) {
+  const float dy = to_float(static_cast<const T*>(norm.dy.data)[i]);
+  if (norm.relu) {
+    const float sign =
+        norm.residual ? to_float(static_cast<const T*>(norm.y.data)[i]) : element.before;
+    return sign <= 0 ? 0.0f : dy;
+  }
+  if (norm.slopes != nullptr && !(element.before > 0)) return dy * norm.slopes[c];
+  return dy;
+}
+
+template <typename T>
+OUTRIGGER_BOTH inline NormElement norm_element_at(const NormBackward& norm, uint32_t i, uint32_t c,
+                                                  uint32_t channels) {
+  return norm_element(to_float(static_cast<const T*>(norm.x.data)[i]), norm.mean_inverse,
+                      norm.scale_shift, c, channels);
+}
+
+template <typename T>
+struct NormSumsKernel {
+  NormBackward norm;
+  uint32_t channels;
+  OUTRIGGER_BOTH Sums<float> term(uint32_t row, uint32_t c) const {
+    const uint32_t i = row * channels + c;
+    const NormElement element = norm_element_at<T>(norm, i, c, channels);
+    const float gradient = norm_gradient<T>(norm, element, i, c);
+    if (norm.residual_gradient.data != nullptr)
+      store(static_cast<T*>(norm.residual_gradient.data) + i, gradient, norm.add_residual);
+    float slope = 0;
+    if (norm.slopes != nullptr && !(element.before > 0))
+      slope = element.before * to_float(static_cast<const T*>(norm.dy.data)[i]);
+    return {gradient, gradient * element.normalised, slope};
+  }
+  OUTRIGGER_BOTH void finish(uint32_t c, const Sums<double>& sums) const {
+    norm.sums[c] = static_cast<float>(sums.a);
+    norm.sums[channels + c] = static_cast<float>(sums.b);
+    if (norm.scale_shift_gradient != nullptr) {
+      norm.scale_shift_gradient[c] = static_cast<float>(sums.b);
+      norm.scale_shift_gradient[channels + c] = static_cast<float>(sums.a);
+    }
+    if (norm.slopes_gradient != nullptr) norm.slopes_gradient[c] = static_cast<float>(sums.c);
+  }
+};
+
+template <typename T>
+struct NormInputKernel {
+  NormBackward norm;
+  uint32_t channels;
+  float share;  // 1 / rows
+  OUTRIGGER_BOTH void operator()(uint32_t i) const {
+    const uint32_t c = i % channels;
+    const NormElement element = norm_element_at<T>(norm, i, c, channels);
+    float gradient = norm_gradient<T>(norm, element, i, c);
+    if (norm.measured)
+      gradient -= (norm.sums[c] + element.normalised * norm.sums[channels + c]) * share;
+    store(static_cast<T*>(norm.dx.data) + i,
+          gradient * norm.scale_shift[c] * norm.mean_inverse[channels + c], norm.add);
+  }
+};
+
+template <typename T>
+struct PreluBackwardKernel {
+  const T* x;
+  const T* dy;
+  const float* slopes;
+  T* dx;  // null: nobody wants it
+  bool add;
+  float* slopes_gradient;  // likewise
+  uint32_t channels;
+  OUTRIGGER_BOTH Sums<float> term(uint32_t row, uint32_t c) const {
+    const uint32_t i = row * channels + c;
+    const float value = to_float(x[i]), gradient = to_float(dy[i]);
+    if (dx != nullptr) store(dx + i, value > 0 ? gradient : gradient * slopes[c], add);
+    return {value > 0 ? 0.0f : value * gradient, 0, 0};
+  }
+  OUTRIGGER_BOTH void finish(uint32_t c, const Sums<double>& sums) const {
+    if (slopes_gradient != nullptr) slopes_gradient[c] = static_cast<float>(sums.a);
+  }
+};
+
+template <typename T>
+struct SumColumnsKernel {
+  const T* x;
+  float* out;
+  uint32_t columns;
+  OUTRIGGER_BOTH Sums<float> term(uint32_t row, uint32_t column) const {
+    return {to_float(x[row * columns + column]), 0, 0};
+  }
+  OUTRIGGER_BOTH void finish(uint32_t column, const Sums<double>& sums) const {
+    out[column] = static_cast<float>(sums.a);
+  }
+};
+
+}  // namespace outrigger::nn::cuda

@@ -1,0 +1,152 @@
+#include "nn/cuda/operations/step.h"
+
+namespace outrigger::nn::cuda {
+namespace {
+
+size_t byte_count(int64_t samples, int64_t elements, ElementType type) {
+  return static_cast<size_t>(samples * elements) * element_size(type);
+}
+
+/// Activations from the host, and their gradient to it.
+class InputStep final : public Step {
+ public:
+  explicit InputStep(int layer) : layer_(layer) {}
+  int output() const override { return layer_; }
+
+  void plan_forward(Compilation& c) override {
+    outside_ = c.map_type();
+    samples_ = c.samples();
+    Value& value = c.value(layer_);
+    c.create(value);
+    if (value.type != outside_)
+      staged_ = c.create(byte_count(samples_, value.extent.size(), outside_));
+    value_ = value;
+  }
+  void plan_backward(Compilation& c) override {
+    value_ = c.value(layer_);
+    c.use(value_.gradient);
+    if (value_.type != outside_)
+      staged_gradient_ = c.create(byte_count(samples_, value_.extent.size(), outside_));
+  }
+  void forward(const Run& run) const override {
+    const int64_t elements = value_.extent.size();
+    std::byte* to = run.at(staged_ ? staged_ : value_.data);
+    const size_t present = byte_count(run.in->count, elements, outside_);
+    const size_t all = byte_count(samples_, elements, outside_);
+    run.engine->upload(to, run.in->input.data, present);
+    // What is absent is computed on all the same, and must not be what another run left.
+    if (present < all) run.engine->clear(to + present, all - present);
+    if (staged_)
+      run.kernels().convert({outside_, to}, array(run, value_, value_.data), count(), false);
+  }
+  void backward(const Run& run) const override {
+    const std::byte* from = run.at(staged_gradient_ ? staged_gradient_ : value_.gradient);
+    if (staged_gradient_) {
+      run.kernels().convert(array(run, value_, value_.gradient),
+                            {outside_, run.at<void>(staged_gradient_)}, count(), false);
+    }
+    run.engine->download(run.input_gradient, from,
+                         byte_count(samples_, value_.extent.size(), outside_));
+  }
+
+ private:
+  uint32_t count() const { return static_cast<uint32_t>(samples_ * value_.extent.size()); }
+  const int layer_;
+  int64_t samples_ = 0;
+  ElementType outside_ = ElementType::kFloat32;
+  Value value_;
+  BufferId staged_, staged_gradient_;
+};
+
+/// What leaves the segment, and its gradient from the host. The end of a graph is float32.
+class OutputStep final : public Step {
+ public:
+  explicit OutputStep(int layer) : layer_(layer) {}
+  int output() const override { return layer_; }
+
+  void plan_forward(Compilation& c) override {
+    const bool last = c.options().segment.end == c.graph().size();
+    outside_ = last ? ElementType::kFloat32 : c.map_type();
+    samples_ = c.samples();
+    value_ = c.value(layer_);
+    c.use(value_.data);
+    if (value_.type != outside_) staged_ = c.create(all_bytes());
+  }
+  void plan_backward(Compilation& c) override {
+    c.gradient(c.value(layer_));
+    value_ = c.value(layer_);
+    if (value_.type != outside_) staged_gradient_ = c.create(all_bytes());
+  }
+  void forward(const Run& run) const override {
+    const std::byte* from = run.at(staged_ ? staged_ : value_.data);
+    if (staged_) {
+      run.kernels().convert(array(run, value_, value_.data), {outside_, run.at<void>(staged_)},
+                            count(), false);
+    }
+    run.engine->download(run.out->output.data, from,
+                         byte_count(run.in->count, value_.extent.size(), outside_));
+  }
+  void backward(const Run& run) const override {
+    std::byte* to = run.at(staged_gradient_ ? staged_gradient_ : value_.gradient);
+    run.engine->upload(to, run.output_gradient, all_bytes());
+    if (staged_gradient_)
+      run.kernels().convert({outside_, to}, array(run, value_, value_.gradient), count(), false);
+  }
+
+ private:
+  uint32_t count() const { return static_cast<uint32_t>(samples_ * value_.extent.size()); }
+  size_t all_bytes() const { return byte_count(samples_, value_.extent.size(), outside_); }
+  const int layer_;
+  int64_t samples_ = 0;
+  ElementType outside_ = ElementType::kFloat32;
+  Value value_;
+  BufferId staged_, staged_gradient_;
+};
+
+/// Pixels from the host, unpacked on the device: x / 255 - mean, over deviation.
+class NormalizeStep final : public Step {
+ public:
+  explicit NormalizeStep(int layer) : layer_(layer) {}
+  int output() const override { return layer_; }
+
+  void plan_forward(Compilation& c) override {
+    const auto& operation = std::get<Normalize>(c.layer(layer_).operation);
+    for (const float mean : operation.mean) mean_factor_.push_back(255.0f * mean);
+    for (const float deviation : operation.deviation)
+      mean_factor_.push_back(static_cast<float>(1.0 / (255.0 * double{deviation})));
+    factors_at_ = c.reserve(mean_factor_.size() * sizeof(float));
+    c.create(c.value(layer_));
+    value_ = c.value(layer_);
+    size_ = c.matrix(value_);
+    pixels_ = c.create(size_.size());
+  }
+  void plan_backward(Compilation&) override {}
+  void load(Engine& engine, std::byte* weights) const override {
+    engine.upload(weights + factors_at_, mean_factor_.data(), mean_factor_.size() * sizeof(float));
+  }
+  void forward(const Run& run) const override {
+    auto* pixels = run.at<uint8_t>(pixels_);
+    const auto present = static_cast<size_t>(run.in->count * value_.extent.size());
+    run.engine->upload(pixels, run.in->input.data, present);
+    if (present < size_.size()) run.engine->clear(pixels + present, size_.size() - present);
+    run.kernels().normalize(pixels, run.weight(factors_at_), array(run, value_, value_.data),
+                            size_);
+  }
+  void backward(const Run&) const override {}
+
+ private:
+  const int layer_;
+  std::vector<float> mean_factor_;
+  size_t factors_at_ = 0;
+  Value value_;
+  Matrix size_;
+  BufferId pixels_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_input(int layer) { return std::make_unique<InputStep>(layer); }
+std::unique_ptr<Step> make_output(int layer) { return std::make_unique<OutputStep>(layer); }
+std::unique_ptr<Step> make_normalize(int layer) { return std::make_unique<NormalizeStep>(layer); }
+
+}  // namespace outrigger::nn::cuda

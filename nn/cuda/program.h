@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nn/cuda/compilation.h"
+#include "nn/cuda/operations/step.h"
+#include "nn/program.h"
+
+namespace outrigger::nn::cuda {
+
+/// A segment compiled for an engine: its steps, and one scratch arena that all passes share; every
+/// tape and every copy of the weights has memory of its own on the device. Inputs and outputs are
+/// on the host: a pass returns when they are there.
+class CudaProgram final : public Program {
+ public:
+  CudaProgram(const Graph& graph, const ProgramOptions& options, std::shared_ptr<Engine> engine);
+
+  TensorSpec input_spec() const override { return input_spec_; }
+  TensorSpec output_spec() const override { return output_spec_; }
+  std::unique_ptr<Weights> new_weights() const override;
+  std::unique_ptr<Tape> new_tape() const override;
+  void load(Weights& weights, std::span<const float> parameters,
+            std::span<const float> buffers) const override;
+  void forward(const Weights& weights, Tape& tape, const ForwardInput& in,
+               const ForwardOutput& out) const override;
+  void backward(const Weights& weights, Tape& tape, ConstTensorView output_gradient,
+                const BackwardOutput& out) const override;
+
+  size_t tape_bytes() const { return plan_.tape_bytes(); }
+  size_t scratch_bytes() const { return plan_.scratch_bytes(); }
+  size_t steps() const { return steps_.size(); }
+
+ private:
+  void find_untrained(const Graph& graph, const Compilation& compilation);
+  void plan(Compilation& compilation);
+  Run make_run(const Weights& weights, const Tape& tape) const;
+
+  const ProgramOptions options_;
+  const std::shared_ptr<Engine> engine_;
+  TensorSpec input_spec_, output_spec_;
+  size_t parameter_bytes_ = 0, average_bytes_ = 0, weight_bytes_ = 0;
+  size_t averages_at_ = 0;
+  std::vector<Range> untrained_;  // of the segment's gradients
+  Steps steps_;
+  std::vector<const Step*> backward_;
+  BufferPlan plan_;
+  DeviceMemory scratch_, gradients_, statistics_;
+};
+
+}  // namespace outrigger::nn::cuda

@@ -1,0 +1,61 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "../unit/nn/op_cases.h"
+#include "gpu.h"
+#include "nn/reference/backend.h"
+
+namespace outrigger::nn {
+namespace {
+
+using testing::gpu;
+using testing::op_cases;
+using testing::OpCase;
+using testing::OpResult;
+
+// As the oneDNN backend's: 64 roundings of the largest value bound sums of some thousand float32
+// terms.
+void expect_close(const std::vector<float>& actual, const std::vector<float>& expected,
+                  const char* what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  float largest = 0;
+  for (const float value : expected) largest = std::max(largest, std::abs(value));
+  const float tolerance = 64 * std::numeric_limits<float>::epsilon() * largest;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_LE(std::abs(actual[i] - expected[i]), tolerance)
+        << what << " " << i << ": " << actual[i] << " instead of " << expected[i];
+  }
+}
+
+class EveryOperationOnGpu : public testing::OnGpu, public ::testing::WithParamInterface<OpCase> {};
+
+TEST_P(EveryOperationOnGpu, GivesWhatTheReferenceGives) {
+  ThreadPool threads(2);
+  const auto values = draw_values(GetParam());
+  const OpResult expected = run_case(*make_reference_backend(), threads, GetParam(), values);
+  const OpResult actual = run_case(*gpu().backend, threads, GetParam(), values);
+  expect_close(actual.output, expected.output, "output");
+  expect_close(actual.statistics, expected.statistics, "statistics");
+  expect_close(actual.input_gradient, expected.input_gradient, "input gradient");
+  expect_close(actual.gradients, expected.gradients, "gradients");
+  expect_close(actual.inference, expected.inference, "inference");
+}
+
+TEST_P(EveryOperationOnGpu, GivesTheSameBitsEveryTime) {
+  ThreadPool threads(2);
+  const auto values = draw_values(GetParam());
+  const OpResult first = run_case(*gpu().backend, threads, GetParam(), values);
+  const OpResult second = run_case(*gpu().backend, threads, GetParam(), values);
+  EXPECT_EQ(first.output, second.output);
+  EXPECT_EQ(first.gradients, second.gradients);
+  EXPECT_EQ(first.input_gradient, second.input_gradient);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryOperationOnGpu, ::testing::ValuesIn(op_cases()),
+                         [](const auto& parameter) { return test_name(parameter.param); });
+
+}  // namespace
+}  // namespace outrigger::nn

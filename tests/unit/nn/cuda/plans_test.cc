@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "host_engine.h"
+#include "nn/cuda/device/described.h"
+#include "nn/cuda/errors.h"
+#include "nn/cuda/program.h"
+#include "nn/models.h"
+
+/// What cuDNN has for the convolutions of our models, on GPUs that are only described to it.
+namespace outrigger::nn::cuda {
+namespace {
+
+struct DescribedGpu {
+  const char* name;
+  int capability;
+  int multiprocessors, shared_memory, blocks, threads;  // of a multiprocessor, the last three
+  int64_t cache, memory;
+};
+
+// From NVIDIA's data sheets and programming guide (CUDA C++ Programming Guide, "Compute
+// Capabilities").
+constexpr DescribedGpu kGpus[] = {
+    {"TeslaT4", 75, 40, 65536, 16, 1024, 4 << 20, 15828320256},
+    {"A100", 80, 108, 166912, 32, 2048, 40 << 20, 84987740160},
+    {"H200", 90, 132, 232448, 32, 2048, 60 << 20, 150754820096},
+    {"B200", 100, 148, 232448, 32, 2048, 126 << 20, 192000000000},
+};
+
+// As cuDNN writes its own.
+std::string json_of(const DescribedGpu& gpu) {
+  const auto field = [](const char* key, int64_t value) {
+    return "\"" + std::string(key) + "\":" + std::to_string(value) + ",";
+  };
+  return "{" + field("deviceVer", 10 * gpu.capability) + field("driverVer", 13000) +
+         field("cudaDeviceId", 0) + field("totalGlobalMem", gpu.memory) +
+         "\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64]," +
+         field("regsPerBlock", 65536) + field("multiProcessorCount", gpu.multiprocessors) +
+         field("warpSize", 32) + field("maxSharedMemoryPerBlock", 49152) +
+         field("maxSharedMemoryPerBlockOptin", gpu.shared_memory) +
+         field("reservedSharedMemoryPerBlock", 1024) + field("maxRegistersPerSM", 65536) +
+         field("maxCtasPerSM", gpu.blocks) + field("maxThreadsPerBlock", 1024) +
+         field("maxThreadsPerSM", gpu.threads) + field("pciDeviceId", 0) + field("isTccDriver", 0) +
+         field("supportCoopLaunch", 1) + field("smClockRateKHz", 1500000) +
+         field("memClockRateKHz", 3000000) + field("l2CacheSize", gpu.cache) + "\"deviceName\":\"" +
+         gpu.name + "\"}";
+}
+
+struct Wanted {
+  ConvolutionShape shape;
+  ConvolutionPass pass;
+};
+
+std::vector<Wanted> convolutions_of(const std::string& model, Precision precision) {
+  ModelOptions options{.name = model, .classes = 10};
+  if (model == "lenet5") options.height = options.width = 28;
+  std::vector<Wanted> wanted;
+  const auto engine =
+      testing::make_host_engine([&](const ConvolutionShape& shape, ConvolutionPass pass) {
+        wanted.push_back({shape, pass});
+      });
+  const Graph graph = build_model(options);
+  const CudaProgram program(graph, {.segment = graph.whole(), .batch = 32, .precision = precision},
+                            engine);
+  return wanted;
+}
+
+class CudnnPlans : public ::testing::TestWithParam<DescribedGpu> {};
+
+TEST_P(CudnnPlans, AreThereForEveryConvolutionOfOurModels) {
+  const std::string gpu = json_of(GetParam());
+  for (const Precision precision : {Precision::kFloat32, Precision::kBFloat16}) {
+    if (precision == Precision::kBFloat16 && GetParam().capability < 80) continue;
+    for (const std::string& model : model_names()) {
+      const auto wanted = convolutions_of(model, precision);
+      EXPECT_FALSE(wanted.empty());
+      for (const auto& [shape, pass] : wanted) {
+        EXPECT_NE(plan_for_described(gpu, {}, shape, pass), nullptr)
+            << model << ": " << shape.in_channels << " to " << shape.out_channels << " channels, "
+            << shape.kernel << " x " << shape.kernel << ", stride " << shape.stride << ", pass "
+            << static_cast<int>(pass);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpus, CudnnPlans, ::testing::ValuesIn(kGpus),
+                         [](const auto& gpu) { return gpu.param.name; });
+
+TEST(DescribedGpus, HaveAReadableDescription) {
+  ConvolutionShape shape;
+  EXPECT_THROW(plan_for_described("no GPU", {}, shape, ConvolutionPass::kForward), DeviceError);
+}
+
+}  // namespace
+}  // namespace outrigger::nn::cuda
