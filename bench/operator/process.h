@@ -1,0 +1,13 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+
+namespace outrigger::bench {
+
+/// What the kernel says of a process that runs. Both throw IoError where there is none.
+std::chrono::duration<double> cpu_time(pid_t process);
+double resident_mebibytes(pid_t process);
+
+}  // namespace outrigger::bench
