@@ -16,7 +16,7 @@ struct Flags {
   std::string context;
   std::vector<std::string> namespaces;  // empty: all
   std::filesystem::path token_key_file;
-  int workers = 4;
+  int workers = 16;  // most of a job is waiting for answers
   std::string listen = "0.0.0.0";
   int status_port = 8080;
   bool elect_leader = true;

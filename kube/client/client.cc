@@ -94,7 +94,7 @@ struct Client::Impl {
     const std::string tried = what(message);
     const http::Response response = sender.send(message);
     if (response.status / 100 != 2) return ApiError::from(tried, response);
-    return parse_json(response.body, dropped);
+    return parse_json(response.body, dropped.empty() ? sender.options().dropped : dropped);
   }
 };
 

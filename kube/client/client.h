@@ -25,6 +25,8 @@ struct ClientOptions {
   std::chrono::milliseconds timeout{30'000};
   /// Requests sent at once; more wait for their turn. Watches do not count.
   int in_flight = 64;
+  /// Fields of single objects in answers that are never built; a list is told its own.
+  std::vector<DroppedField> dropped = {};
   /// A larger answer is an error; a chunk of a list of large objects is the largest there is.
   size_t max_body = size_t{64} << 20;
   RetryPolicy retry = {};

@@ -37,6 +37,7 @@ InformerPtr<T> follow(kube::Client& client, const std::string& ns, ObjectKind ki
   kube::InformerOptions<T> options;
   options.source.resource = resource_of(kind);
   options.source.selection = {.ns = ns, .labels = managed_selector()};
+  options.source.dropped = kUnread;
   options.keep = keep;
   options.indexers[kByJob] = [](const kube::Cached<T>& child) {
     return std::vector<std::string>{job_key_of(child)};

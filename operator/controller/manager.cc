@@ -16,6 +16,7 @@
 #include "operator/controller/memory.h"
 #include "operator/controller/metrics.h"
 #include "operator/controller/reconciler.h"
+#include "operator/controller/resources.h"
 #include "operator/names.h"
 #include "telemetry/status_server.h"
 
@@ -50,6 +51,7 @@ kube::ClientOptions client_options(ControllerMetrics& metrics) {
   kube::ClientOptions options;
   options.user_agent = std::string(kComponent);
   options.observer = &metrics;
+  options.dropped = kUnread;
   return options;
 }
 

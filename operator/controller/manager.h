@@ -17,7 +17,7 @@ struct ManagerOptions {
   /// The namespaces whose jobs are run; empty: all.
   std::vector<std::string> namespaces = {};
   /// Jobs that are worked on at a time.
-  int workers = 4;
+  int workers = 16;
   /// Where health, readiness, metrics and status are shown.
   std::string listen = "0.0.0.0";
   int status_port = 8080;

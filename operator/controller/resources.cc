@@ -16,6 +16,15 @@ const kube::Resource kSecrets{"", "v1", "secrets", "Secret"};
 const kube::Resource kNetworkPolicies{"networking.k8s.io", "v1", "networkpolicies",
                                       "NetworkPolicy"};
 
+const std::vector<kube::DroppedField> kUnread{{"metadata", "managedFields"},
+                                              {"spec", "containers"},
+                                              {"spec", "initContainers"},
+                                              {"spec", "volumes"},
+                                              {"spec", "tolerations"},
+                                              {"spec", "affinity"},
+                                              {"object", "data"},  // of a ConfigMap in a watch
+                                              {"", "data"}};       // and in a list
+
 const kube::Resource& resource_of(ObjectKind kind) {
   switch (kind) {
     case ObjectKind::kPod:

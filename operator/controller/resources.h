@@ -1,5 +1,9 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "kube/object/json.h"
 #include "kube/object/resource.h"
 #include "operator/plan.h"
 
@@ -15,6 +19,10 @@ extern const kube::Resource kSecrets;
 extern const kube::Resource kNetworkPolicies;
 
 const kube::Resource& resource_of(ObjectKind kind);
+
+/// What no policy asks of what the operator made: most of its bytes. Not for TrainingJobs, which
+/// have templates.
+extern const std::vector<kube::DroppedField> kUnread;
 
 /// What selects every child that the operator ever made.
 std::string managed_selector();
