@@ -14,6 +14,10 @@
 
 namespace outrigger::api {
 
+/// Where a server runs the network: as the job says (on a GPU where spec.server.gpus asks for one),
+/// or as it is told.
+enum class DeviceChoice { kAuto, kCpu, kCuda };
+
 /// What a launcher (the operator, `outrigger run`, Slurm, a person) tells one process of a job. A
 /// plain value.
 struct Launch {
@@ -33,9 +37,10 @@ struct Launch {
   std::optional<std::filesystem::path> output;      // instead of spec.output.path
   std::optional<std::filesystem::path> checkpoint;  // instead of spec.checkpoint.path
   std::map<std::string, std::filesystem::path>
-      mounts;                  // claim name to folder, where no volume is mounted
-  bool resume = false;         // go on from the newest valid checkpoint, if any
-  std::optional<int> threads;  // absent: from the cgroup's quota
+      mounts;                                 // claim name to folder, where no volume is mounted
+  bool resume = false;                        // go on from the newest valid checkpoint, if any
+  std::optional<int> threads;                 // absent: from the cgroup's quota
+  DeviceChoice device = DeviceChoice::kAuto;  // server
   std::optional<std::filesystem::path>
       termination_file;  // the last words: progress and cause, JSON
   std::string log_level = "info";

@@ -123,6 +123,32 @@ LaunchOption level_option(LaunchOption option) {
   return option;
 }
 
+struct DeviceName {
+  std::string_view name;
+  DeviceChoice choice;
+};
+constexpr DeviceName kDeviceNames[] = {
+    {"auto", DeviceChoice::kAuto}, {"cpu", DeviceChoice::kCpu}, {"cuda", DeviceChoice::kCuda}};
+
+LaunchOption device_option(LaunchOption option) {
+  option.set = [](Launch& launch, const std::string& value) {
+    for (const DeviceName& device : kDeviceNames) {
+      if (device.name != value) continue;
+      launch.device = device.choice;
+      return;
+    }
+    throw InvalidInput(in_quotes(value) + " is not allowed; one of auto, cpu, cuda");
+  };
+  option.get = [](const Launch& launch) {
+    Values values;
+    for (const DeviceName& device : kDeviceNames) {
+      if (device.choice == launch.device) values.emplace_back(device.name);
+    }
+    return values;
+  };
+  return option;
+}
+
 constexpr Range kPorts{0, 65535};
 constexpr Range kCounts{0, 1'000'000};
 // A launcher may count on from a time, so that a job made anew is later than its namesake.
@@ -180,6 +206,9 @@ std::vector<LaunchOption> make_options() {
       number_option({"--threads", kThreadsVariable, "N",
                      "Instead of what the cgroup's quota allows.", For::kBoth},
                     &Launch::threads, {1, 4096}),
+      device_option({"--device", kDeviceVariable, "DEVICE",
+                     "auto (a GPU where spec.server.gpus asks for one), cpu or cuda.",
+                     For::kServer}),
       text_option(
           {"--termination-file", kTerminationFileVariable, "FILE",
            "Last words for the launcher: progress and the cause of failure, JSON.", For::kBoth},

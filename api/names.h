@@ -75,6 +75,7 @@ inline constexpr std::string_view kCheckpointVariable = "OUTRIGGER_CHECKPOINT";
 inline constexpr std::string_view kMountsVariable = "OUTRIGGER_MOUNTS";
 inline constexpr std::string_view kResumeVariable = "OUTRIGGER_RESUME";
 inline constexpr std::string_view kThreadsVariable = "OUTRIGGER_THREADS";
+inline constexpr std::string_view kDeviceVariable = "OUTRIGGER_DEVICE";
 inline constexpr std::string_view kTerminationFileVariable = "OUTRIGGER_TERMINATION_FILE";
 inline constexpr std::string_view kLogLevelVariable = "OUTRIGGER_LOG_LEVEL";
 

@@ -58,7 +58,8 @@ feed::CoordinatorOptions coordinator_options(const api::TrainingJob& job, const 
 }  // namespace
 
 Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token& stop,
-         std::unique_ptr<transport::Listener> listener, training::Reducer* reducer)
+         std::unique_ptr<transport::Listener> listener, training::Reducer* reducer,
+         OpenDevice device)
     : launch_(launch),
       job_(std::move(job)),
       stop_(stop),
@@ -71,11 +72,13 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       validation_(list_validation(job_, validation_root_, train_)),
       size_(run_size(job_, train_)),
       graph_(worker::build_graph(job_, static_cast<int64_t>(train_.classes().size()))),
-      backend_(nn::cpu::make_cpu_backend()),
+      device_(std::move(device)),
+      cpu_(nn::cpu::make_cpu_backend()),
       threads_(launch_.threads.value_or(available_cores())),
       files_(job_, launch_, graph_, train_.classes()),
       state_(files_.first_state()),
       plan_(make_plan(job_, graph_, size_, 1)),
+      gpu_metrics_(watch(device_, metrics_)),
       trace_("server " + std::to_string(launch_.rank), clock_),
       reporter_(job_.metadata.name, directory_, launch_.rank, size_, state_.step,
                 state_.incarnation, metrics_, clock_),
@@ -88,14 +91,21 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
               .micro_batch = worker::micro_batch(job_),
               .precision = worker::precision(job_),
               .seed = worker::seed(job_)},
-             graph_, *backend_, threads_.size(), pixels_, context_of(job_), metrics_),
-      trainer_(trainer_options(job_, graph_, size_), graph_, *backend_, threads_, feed_, clock_,
-               state_, reducer),
-      evaluator_(graph_, *backend_, threads_, worker::precision(job_), worker::micro_batch(job_)),
+             graph_, *cpu_, threads_.size(), pixels_, context_of(job_), metrics_),
+      trainer_(trainer_options(job_, graph_, size_), graph_, *device_.backend, threads_, feed_,
+               clock_, state_, reducer),
+      evaluator_(graph_, *device_.backend, threads_, worker::precision(job_),
+                 worker::micro_batch(job_)),
       listener_(std::move(listener)) {
   const bool scales = job_.spec.workers.autoscaling.has_value();
-  if (first_rank() && (wants_planner(job_) || scales))
+  const bool plans = first_rank() && (wants_planner(job_) || scales);
+  // The planner's device shares the host's cores; what a GPU takes, it cannot tell yet.
+  if (plans && device_.is_gpu) {
+    log::warning(
+        "the planner knows no GPUs yet: the plan stays as it starts, or as POST /plan says");
+  } else if (plans) {
     planning_.emplace(job_, graph_, size_, threads_);
+  }
 }
 
 Run::~Run() {

@@ -17,6 +17,7 @@
 #include "common/thread_pool.h"
 #include "data/sample.h"
 #include "gpu-server/agreement.h"
+#include "gpu-server/device.h"
 #include "gpu-server/job_plan.h"
 #include "gpu-server/local_worker.h"
 #include "gpu-server/planning.h"
@@ -41,7 +42,7 @@ namespace outrigger::gpu_server {
 class Run {
  public:
   Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token& stop,
-      std::unique_ptr<transport::Listener> listener, training::Reducer* reducer);
+      std::unique_ptr<transport::Listener> listener, training::Reducer* reducer, OpenDevice device);
   ~Run();
 
   /// Trains from the state to the end, to an early stop, or to a stop request. Writes the last
@@ -91,13 +92,15 @@ class Run {
   const data::Dataset validation_;
   const RunSize size_;
   const nn::Graph graph_;
-  const std::unique_ptr<nn::Backend> backend_;
+  const OpenDevice device_;                 // trains and evaluates
+  const std::unique_ptr<nn::Backend> cpu_;  // the local worker's
   ThreadPool threads_;
   RunFiles files_;
   training::TrainingState state_;
   feed::Plan plan_;  // the newest that was set
   std::optional<Planning> planning_;
   telemetry::Metrics metrics_;
+  const std::unique_ptr<telemetry::GpuMetrics> gpu_metrics_;  // null on the CPU
   telemetry::Trace trace_;
   Reporter reporter_;
   worker::FilePixels pixels_;

@@ -6,7 +6,7 @@
 
 #include "api/last_words.h"
 #include "api/parse.h"
-#include "api/support.h"
+#include "gpu-server/device.h"
 #include "gpu-server/doors.h"
 #include "gpu-server/replicas.h"
 #include "gpu-server/run.h"
@@ -18,10 +18,10 @@ namespace {
 /// Runs and remembers how far it got, for the last words.
 api::ExitCode train(const api::Launch& launch, const std::stop_token& stop, std::string& progress) {
   api::TrainingJob job = api::load_training_job(launch.job_file);
-  api::require_supported(job, {});
+  auto device = open_device(launch, job);
   auto listener = open_listener(launch, job);
   const auto reducer = meet_replicas(launch, job, *listener);
-  Run run(launch, std::move(job), stop, std::move(listener), reducer.get());
+  Run run(launch, std::move(job), stop, std::move(listener), reducer.get(), std::move(device));
   try {
     const api::ExitCode code = run.train();
     progress = run.progress();
@@ -42,7 +42,7 @@ api::ExitCode run_server(const api::Launch& launch, const std::stop_token& stop)
     if (launch.termination_file) api::write_last_words(*launch.termination_file, words);
   };
   try {
-    words.code = train(launch, stop, progress);
+    words.code = translate_device_errors([&] { return train(launch, stop, progress); });
     words.message = api::info(words.code).text;
     say();
     return words.code;

@@ -57,7 +57,7 @@ TEST(Launch, EveryValueComesBackFromItsArguments) {
             {"--job=j", "--token-file=t", "--control-token-file=c", "--mount=x=y", "--output=o",
              "--checkpoint=k", "--resume", "--rank=1", "--replicas=2", "--rendezvous=h:1",
              "--attempt=4", "--listen=127.0.0.1", "--port=0", "--status-port=0", "--threads=3",
-             "--termination-file=e", "--log-level=debug"});
+             "--device=cuda", "--termination-file=e", "--log-level=debug"});
   const auto arguments = launch_arguments(launch);
   std::vector<const char*> pointers;
   for (const auto& argument : arguments) pointers.push_back(argument.c_str());
@@ -86,6 +86,8 @@ TEST(Launch, FaultsNameTheFlagOrTheVariableAndWhatIsAllowed) {
   EXPECT_EQ(fault(Role::kServer, {"--job="}), "--job: an empty value is not allowed");
   EXPECT_EQ(fault(Role::kServer, {"--log-level=loud"}),
             "--log-level: \"loud\" is not allowed; one of debug, info, warning, error");
+  EXPECT_EQ(fault(Role::kServer, {"--device=gpu"}),
+            "--device: \"gpu\" is not allowed; one of auto, cpu, cuda");
   EXPECT_EQ(fault(Role::kServer, {}, {{"OUTRIGGER_ROLE", "worker"}}),
             "OUTRIGGER_ROLE: \"worker\" is not allowed; this program is the server");
 }

@@ -1,0 +1,60 @@
+#include "gpu-server/device.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "api/support.h"
+#include "common/log.h"
+#include "nn/cpu/backend.h"
+#include "nn/cuda/backend.h"
+#include "nn/cuda/errors.h"
+#include "worker/job.h"
+
+namespace outrigger::gpu_server {
+
+bool wants_gpu(const api::Launch& launch, const api::TrainingJob& job) {
+  if (launch.device == api::DeviceChoice::kAuto) return job.spec.server.gpus > 0;
+  return launch.device == api::DeviceChoice::kCuda;
+}
+
+OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job) {
+  // Who says --device has decided, whatever the job asks of a cluster.
+  const bool told = launch.device != api::DeviceChoice::kAuto;
+  api::require_supported(job, {.gpu = told || nn::cuda::is_built()});
+  if (!wants_gpu(launch, job)) return {nn::cpu::make_cpu_backend()};
+  nn::cuda::CudaOptions options;
+  options.bfloat16 = worker::precision(job) == nn::Precision::kBFloat16;
+  options.device = launch.rank % static_cast<int>(std::max<int64_t>(1, job.spec.server.gpus));
+  try {
+    return {nn::cuda::make_cuda_backend(options), true, nn::cuda::bus_id(options.device)};
+  } catch (const nn::cuda::NoDevice& error) {
+    throw api::Failure(
+        nn::cuda::is_built() ? api::ExitCode::kNoDevice : api::ExitCode::kNotSupported,
+        error.what());
+  }
+}
+
+std::unique_ptr<telemetry::GpuMetrics> watch(const OpenDevice& device,
+                                             telemetry::Metrics& metrics) {
+  if (!device.is_gpu) return nullptr;
+  std::string why;
+  auto nvml = telemetry::Nvml::load(why);
+  if (nvml == nullptr) {
+    log::warning("the GPU's load, memory and power stay unknown: {}", why);
+    return nullptr;
+  }
+  return std::make_unique<telemetry::GpuMetrics>(metrics, std::move(nvml), device.bus_id,
+                                                 std::chrono::seconds(2));
+}
+
+api::ExitCode translate_device_errors(const std::function<api::ExitCode()>& work) {
+  try {
+    return work();
+  } catch (const nn::cuda::OutOfDeviceMemory& error) {
+    throw api::Failure(api::ExitCode::kOutOfMemory, error.what());
+  } catch (const nn::cuda::DeviceError& error) {
+    throw api::Failure(api::ExitCode::kNoDevice, error.what());
+  }
+}
+
+}  // namespace outrigger::gpu_server

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "api/exit_codes.h"
+#include "api/launch.h"
+#include "api/training_job.h"
+#include "nn/program.h"
+#include "telemetry/gpu_metrics.h"
+#include "telemetry/metrics.h"
+
+namespace outrigger::gpu_server {
+
+/// Whether this server's device is a GPU: as it was told, else where the job asks for GPUs.
+bool wants_gpu(const api::Launch& launch, const api::TrainingJob& job);
+
+/// What trains.
+struct OpenDevice {
+  std::unique_ptr<nn::Backend> backend;
+  bool is_gpu = false;
+  std::string bus_id;  // of a GPU, where the driver tells
+};
+
+/// The server's device; of several GPUs in a pod, the one of this rank. Throws
+/// Failure: kNotSupported where the job asks for what this build or device cannot do, kNoDevice
+/// where there is no GPU that can be used.
+OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job);
+
+/// A GPU's gauges from now on; null on the CPU and where the driver does not tell.
+std::unique_ptr<telemetry::GpuMetrics> watch(const OpenDevice& device, telemetry::Metrics& metrics);
+
+/// Runs `work`, and gives what a GPU throws the exit codes that launchers know.
+api::ExitCode translate_device_errors(const std::function<api::ExitCode()>& work);
+
+}  // namespace outrigger::gpu_server
