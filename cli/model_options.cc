@@ -18,7 +18,10 @@ bool read_size(const std::string& text, ModelHints& hints) {
   const char* at = text.data();
   const char* const end = at + text.size();
   for (int64_t* number : {&hints.height, &hints.width, &hints.channels}) {
-    if (number != &hints.height && (at == end || *at++ != 'x')) return false;
+    if (number != &hints.height) {
+      if (at == end || *at != 'x') return false;
+      ++at;
+    }
     const auto [stop, fault] = std::from_chars(at, end, *number);
     if (fault != std::errc{}) return false;
     at = stop;
