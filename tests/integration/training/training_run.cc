@@ -261,7 +261,8 @@ std::unique_ptr<TrainingRun> train(const JobText& job, int workers) {
   auto run = std::make_unique<TrainingRun>(job);
   run->start_server();
   for (int i = 0; i < workers; ++i) run->start_worker();
-  EXPECT_EQ(run->wait_for_server(), 0) << run->server_log();
+  const int limit = 120 + job.steps / 10;  // seconds; the long storms train for thousands of steps
+  EXPECT_EQ(run->wait_for_server(limit), 0) << run->server_log();
   return run;
 }
 
