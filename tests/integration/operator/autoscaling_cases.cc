@@ -50,8 +50,11 @@ void down_and_contested(Scene& scene, Surroundings&) {
       scene.finish_deletions();
       return scene.names("worker").size() == 1;
     });
+    // Before that, three would look like the operator's own write that has not arrived yet.
+    scene.until("it is written", [&] { return scene.at("/scaling/former").is_null(); });
+    const Json before = scene.at("/scaling/foreignTime");
     (void)scene.client().scale(kJobs, {scene.ns(), "faces"}, 3).take();
-    scene.until("it is seen", [&] { return scene.at("/scaling/replicas") == 3; });
+    scene.until("it is seen", [&] { return scene.at("/scaling/foreignTime") != before; });
   }
   scene.until_condition("ScalingContested", "True/OthersScale");
   scene.until("it is told", [&] { return !scene.events("ScalingContested").empty(); });
