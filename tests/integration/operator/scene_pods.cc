@@ -1,4 +1,6 @@
 // What scheduler, kubelets and people do to the pods of a scene.
+#include <utility>
+
 #include "api/names.h"
 #include "api/time.h"
 #include "tests/integration/operator/scene.h"
@@ -30,12 +32,14 @@ Json container_status(const Json& pod, const Json& state, bool ready) {
 
 void Scene::bind(const std::string& pod, const std::string& node) {
   const kube::Resource bindings{"", "v1", "bindings", "Binding"};
-  (void)client_
-      .create(bindings, {{"apiVersion", "v1"},
-                         {"kind", "Binding"},
-                         {"metadata", {{"name", pod}, {"namespace", ns_}}},
-                         {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}}}})
-      .take();
+  auto bound = client_.create(
+      bindings, {{"apiVersion", "v1"},
+                 {"kind", "Binding"},
+                 {"metadata", {{"name", pod}, {"namespace", ns_}}},
+                 {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}}}});
+  // As a scheduler: a pod that has been deleted meanwhile needs no node.
+  if (!bound && bound.error().conflict()) return;
+  (void)std::move(bound).take();
 }
 
 void Scene::patch_pod_status(const std::string& name, const Json& status) {
