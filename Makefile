@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 600
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-cuda build build-cuda test-cuda gpu-test demo test test-unit fuzz bench lint format dist images cluster-test clean
+.PHONY: help setup setup-cuda build build-cuda test-cuda gpu-test demo test test-unit fuzz bench lint format dist images cluster-test fresh-test clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,10 @@ images: ## Container images of operator, worker and server, from `make dist`, in
 
 cluster-test: images ## Everything on a real Kubernetes of one node on this machine; needs root
 	tests/cluster/run
+
+fresh-test: ## The demo on a fresh Debian 12 in a folder, with nothing but this checkout's commit; needs root
+	tools/setup cluster
+	tests/fresh/run demo
 
 clean: ## Remove what was built (not .deps)
 	rm -rf build dist
