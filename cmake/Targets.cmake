@@ -1,6 +1,6 @@
 # outrigger_library(name [COLD] SOURCES a.cc … [USES folder …] [PRIVATE third-party …])
 #   A folder's library. USES are our own folders and are public; third-party libraries stay private. COLD: no time is
-#   spent in it, so builds with sanitizers do not optimise it, and compile it in two thirds of the time.
+#   spent in it, so builds with sanitizers compile it fast (OUTRIGGER_COLD_OPTIONS).
 function(outrigger_library name)
   cmake_parse_arguments(arg "COLD" "" "SOURCES;USES;PRIVATE" ${ARGN})
   add_library(outrigger_${name} STATIC ${arg_SOURCES})
@@ -8,8 +8,8 @@ function(outrigger_library name)
   target_include_directories(outrigger_${name} PUBLIC "${PROJECT_SOURCE_DIR}")
   list(TRANSFORM arg_USES PREPEND outrigger::)
   target_link_libraries(outrigger_${name} PUBLIC ${arg_USES} Threads::Threads PRIVATE ${arg_PRIVATE})
-  if(arg_COLD AND OUTRIGGER_SANITIZE)
-    target_compile_options(outrigger_${name} PRIVATE -O0)
+  if(arg_COLD)
+    target_compile_options(outrigger_${name} PRIVATE ${OUTRIGGER_COLD_OPTIONS})
   endif()
 endfunction()
 
@@ -48,9 +48,7 @@ function(outrigger_test name)
   target_link_libraries(${name} PRIVATE ${arg_USES} ${arg_PRIVATE} GTest::gmock GTest::gtest_main)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_compile_definitions(${name} PRIVATE OUTRIGGER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  if(OUTRIGGER_SANITIZE)
-    target_compile_options(${name} PRIVATE -O0)  # halves the time to compile; what a test calls is optimised
-  endif()
+  target_compile_options(${name} PRIVATE ${OUTRIGGER_COLD_OPTIONS})  # what a test calls is optimised
   add_test(NAME ${name} COMMAND ${name})
   if(NOT "unit" IN_LIST arg_LABELS)
     target_compile_definitions(${name} PRIVATE OUTRIGGER_BINARY_DIR="${CMAKE_BINARY_DIR}")

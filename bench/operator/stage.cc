@@ -32,7 +32,7 @@ kube::ClientOptions client_options() {
 std::string Stage::missing() {
   std::string missing = ControlPlane::missing();
   if (missing.empty() && !std::filesystem::exists(ControlPlane::program("kwok")))
-    missing = "kwok is not there; `tools/setup cluster` builds it";
+    missing = "kwok is not there; `tools/setup kwok` builds it";
   return missing;
 }
 
