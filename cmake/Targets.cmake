@@ -14,11 +14,13 @@ function(outrigger_library name)
 endfunction()
 
 # outrigger_program(name SOURCES main.cc USES folder …)
+#   A main() over the libraries that do the work.
 function(outrigger_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;USES;PRIVATE" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   list(TRANSFORM arg_USES PREPEND outrigger::)
   target_link_libraries(${name} PRIVATE ${arg_USES} ${arg_PRIVATE})
+  target_compile_options(${name} PRIVATE ${OUTRIGGER_COLD_OPTIONS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
