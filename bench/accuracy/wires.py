@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""What lossy wires and staleness cost in accuracy: one network, all stems away on a worker, five seeds of each.
+
+On the ORL faces rank-1 of unseen photos (bench/accuracy/orl), on drawn faces the share of held-out photos that are
+named rightly. Wanted: bfloat16 and int8 wires within 0.3 points of float32's mean; staleness 1 is shown beside them.
+
+    bench/accuracy/wires.py [--sets orl,drawn] [--seeds 5] [--epochs N]
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "orl"), str(HERE.parent)]
+import figures  # noqa: E402
+import splits  # noqa: E402
+import training_run  # noqa: E402
+
+APART = 0.003
+ROUNDING = 1e-9  # of sums of floats
+CUT = "relu2"
+# name: wire format, staleness, whether it is judged
+VARIANTS = {
+    "float32": ("Float32", 0, False),
+    "bfloat16": ("BFloat16", 0, True),
+    "int8": ("Int8", 0, True),
+    "float32, staleness 1": ("Float32", 1, False),
+}
+
+
+def resolved_job(arguments):
+    told = subprocess.run([arguments.programs / "outrigger", "validate", HERE / "orl" / "job.yaml", "--resolved", "-o",
+                           "json"], check=True, capture_output=True, text=True)
+    return json.loads(told.stdout)[0]["job"]
+
+
+def train(arguments, job, variant, seed, data, scratch):
+    """One training; the folder of the run."""
+    wire, staleness, _ = VARIANTS[variant]
+    job = json.loads(json.dumps(job))
+    spec = job["spec"]
+    spec["split"] = {"cut": CUT, "sharePercent": 100, "wire": {"activations": wire, "gradients": wire}}
+    spec["training"] |= {"seed": seed, "staleness": staleness}
+    if arguments.epochs:
+        spec["training"]["epochs"] = arguments.epochs
+    run = scratch / f"{seed}-{wire}-{staleness}"
+    run.mkdir(exist_ok=True)
+    file = run / "job.json"
+    file.write_text(json.dumps(job), encoding="utf-8")
+    command = [arguments.programs / "outrigger", "run", file, "--workers", "1", "--threads", "1", "--worker-threads",
+               "1", "--mount", f"orl={data}", "--mount", f"runs={run}"]
+    with open(run / "log", "w", encoding="utf-8") as log:
+        if subprocess.run(command, stdout=log, stderr=log, check=False).returncode != 0:
+            sys.exit(f"{variant}, seed {seed}: training failed:\n"
+                     + (run / "log").read_text(encoding="utf-8")[-2000:])
+    return run
+
+
+def identified(arguments, run, split):
+    """Rank-1 of the test photos among the training photos."""
+    weights = next(run.rglob("weights.safetensors"))
+    told = subprocess.run([arguments.programs / "outrigger", "evaluate", weights, "--data", split / "test",
+                           "--gallery", split / "train", "-o", "json"], check=True, capture_output=True)
+    return json.loads(told.stdout)["identification"]["rank1"]
+
+
+def drawn_split(arguments, scratch):
+    """40 drawn people with 10 photos each, divided as ORL's."""
+    folder = scratch / "drawn"
+    if not folder.exists():
+        subprocess.run([arguments.programs / "outrigger", "generate", "faces", folder, "--size", "80", "--identities",
+                        "40", "--train", "5", "--validation", "5"], check=True, stdout=subprocess.DEVNULL)
+        (folder / "val").rename(folder / "test")
+    return folder
+
+
+def compare(arguments, what, table, scratch):
+    job = resolved_job(arguments)
+    rates = {variant: [] for variant in VARIANTS}
+    for seed in range(1, arguments.seeds + 1):
+        data = splits.make_split(arguments.orl, seed, scratch) if what == "orl" else drawn_split(arguments, scratch)
+        for variant in VARIANTS:
+            run = train(arguments, job, variant, seed, data, scratch)
+            rates[variant].append(identified(arguments, run, data))
+        print(f"  {what}, seed {seed}: " + ", ".join(f"{name} {of[-1]:.2%}" for name, of in rates.items()), flush=True)
+    exact = statistics.fmean(rates["float32"])
+    for variant, (_, _, judged) in VARIANTS.items():
+        mean = statistics.fmean(rates[variant])
+        row = f"{what}, {variant}: rank-1, mean of {arguments.seeds}, {mean:.2%}"
+        if judged:
+            table.judge(row, f"{100 * (mean - exact):+.2f} points", "least -0.3", mean >= exact - APART - ROUNDING)
+        else:
+            table.figure(row, f"{100 * (mean - exact):+.2f} points")
+
+
+def main():
+    root = HERE.parents[1]
+    data = pathlib.Path(os.environ.get("OUTRIGGER_DATA", root.parent / "shared" / "data"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=pathlib.Path, default=training_run.PROGRAMS, help="folder of the programs")
+    parser.add_argument("--orl", type=pathlib.Path, default=data / "orl", help="folder with s1 ... s40")
+    parser.add_argument("--sets", default="orl,drawn")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--epochs", type=int, help="instead of the job's")
+    arguments = parser.parse_args()
+    table = figures.Table()
+    for what in arguments.sets.split(","):
+        if what == "orl" and not arguments.orl.is_dir():
+            print(f"orl left out: the faces are not at {arguments.orl}")
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            compare(arguments, what, table, pathlib.Path(scratch))
+    return table.status()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
