@@ -62,6 +62,12 @@ training::SimulationOptions options_of(const api::Cluster& cluster,
   options.seed = static_cast<uint64_t>(cluster.seed);
   options.jitter = cluster.jitter_percent / 100;
   options.planner = profile.options;
+  // What the job fixes, nobody moves (gpu_server::wants_planner).
+  const std::optional<size_t>& cut = profile.options.cut;
+  const std::optional<uint32_t>& away = profile.options.away;
+  if (cut == 0u) options.fixed = training::Choice{};
+  if (cut && *cut > 0 && away)
+    options.fixed = *away == 0 ? training::Choice{} : training::Choice{*cut, *away};
   return options;
 }
 

@@ -49,6 +49,7 @@ WorkItem Coordinator::make_item(uint64_t step, uint32_t index, const Plan& plan)
   item.step = step;
   item.index = index;
   item.cut = plan.cut_of(index, options_.micro_batches);
+  item.local = item.cut == 0 && plan.is_local(index);
   item.stem_trains = item.cut > 0 && plan.stem_trains;
   item.stem_version = stem_version(step, plan);
   item.activations = plan.activations;
@@ -84,8 +85,7 @@ void Coordinator::set_plan(const Plan& plan) {
 }
 
 const Plan& Coordinator::plan_of(uint64_t step, TimePoint now) {
-  ensure(step >= step_ && step <= step_ + options_.steps_ahead,
-         "a plan is asked for a step near the present one");
+  ensure(step >= step_ && step <= step_ + 1, "a plan is asked for the present step or the next");
   while (next_draw_ <= step) draw_step();
   dispatch(now);
   return step_plans_.at(step);

@@ -46,8 +46,7 @@ class Coordinator {
   /// The plan for steps that are not drawn yet; must have a larger number.
   void set_plan(const Plan& plan);
   const Plan& newest_plan() const { return plan_; }
-  /// The plan of a step, which is drawn by this call if it was not. At most steps_ahead beyond the
-  /// present step.
+  /// The plan of a step, which is drawn by this call if it was not. The present step or the next.
   const Plan& plan_of(uint64_t step, TimePoint now);
   /// The stem that workers run from now on: version `version` of parameters and running averages
   /// (whole arenas).
@@ -116,12 +115,14 @@ class Coordinator {
   bool may_lease_now(const WorkItem& item) const;
   bool is_urgent(const WorkItem& item) const;
   void count_leases();
+  uint64_t last_to_draw() const;
   void note_pace(WorkerId id, const WorkItem& item, uint32_t attempt, TimePoint now);
   /// Seconds until the worker would be done with one lease more.
   double done_in(const Worker& worker) const;
   std::optional<WorkerId> choose_worker(const WorkItem& item) const;
   bool eligible(WorkerId id, const Worker& worker, const WorkItem& item) const;
-  bool remote_can_take(const WorkItem& item) const;
+  /// Whether the local worker, or a remote one, could.
+  bool can_take(const WorkItem& item, bool local) const;
   bool may_help(WorkerId local, const WorkItem& item) const;
   void lease_to(WorkerId worker, WorkItem& item, TimePoint now);
   void send_stem(WorkerId worker, const WorkItem& item);

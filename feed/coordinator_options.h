@@ -18,7 +18,6 @@ struct CoordinatorOptions {
   uint32_t first_micro_batch = 0;
   uint32_t all_micro_batches = 0;  // of all replicas; 0: micro_batches
   uint64_t staleness = 0;          // s
-  uint32_t steps_ahead = 1;        // how many steps beyond the present one may be drawn
   double max_bad_fraction = 0.01;
   Duration least_deadline =
       std::chrono::milliseconds(200);  // before a second lease, whatever the latencies say

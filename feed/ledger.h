@@ -37,6 +37,7 @@ struct WorkItem {
   WorkState state = WorkState::kDrawn;
   int32_t cut = 0;
   bool evaluation = false;  // pixels with the centre crop, from the evaluation's data set
+  bool local = false;       // the server's own worker is to make its pixels
   bool stem_trains = false;
   uint64_t stem_version = 0;
   WireFormat activations = WireFormat::kFloat32;

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kStop = 0;
 constexpr size_t kStopEarly = 1;
 constexpr size_t kPlan = 2;
-constexpr size_t kVotes = 8;
+constexpr size_t kVotes = 9;
 
 void write_plan(const feed::Plan& plan, std::span<float> to) {
   to[0] = 1;
@@ -22,6 +22,7 @@ void write_plan(const feed::Plan& plan, std::span<float> to) {
   to[3] = static_cast<float>(plan.stems_away);
   to[4] = static_cast<float>(plan.activations);
   to[5] = static_cast<float>(plan.gradients);
+  to[6] = static_cast<float>(plan.local_inputs);
 }
 
 feed::Plan read_plan(std::span<const float> from) {
@@ -31,6 +32,7 @@ feed::Plan read_plan(std::span<const float> from) {
   plan.stems_away = static_cast<uint32_t>(from[3]);
   plan.activations = static_cast<WireFormat>(static_cast<int>(from[4]));
   plan.gradients = static_cast<WireFormat>(static_cast<int>(from[5]));
+  plan.local_inputs = static_cast<uint32_t>(from[6]);
   return plan;
 }
 

@@ -38,9 +38,10 @@ Instruments::Instruments(telemetry::Metrics& metrics)
 telemetry::Gauge& Instruments::plan(const feed::Plan& plan, uint32_t micro_batches) const {
   return all.gauge({"outrigger_server_plan_info",
                     "1 for the plan in force.",
-                    {"cut", "share_percent", "activations", "gradients"}},
+                    {"cut", "share_percent", "local_input_percent", "activations", "gradients"}},
                    {{"cut", plan.cut_name},
                     {"share_percent", std::to_string(100 * plan.stems_away / micro_batches)},
+                    {"local_input_percent", std::to_string(plan.local_percent(micro_batches))},
                     {"activations", to_string(plan.activations)},
                     {"gradients", to_string(plan.gradients)}});
 }

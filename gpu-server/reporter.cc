@@ -13,8 +13,12 @@ namespace {
 using nlohmann::json;
 
 std::string describe(const feed::Plan& plan, uint32_t micro_batches) {
-  if (plan.cut == 0) return "cut Input";
-  return fmt::format("cut {}, share {}%", plan.cut_name, 100 * plan.stems_away / micro_batches);
+  std::string text = "cut Input";
+  if (plan.cut > 0)
+    text = fmt::format("cut {}, share {}%", plan.cut_name, 100 * plan.stems_away / micro_batches);
+  if (plan.local_inputs > 0)
+    text += fmt::format(", {}% of the input local", plan.local_percent(micro_batches));
+  return text;
 }
 
 json to_json(const feed::Plan& plan, uint32_t micro_batches) {
@@ -23,6 +27,7 @@ json to_json(const feed::Plan& plan, uint32_t micro_batches) {
           {"stemsAway", plan.stems_away},
           {"microBatches", micro_batches},
           {"sharePercent", 100 * plan.stems_away / micro_batches},
+          {"localInputPercent", plan.local_percent(micro_batches)},
           {"activations", to_string(plan.activations)},
           {"gradients", to_string(plan.gradients)}};
 }
@@ -275,6 +280,7 @@ std::string Reporter::status_json() const {
                {{"plan", plan_.number},
                 {"cut", plan_.cut_name},
                 {"sharePercent", 100 * plan_.stems_away / size_.micro_batches},
+                {"localInputPercent", plan_.local_percent(size_.micro_batches)},
                 {"reason", plan_reason_},
                 {"stallPercent", shown_.stall_percent.value_or(0)},
                 {"stallCause", shown_.stall_cause},

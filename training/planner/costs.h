@@ -69,10 +69,12 @@ struct WorkerRates {
   double memory = std::numeric_limits<double>::infinity();  // bytes free for the job
 };
 
-/// How a step is divided: a place in JobCosts::cuts, and how many of M stems run on workers.
+/// How a step is divided: a place in JobCosts::cuts, how many of M stems run on workers, and of how
+/// many others the server's own worker makes the pixels, because the links are too narrow for them.
 struct Choice {
   size_t cut = 0;
   uint32_t away = 0;
+  uint32_t local = 0;
   auto operator<=>(const Choice&) const =
       default;  // NOLINT(modernize-use-nullptr): its own rewriting
 };

@@ -3,14 +3,13 @@
 #include <algorithm>
 
 #include "common/log.h"
+#include "feed/plan.h"
 
 namespace outrigger::training {
 namespace {
 
 /// Leases that a worker has in hand besides the stems that wait for a gradient (worker/process.cc).
 constexpr double kLeases = 4;
-/// Steps that are drawn at once: the present one and the next (feed::CoordinatorOptions).
-constexpr double kSteps = 2;
 
 std::string shortage(const std::string& whom, double needs, double has) {
   return fmt::format("needs {:.0f} MB {}, {:.0f} are free", needs / 1e6, whom, has / 1e6);
@@ -24,17 +23,18 @@ double total(std::span<const MemoryPart> parts) {
   return sum;
 }
 
-std::vector<MemoryPart> server_memory(const JobCosts& job, const Choice& choice) {
+std::vector<MemoryPart> server_memory(const JobCosts& job, const Choice& choice, size_t workers) {
   const CutCosts& cut = job.cuts[choice.cut];
   const double away = choice.away;
   const double here = job.micro_batches - away;
   const bool stems_here = cut.cut > 0 && here > 0;
   const double versions = static_cast<double>(job.staleness) + 1;
+  const double steps = 1 + feed::steps_ahead(workers, job.micro_batches);
   std::vector<MemoryPart> parts{
       {"weights, momentum, gradients", job.parameters * job.copies},
       {"packed weights, work space", cut.head_fixed + (stems_here ? cut.stem_fixed : 0)},
       {"activations", cut.head_kept + (stems_here ? cut.stem_kept : 0)},
-      {"micro-batches in hand", kSteps * (here * job.pixels + away * cut.crossing)}};
+      {"micro-batches in hand", steps * (here * job.pixels + away * cut.crossing)}};
   if (cut.trains && away > 0)
     parts.push_back(
         {"gradients of stems away", away * (cut.crossing + cut.weights) + versions * cut.weights});
@@ -59,7 +59,7 @@ std::vector<MemoryPart> worker_memory(const JobCosts& job, const Choice& choice,
 
 std::string misfit(const JobCosts& job, const ServerRates& server,
                    std::span<const WorkerRates> workers, const Choice& choice) {
-  const double needs = total(server_memory(job, choice));
+  const double needs = total(server_memory(job, choice, workers.size()));
   if (needs > server.memory) return shortage("on the server", needs, server.memory);
   if (choice.away == 0) return "";
   const auto stems = static_cast<size_t>(

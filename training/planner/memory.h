@@ -15,9 +15,9 @@ struct MemoryPart {
 };
 double total(std::span<const MemoryPart> parts);
 
-/// What a plan takes in the server's process beyond the program and its listing of the data: an
-/// upper bound, with the local worker's stems where some stay.
-std::vector<MemoryPart> server_memory(const JobCosts& job, const Choice& choice);
+/// What a plan takes with so many workers in the server's process beyond the program and its
+/// listing of the data: an upper bound, with the local worker's stems where some stay.
+std::vector<MemoryPart> server_memory(const JobCosts& job, const Choice& choice, size_t workers);
 /// Likewise in the process of one of `workers` equal workers.
 std::vector<MemoryPart> worker_memory(const JobCosts& job, const Choice& choice, size_t workers);
 

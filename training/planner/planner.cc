@@ -23,9 +23,14 @@ double server_percent(const JobCosts& job, const Choice& choice) {
 }
 
 std::string describe(const JobCosts& job, const Choice& choice) {
-  if (choice.away == 0) return "cut Input";
-  return fmt::format("cut {}, {} of {} stems away", job.cuts[choice.cut].name, choice.away,
-                     job.micro_batches);
+  std::string text = "cut Input";
+  if (choice.away > 0)
+    text = fmt::format("cut {}, {} of {} stems away", job.cuts[choice.cut].name, choice.away,
+                       job.micro_batches);
+  if (choice.local > 0)
+    text += fmt::format(", {} of {} inputs made by the server itself", choice.local,
+                        job.micro_batches - choice.away);
+  return text;
 }
 
 }  // namespace
@@ -39,11 +44,13 @@ std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& opt
     const uint32_t most = cut == 0 ? 0 : job.micro_batches;
     for (uint32_t away = cut == 0 ? 0 : 1; away <= most; ++away) {
       if (cut > 0 && options.away && *options.away != away) continue;
-      const Choice choice{cut, away};
+      Choice choice{cut, away};
       if (server_percent(job, choice) < options.least_server_percent) continue;
       if (!misfit(job, server, workers, choice).empty()) continue;
-      const Candidate one{choice, predict(job, server, workers, choice)};
-      if (!std::isfinite(one.prediction.seconds)) continue;
+      const LocalInput input = best_local_input(job, server, workers, choice);
+      if (!std::isfinite(input.prediction.seconds)) continue;
+      choice.local = input.local;
+      const Candidate one{choice, input.prediction};
       if (!of_cut || one.prediction.seconds < of_cut->prediction.seconds) of_cut = one;
     }
     if (of_cut) best.push_back(*of_cut);

@@ -5,234 +5,204 @@
 #include <limits>
 #include <vector>
 
+#include "feed/plan.h"
+#include "training/planner/step_schedule.h"
+
 namespace outrigger::training {
 namespace {
 
-/// A worker with its link, while a step is scheduled. Times count from the step's beginning.
-struct Lane {
-  const WorkerRates* rates = nullptr;
-  double free = 0;       // its cores
-  double up_free = 0;    // the link towards the server
-  double down_free = 0;  // and back
-  double stems = 0;      // seconds its cores spend on stems
-  double link = 0;       // seconds its busier direction is taken, pixels not counted
-  uint32_t decodes = 0;  // micro-batches that it must decode itself
-};
+/// Of a sum of rounded numbers.
+constexpr double kNearlyAll = 1 - 1e-9;
+constexpr double kNearlyOnce = 1 + 1e-9;
+/// A bound need not be met to the last.
+constexpr double kNearly = 0.98;
+/// What is kept local must shorten the step by so much.
+constexpr double kWorthIt = 0.995;
 
-struct Away {
-  Lane* lane = nullptr;
-  double arrives = 0;
-};
+const Prediction kImpossible{std::numeric_limits<double>::infinity(), 0, Bound::kStem, 0};
 
-class Step {
+/// What pixels add to a step that is laid out.
+class Input {
  public:
-  Step(const JobCosts& job, const ServerRates& server, std::span<const WorkerRates> workers,
-       const Choice& choice)
-      : job_(job),
-        server_(server),
-        cut_(job.cuts[choice.cut]),
-        away_(choice.away),
-        ahead_(!cut_.trains || job.staleness > 0) {
-    for (const WorkerRates& one : workers) lanes_.push_back({.rates = &one});
+  Input(const JobCosts& job, const ServerRates& server, const CutCosts& cut,
+        const StepSchedule& schedule)
+      : job_(job), server_(server), cut_(cut), schedule_(schedule) {}
+
+  Prediction with(uint32_t local) const {
+    const double whole = stretch(local);
+    return {whole, schedule_.device_busy(), bound(whole), local_input(whole, local)};
   }
 
-  Prediction run() {
-    if (away_ > 0 && !std::ranges::any_of(lanes_, [](const Lane& l) { return l.rates->stems; }))
-      return {std::numeric_limits<double>::infinity(), 0, Bound::kStem, 0};
-    send_weights();
-    run_stems();
-    run_device();
-    const double optimizer = job_.optimizer / server_.cores;
-    device_busy_ += optimizer;
-    const double scheduled = std::max(device_free_, last_gradient_) + optimizer;
-    const double whole = stretch(scheduled);
-    return {whole, device_busy_, bound(scheduled, whole), local_input(whole)};
+  LocalInput best_local() const {
+    const uint32_t most = job_.micro_batches - schedule_.away();
+    LocalInput best{0, with(0)};
+    if (best.prediction.seconds <= schedule_.end()) return best;
+    // More kept local takes the server longer and the workers shorter: the best lies where workers
+    // no longer hold the step up.
+    uint32_t low = 0;
+    uint32_t high = most;
+    while (low < high) {
+      const uint32_t middle = (low + high) / 2;
+      if (std::max(schedule_.end(), local_seconds(middle)) >= remote_seconds(middle)) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    for (const uint32_t local : {low == 0 ? 0 : low - 1, low}) {
+      const Prediction one = with(local);
+      if (one.seconds < kWorthIt * best.prediction.seconds) best = {local, one};
+    }
+    return best;
   }
 
  private:
-  void send_weights() {
-    if (away_ == 0 || !cut_.trains) return;
-    for (Lane& lane : lanes_) {
-      if (!lane.rates->stems) continue;
-      const double takes = cut_.weights / lane.rates->bytes_per_second;
-      lane.link += takes;
-      card_down_ += cut_.weights / server_.bytes_per_second;
-      if (ahead_) continue;
-      lane.down_free = std::max(takes, card_down_);
-      lane.free = lane.down_free + lane.rates->latency;
-    }
+  /// How many frozen stems, that run ahead, a worker could bring in so many seconds.
+  double frozen_in(const Lane& lane, double seconds) const {
+    if (!lane.rates->stems) return 0;
+    const double cores = schedule_.forward(lane) + lane.rates->decode;
+    return seconds / std::max({cores, schedule_.upload(lane), 1e-12});
   }
 
-  void run_stems() {
-    for (uint32_t i = 0; i < away_; ++i) {
-      Lane* best = nullptr;
-      double first = std::numeric_limits<double>::infinity();
-      for (Lane& lane : lanes_) {
-        if (!lane.rates->stems) continue;
-        const double arrives = arrival(lane);
-        if (arrives < first) {
-          first = arrives;
-          best = &lane;
-        }
-      }
-      take_stem(*best, first);
-    }
+  /// The part of their time that workers spend on frozen stems, if these are shared out by how many
+  /// each can bring; above 1: they cannot bring them all.
+  double frozen_part(double seconds) const {
+    if (!schedule_.frozen()) return 0;
+    double all = 0;
+    for (const Lane& lane : schedule_.lanes()) all += frozen_in(lane, seconds);
+    return schedule_.away() / std::max(all, 1e-12);
   }
 
-  double forward(const Lane& lane) const { return cut_.stem_forward / lane.rates->stem_speed; }
-  double upload(const Lane& lane) const { return cut_.activations / lane.rates->bytes_per_second; }
-  double arrival(const Lane& lane) const {
-    const double ready = lane.free + forward(lane);
-    const double sent = std::max(ready, lane.up_free) + upload(lane);
-    return std::max(sent, std::max(ready, card_up_) + card(cut_.activations)) + lane.rates->latency;
-  }
-  double card(double bytes) const { return bytes / server_.bytes_per_second; }
-
-  void take_stem(Lane& lane, double arrives) {
-    lane.free += forward(lane);
-    lane.up_free = arrives - lane.rates->latency;
-    card_up_ = std::max(card_up_ + card(cut_.activations), arrives - lane.rates->latency);
-    card_stems_ += card(cut_.activations + (cut_.trains ? cut_.weights : 0));
-    lane.stems += forward(lane);
-    lane.link += upload(lane);
-    ++lane.decodes;
-    stems_.push_back({&lane, ahead_ ? 0 : arrives});
+  /// What stems take of a worker in a step: seconds of its cores and of its link, and pixels that
+  /// it must decode for them.
+  struct Taken {
+    double cores = 0;
+    double link = 0;
+    double decodes = 0;
+  };
+  Taken taken(const Lane& lane, double frozen) const {
+    return {lane.stems + frozen * schedule_.forward(lane),
+            lane.link + frozen * schedule_.upload(lane), lane.decodes + frozen};
   }
 
-  void run_device() {
-    const double here = (cut_.stem_forward + cut_.stem_backward + cut_.head) / server_.cores;
-    const double head = cut_.head / server_.cores;
-    device_free_ = here * (job_.micro_batches - away_);
-    device_busy_ = device_free_;
-    if (ahead_) {
-      for (Lane& lane : lanes_) lane.free = lane.up_free = lane.down_free = 0;
-      card_up_ = card_down_ = 0;
-    }
-    for (Away& stem : stems_) {
-      device_free_ = std::max(device_free_, stem.arrives) + head;
-      device_busy_ += head;
-      if (cut_.trains) run_backward(*stem.lane);
-    }
-    if (!cut_.trains) return;
-    for (Lane& lane : lanes_) {  // one stem gradient a micro-batch
-      if (lane.decodes > 0)
-        last_gradient_ = std::max(last_gradient_, lane.up_free + lane.rates->latency);
-    }
-  }
-
-  void run_backward(Lane& lane) {
-    const double download = cut_.gradients / lane.rates->bytes_per_second;
-    card_down_ = std::max(card_down_, device_free_) + card(cut_.gradients);
-    lane.down_free = std::max(std::max(lane.down_free, device_free_) + download, card_down_);
-    const double backward = cut_.stem_backward / lane.rates->stem_speed;
-    lane.free = std::max(lane.free, lane.down_free + lane.rates->latency) + backward;
-    lane.stems += backward;
-    const double upload = cut_.weights / lane.rates->bytes_per_second;
-    card_up_ = std::max(card_up_, lane.free) + card(cut_.weights);
-    lane.up_free = std::max(std::max(lane.up_free, lane.free) + upload, card_up_);
-    lane.link += std::max(download, upload);
+  double card_taken() const {
+    return schedule_.card_stems() +
+           (schedule_.frozen() ? schedule_.away() * schedule_.card(cut_.activations) : 0);
   }
 
   /// How many micro-batches' pixels workers can bring in a step of so many seconds beside
   /// everything else; negative where not even the stems' own can be decoded.
   double brought_in(double seconds) const {
+    const double part = frozen_part(seconds);
+    if (part > kNearlyOnce || card_taken() > seconds) return -1;
     double total = 0;
-    for (const Lane& lane : lanes_) {
-      const double own = lane.decodes;
-      double can = (seconds - lane.stems) / std::max(lane.rates->decode, 1e-12);
-      if (can < own || lane.link > seconds) return -1;
-      can -= own;
+    for (const Lane& lane : schedule_.lanes()) {
+      const Taken stems = taken(lane, part * frozen_in(lane, seconds));
+      const double can = (seconds - stems.cores) / std::max(lane.rates->decode, 1e-12);
+      if (can < stems.decodes * kNearlyAll || stems.link > seconds * kNearlyOnce) return -1;
       const double wire =
-          (seconds - lane.link) * lane.rates->bytes_per_second / std::max(job_.pixels, 1.0);
-      total += std::min(can, wire);
+          (seconds - stems.link) * lane.rates->bytes_per_second / std::max(job_.pixels, 1.0);
+      total += std::max(0.0, std::min(can - stems.decodes, wire));
     }
-    if (card_stems_ > seconds) return -1;
-    return std::min(total, (seconds - card_stems_) / std::max(card(job_.pixels), 1e-12));
+    return std::min(total, (seconds - card_taken()) / std::max(schedule_.card(job_.pixels), 1e-12));
   }
 
   /// The coordinator leases to remote workers first: with so many that they hold this step and the
-  /// next, the local worker gets nothing.
-  bool remote_take_all() const {
+  /// next, the local worker gets nothing but what is kept for it.
+  bool remote_take_all(uint32_t local) const {
     constexpr size_t kLeases = 4;  // worker/process.cc
-    constexpr size_t kSteps = 2;   // feed::CoordinatorOptions::steps_ahead, and the present one
-    return kLeases * lanes_.size() >= kSteps * job_.micro_batches;
+    const size_t steps = 1 + feed::steps_ahead(schedule_.lanes().size(), job_.micro_batches);
+    return kLeases * schedule_.lanes().size() >= steps * (job_.micro_batches - local);
   }
 
-  /// How many can be decoded by all; likewise.
-  double decoded_in(double seconds) const {
-    const double total = brought_in(seconds);
-    if (total < 0) return total;
-    if (remote_take_all()) return total;
-    const double spare = seconds - (server_.shared ? device_busy_ : 0);
-    return total + std::max(0.0, spare) / std::max(server_.decode, 1e-12);
+  double decoded_here(double seconds) const {
+    const double spare = seconds - (server_.shared ? schedule_.device_busy() : 0);
+    return std::max(0.0, spare) / std::max(server_.decode, 1e-12);
   }
 
-  double local_input(double whole) const {
-    const double wanted = job_.micro_batches - away_;
+  /// Whether all pixels are there in a step of so many seconds.
+  bool enough(double seconds, uint32_t local) const {
+    const double here = decoded_here(seconds);
+    double brought = brought_in(seconds);
+    if (brought < 0 || here < kNearlyAll * local) return false;
+    if (!remote_take_all(local)) brought += std::max(0.0, here - local);
+    return brought >= kNearlyAll * (job_.micro_batches - schedule_.away() - local);
+  }
+
+  double local_seconds(uint32_t local) const {
+    return local * server_.decode + (server_.shared ? schedule_.device_busy() : 0);
+  }
+  /// The least step in which workers bring what is not kept local.
+  double remote_seconds(uint32_t local) const {
+    const double wanted = job_.micro_batches - schedule_.away() - local;
+    return least_seconds([&](double s) { return brought_in(s) >= kNearlyAll * wanted; });
+  }
+
+  double local_input(double whole, uint32_t local) const {
+    const double wanted = job_.micro_batches - schedule_.away();
     if (wanted == 0 || !std::isfinite(whole)) return 0;
-    return std::clamp(1 - brought_in(whole) / wanted, 0.0, 1.0);
+    return std::clamp(1 - brought_in(whole) / wanted, local / wanted, 1.0);
   }
 
-  double stretch(double least) const {
-    const double wanted = job_.micro_batches - away_;
-    if (decoded_in(least) >= wanted) return least;
-    double low = least;
-    double high = std::max(least, 1e-9);
+  double stretch(uint32_t local) const {
+    return least_seconds([&](double seconds) { return enough(seconds, local); });
+  }
+
+  /// The least step, as scheduled or longer, with which `fits`.
+  template <typename Fits>
+  double least_seconds(const Fits& fits) const {
+    if (fits(schedule_.end())) return schedule_.end();
+    double low = schedule_.end();
+    double high = std::max(schedule_.end(), 1e-9);
     constexpr int kMostDoublings = 40;
-    for (int i = 0; decoded_in(high) < wanted; ++i) {
+    for (int i = 0; !fits(high); ++i) {
       if (i == kMostDoublings) return std::numeric_limits<double>::infinity();
+      low = high;
       high *= 2;
     }
-    for (int i = 0; i < 40; ++i) {
+    constexpr int kHalvings = 24;
+    for (int i = 0; i < kHalvings; ++i) {
       const double middle = (low + high) / 2;
-      (decoded_in(middle) >= wanted ? high : low) = middle;
+      (fits(middle) ? high : low) = middle;
     }
     return high;
   }
 
-  /// What keeps workers from bringing more pixels.
+  /// What keeps workers from bringing more pixels, or stems that run ahead.
   Bound input_bound(double whole) const {
+    const double part = frozen_part(whole);
     double decoded = 0;
     double sent = 0;
-    for (const Lane& lane : lanes_) {
-      decoded += (whole - lane.stems) / std::max(lane.rates->decode, 1e-12);
-      sent += (whole - lane.link) * lane.rates->bytes_per_second / std::max(job_.pixels, 1.0);
+    for (const Lane& lane : schedule_.lanes()) {
+      const Taken stems = taken(lane, part * frozen_in(lane, whole));
+      decoded += (whole - stems.cores) / std::max(lane.rates->decode, 1e-12) - stems.decodes;
+      sent += (whole - stems.link) * lane.rates->bytes_per_second / std::max(job_.pixels, 1.0);
     }
-    sent = std::min(sent, (whole - card_stems_) / std::max(card(job_.pixels), 1e-12));
-    return sent < decoded ? Bound::kLink : Bound::kDecode;
+    sent = std::min(sent, (whole - card_taken()) / std::max(schedule_.card(job_.pixels), 1e-12));
+    if (sent < decoded) return Bound::kLink;
+    return part > kNearly ? Bound::kStem : Bound::kDecode;
   }
 
-  Bound bound(double scheduled, double whole) const {
-    constexpr double kNearly = 0.98;
-    for (const Lane& lane : lanes_) {
+  Bound bound(double whole) const {
+    for (const Lane& lane : schedule_.lanes()) {
       if (lane.link > kNearly * whole) return Bound::kLink;
     }
-    if (card_stems_ > kNearly * whole) return Bound::kLink;
-    if (scheduled < kNearly * whole) return input_bound(whole);
-    if (device_busy_ > kNearly * whole) return Bound::kDevice;
+    if (card_taken() > kNearly * whole) return Bound::kLink;
+    if (schedule_.end() < kNearly * whole) return input_bound(whole);
+    if (schedule_.device_busy() > kNearly * whole || schedule_.away() == 0) return Bound::kDevice;
     double stems = 0;
     double links = 0;
-    for (const Lane& lane : lanes_) {
+    for (const Lane& lane : schedule_.lanes()) {
       stems = std::max(stems, lane.stems);
       links = std::max(links, lane.link + 4 * lane.rates->latency);
     }
-    if (away_ == 0) return Bound::kDevice;
     return stems > links ? Bound::kStem : Bound::kLink;
   }
 
   const JobCosts& job_;
   const ServerRates& server_;
   const CutCosts& cut_;
-  const uint32_t away_;
-  const bool ahead_;  // forward passes need not wait for this step's weights
-  std::vector<Lane> lanes_;
-  std::vector<Away> stems_;
-  double card_up_ = 0;  // the server's network card, when it has sent or taken what is known
-  double card_down_ = 0;
-  double card_stems_ = 0;  // seconds that stems take it, in its busier direction
-  double device_free_ = 0;
-  double device_busy_ = 0;
-  double last_gradient_ = 0;
+  const StepSchedule& schedule_;
 };
 
 }  // namespace
@@ -253,7 +223,17 @@ const char* to_string(Bound bound) {
 
 Prediction predict(const JobCosts& job, const ServerRates& server,
                    std::span<const WorkerRates> workers, const Choice& choice) {
-  return Step(job, server, workers, choice).run();
+  const StepSchedule schedule(job, server, workers, choice);
+  if (!schedule.possible()) return kImpossible;
+  return Input(job, server, job.cuts[choice.cut], schedule)
+      .with(std::min(choice.local, job.micro_batches - choice.away));
+}
+
+LocalInput best_local_input(const JobCosts& job, const ServerRates& server,
+                            std::span<const WorkerRates> workers, const Choice& choice) {
+  const StepSchedule schedule(job, server, workers, choice);
+  if (!schedule.possible()) return {0, kImpossible};
+  return Input(job, server, job.cuts[choice.cut], schedule).best_local();
 }
 
 }  // namespace outrigger::training

@@ -34,6 +34,7 @@ feed::Plan plan_of(const JobCosts& job, const Choice& choice, uint64_t number) {
           .cut = cut.cut,
           .cut_name = cut.name,
           .stems_away = choice.away,
+          .local_inputs = choice.local,
           .stem_trains = cut.trains && cut.cut > 0};
 }
 
@@ -69,7 +70,8 @@ class Simulator {
     world_.post_outbox();
     plan_in_force_ = plan.number;
     const auto cut = std::ranges::find(job_.cuts, plan.cut, &CutCosts::cut);
-    now_ = {.choice = {static_cast<size_t>(cut - job_.cuts.begin()), plan.stems_away},
+    now_ = {.choice = {static_cast<size_t>(cut - job_.cuts.begin()), plan.stems_away,
+                       plan.local_inputs},
             .workers = world_.rates().size()};
     if (plan.stem_trains) publish_stems(step);
     run_micro_batches(step, *cut);
@@ -180,7 +182,10 @@ class Simulator {
 };
 
 void check(const JobCosts& job, const SimulatedCluster& cluster, const SimulationOptions& options) {
-  if (!options.fixed || options.fixed->away == 0) return;
+  if (!options.fixed) return;
+  if (options.fixed->away + options.fixed->local > job.micro_batches)
+    throw InvalidInput("the simulated plan has more stems and local inputs than micro-batches");
+  if (options.fixed->away == 0) return;
   const bool any = std::ranges::any_of(cluster.workers, [](const SimulatedWorker& worker) {
     return worker.joins == 0 && worker.rates.stems;
   });

@@ -82,10 +82,21 @@ class CoordinatorTest : public testing::Test {
 
 TEST_F(CoordinatorTest, LeasesAsMuchAsWorkersAskForAndNotBeyondTheNextStep) {
   Coordinator feed = make(pixels());
-  const WorkerId modest = join(feed, 1);
-  EXPECT_THAT(sent<Lease>(feed, modest), SizeIs(1));
+  const WorkerId only = join(feed, 1);
+  EXPECT_THAT(sent<Lease>(feed, only), SizeIs(1));
+  feed.receive(only, Pull{100}, clock_.now());
+  EXPECT_THAT(sent<Lease>(feed, only), SizeIs(3)) << "the rest of this step and all of the next";
+}
+
+TEST_F(CoordinatorTest, LeasesFurtherAheadWhereAStepHasFewMicroBatchesForEachWorker) {
+  EXPECT_EQ(steps_ahead(0, 8), 1u);
+  EXPECT_EQ(steps_ahead(4, 8), 1u);
+  EXPECT_EQ(steps_ahead(8, 8), 2u);
+  EXPECT_EQ(steps_ahead(1000, 8), 4u);
+  Coordinator feed = make(pixels());
+  for (int i = 0; i < 3; ++i) join(feed, 0);
   const WorkerId hungry = join(feed, 100);
-  EXPECT_THAT(sent<Lease>(feed, hungry), SizeIs(3)) << "the rest of this step and all of the next";
+  EXPECT_THAT(sent<Lease>(feed, hungry), SizeIs(2 * 5)) << "two of each worker's beyond this step";
 }
 
 TEST_F(CoordinatorTest, WhileTheTrainerWaitsTheLocalWorkerTakesOneAtATimeFromTheOthers) {
@@ -201,7 +212,9 @@ TEST_F(CoordinatorTest, AStemGoesOutOnceForEachVersionAndWorker) {
 }
 
 TEST_F(CoordinatorTest, AWorkerThatComputesDifferentlyGetsPixelsOnly) {
-  Coordinator feed = make(one_stem_away());
+  CoordinatorOptions four = options();
+  four.micro_batches = 4;
+  Coordinator feed(four, SampleOrder({.seed = 1, .samples = 8}), dataset_, one_stem_away());
   const WorkerId decoder = join(feed, 10, false);
   for (const Lease& lease : sent<Lease>(feed, decoder)) EXPECT_EQ(lease.cut, 0);
   const WorkerId other = join(feed, 10);

@@ -32,6 +32,7 @@ feed::Plan plan_of(int32_t cut) {
   plan.number = 4;
   plan.cut = cut;
   plan.stems_away = 3;
+  plan.local_inputs = 5;
   plan.gradients = WireFormat::kBFloat16;
   return plan;
 }
@@ -62,6 +63,7 @@ TEST(Agreement, TheFirstRanksPlanIsTakenByTheOthers) {
     EXPECT_EQ(wishes.plan->number, 4);
     EXPECT_EQ(wishes.plan->cut, 5);
     EXPECT_EQ(wishes.plan->stems_away, 3);
+    EXPECT_EQ(wishes.plan->local_inputs, 5);
     EXPECT_EQ(wishes.plan->activations, WireFormat::kFloat32);
     EXPECT_EQ(wishes.plan->gradients, WireFormat::kBFloat16);
   }

@@ -70,9 +70,23 @@ TEST_F(ReporterTest, ShowsThePlanInForceAsAnInfoMetric) {
   plan = {.number = 2, .cut = 3, .cut_name = "pool1", .stems_away = 2};
   reporter_.plan(plan, 5, "shorter");
   const std::string text = metrics_.exposition();
-  EXPECT_THAT(text, HasSubstr("cut=\"pool1\",gradients=\"float32\",share_percent=\"50\"} 1"));
-  EXPECT_THAT(text, HasSubstr("cut=\"Input\",gradients=\"float32\",share_percent=\"0\"} 0"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "cut=\"pool1\",gradients=\"float32\",local_input_percent=\"0\",share_percent=\"50\"} 1"));
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "cut=\"Input\",gradients=\"float32\",local_input_percent=\"0\",share_percent=\"0\"} 0"));
   EXPECT_EQ(lines("plan").back()["reason"], "shorter");
+}
+
+TEST_F(ReporterTest, SaysHowMuchOfTheInputStaysWithTheServer) {
+  reporter_.plan({.number = 2, .cut = 3, .cut_name = "pool1", .stems_away = 2, .local_inputs = 1},
+                 0, "narrow links");
+  EXPECT_EQ(lines("plan").back()["localInputPercent"], 50);
+  EXPECT_EQ(json::parse(reporter_.status_json())["split"]["localInputPercent"], 50);
+  EXPECT_THAT(metrics_.exposition(), HasSubstr("local_input_percent=\"50\""));
 }
 
 TEST_F(ReporterTest, TellsOfWorkersAndHowManyAreWanted) {

@@ -128,6 +128,16 @@ TEST(Planner, FollowsALinkThatNarrows) {
   EXPECT_LE(drive.seconds(workers), 1.05 * best(workers));
 }
 
+TEST(Planner, SaysWhereTheServerMakesItsInputItself) {
+  WorkerRates narrow = kWorker;
+  narrow.bytes_per_second = 2e5;
+  const std::vector<WorkerRates> workers(4, narrow);
+  Drive drive;
+  drive.steps(30, workers);
+  EXPECT_GT(drive.present().local, 4u);
+  EXPECT_THAT(drive.reason(), HasSubstr("inputs made by the server itself"));
+}
+
 TEST(Planner, KeepsTheCutAndTheShareThatTheUserFixed) {
   const std::vector<WorkerRates> workers(4, kWorker);
   Drive fixed_cut({.cut = 1});

@@ -56,6 +56,49 @@ TEST(StepModel, PixelsOverASlowLinkAreWorthNoMoreThanTheLink) {
   EXPECT_NEAR(seconds, 24.0 / 11, 1e-6);
 }
 
+TEST(StepModel, WhereLinksAreNarrowTheServerBestMakesItsInputItself) {
+  WorkerRates slow = kWorker;
+  slow.bytes_per_second = 1e6;  // a micro-batch a second
+  const std::vector<WorkerRates> many(8, slow);
+  ServerRates own = kServer;
+  own.shared = false;
+  EXPECT_NEAR(predict(one_cut_job(), own, many, kUnsplit).seconds, 8 * 0.4 / 2, 1e-6)
+      << "eight links bring eight a second";
+  const std::vector<WorkerRates> few(4, slow);
+  EXPECT_NEAR(predict(one_cut_job(), own, few, kUnsplit).seconds, 2, 1e-6);
+  const LocalInput best = best_local_input(one_cut_job(), own, few, kUnsplit);
+  EXPECT_EQ(best.local, 2u) << "the workers bring six in a step of 1.6 s";
+  EXPECT_NEAR(best.prediction.seconds, 8 * 0.4 / 2, 1e-6);
+}
+
+TEST(StepModel, WhereLinksAreWideNothingNeedBeLocal) {
+  const std::vector<WorkerRates> many(8, kWorker);
+  EXPECT_EQ(best_local_input(one_cut_job(), kServer, many, kUnsplit).local, 0u);
+  EXPECT_EQ(best_local_input(one_cut_job(), kServer, {}, kUnsplit).local, 0u)
+      << "without workers it makes all anyway";
+}
+
+TEST(StepModel, TheBestLocalInputIsTheBestOfAll) {
+  RandomStream random(2, RandomUse::kBackOff, 1);
+  const auto between = [&](double low, double high) {
+    return low + (high - low) * static_cast<double>(random.uniform());
+  };
+  for (int i = 0; i < 500; ++i) {
+    const JobCosts costs = one_cut_job(random.uniform() < 0.5f);
+    ServerRates server = kServer;
+    server.shared = random.uniform() < 0.5f;
+    const std::vector<WorkerRates> workers(
+        static_cast<size_t>(between(1, 9)),
+        {.stem_speed = 1, .decode = between(0.01, 0.5), .bytes_per_second = between(5e5, 1e8)});
+    Choice choice{1, static_cast<uint32_t>(between(1, 8.99))};
+    const double best = best_local_input(costs, server, workers, choice).prediction.seconds;
+    double least = best;
+    for (choice.local = 0; choice.local + choice.away <= 8; ++choice.local)
+      least = std::min(least, predict(costs, server, workers, choice).seconds);
+    EXPECT_LE(best, 1.006 * least);
+  }
+}
+
 TEST(StepModel, ATrainedStemAtStalenessZeroHasAFloorThatNoWorkersLower) {
   const std::vector<WorkerRates> many(64, kWorker);
   const double seconds = predict(one_cut_job(), kServer, many, {1, 8}).seconds;

@@ -1,0 +1,76 @@
+#include "bench/plan/drawn.h"
+
+#include <set>
+#include <string>
+
+namespace outrigger::training {
+
+JobCosts draw_job(Draw& draw) {
+  JobCosts job;
+  job.micro_batches = draw.one_of<uint32_t>({4, 8});
+  job.pixels = draw.magnitude(2e4, 5e6);
+  job.staleness = draw.chance(0.2) ? 1 : 0;
+  const double work = draw.magnitude(0.02, 2);  // core-seconds of a micro-batch
+  const bool frozen = draw.chance(0.25);
+  job.optimizer = work * draw.between(0.001, 0.02);
+  const double first_bytes = job.pixels * draw.between(4, 40);
+  const double parameters = draw.magnitude(1e4, 1e7);
+  double done = 0;
+  job.cuts.push_back({.head = work, .server_percent = 100});
+  for (int32_t i = 1; i <= 4; ++i) {
+    done += draw.between(0.03, 0.13);
+    CutCosts cut{.cut = i, .name = "layer" + std::to_string(i), .trains = !frozen};
+    cut.stem_forward = work * done / 3;
+    cut.stem_backward = frozen ? 0 : work * done * 2 / 3;
+    cut.head = work * (1 - done) - (frozen ? work * done * 2 / 3 : 0);
+    cut.activations = first_bytes / std::pow(2, i);
+    cut.gradients = frozen ? 0 : cut.activations;
+    cut.weights = parameters * done * done;
+    cut.server_percent = 100 * (1 - done);
+    job.cuts.push_back(cut);
+  }
+  if (frozen) job.cuts[0].head = job.cuts[1].head + job.cuts[1].stem_forward;
+  return job;
+}
+
+SimulatedCluster draw_cluster(Draw& draw, const JobCosts& job) {
+  SimulatedCluster cluster;
+  const double decode = job.cuts[0].head * draw.magnitude(0.05, 3);  // core-seconds
+  cluster.server.cores = draw.one_of<double>({1, 2, 8});
+  cluster.server.decode = decode / cluster.server.cores;
+  cluster.server.shared = draw.chance(0.6);
+  if (!cluster.server.shared) cluster.server.cores *= draw.magnitude(1, 30);
+  const int workers = draw.one_of<int>({1, 2, 3, 4, 6, 8});
+  const double cores = draw.one_of<double>({1, 2, 4});
+  const double link = draw.magnitude(10e6 / 8, 20e9 / 8);
+  for (int i = 0; i < workers; ++i) {
+    const double speed = cores * draw.between(0.5, 1.5);
+    cluster.workers.push_back({.name = "w" + std::to_string(i),
+                               .rates = {.stem_speed = speed,
+                                         .decode = decode / speed,
+                                         .bytes_per_second = link,
+                                         .latency = draw.magnitude(5e-5, 5e-3)}});
+  }
+  return cluster;
+}
+
+std::vector<Choice> all_choices(const JobCosts& job) {
+  std::vector<Choice> choices;
+  const auto add = [&](size_t cut, uint32_t away) {
+    const uint32_t rest = job.micro_batches - away;
+    std::set<uint32_t> locals{0, rest};
+    if (cut == 0) {
+      for (uint32_t local = 1; local < rest; ++local) locals.insert(local);
+    } else {
+      locals.insert((rest + 1) / 2);
+    }
+    for (const uint32_t local : locals) choices.push_back({cut, away, local});
+  };
+  add(0, 0);
+  for (size_t cut = 1; cut < job.cuts.size(); ++cut) {
+    for (uint32_t away = 1; away <= job.micro_batches; ++away) add(cut, away);
+  }
+  return choices;
+}
+
+}  // namespace outrigger::training

@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <utility>
+
+#include "feed/coordinator.h"
+
+/// The coordinator's side towards workers: who gets what.
+namespace outrigger::feed {
+
+void Coordinator::count_leases() {
+  for (auto& entry : workers_) entry.second.leases = 0;
+  for (const auto& step : ledger_.steps()) {
+    for (const WorkItem& item : step.second) {
+      if (item.missing() != WorkItem::Missing::kForward) continue;
+      for (const Holder& holder : item.holders) {
+        const auto worker = workers_.find(holder.worker);
+        if (worker != workers_.end()) ++worker->second.leases;
+      }
+    }
+  }
+}
+
+/// A worker does one thing after the other, so a result has taken it no longer than since the one
+/// before, or since its lease.
+void Coordinator::note_pace(WorkerId id, const WorkItem& item, uint32_t attempt, TimePoint now) {
+  constexpr double kNewest = 0.25;
+  Worker& worker = workers_.at(id);
+  const auto holder = std::ranges::find(item.holders, attempt, &Holder::attempt);
+  TimePoint since = holder->since;
+  if (worker.last_result) since = std::max(since, *worker.last_result);
+  worker.last_result = now;
+  const double took = std::chrono::duration<double>(now - since).count();
+  worker.pace = worker.pace == 0 ? took : (1 - kNewest) * worker.pace + kNewest * took;
+}
+
+double Coordinator::done_in(const Worker& worker) const {
+  return worker.pace * (worker.leases + 1);
+}
+
+uint64_t Coordinator::last_to_draw() const {
+  const auto remote =
+      std::ranges::count_if(workers_, [](const auto& w) { return !w.second.traits.local; });
+  return std::min(options_.total_steps,
+                  step_ + 1 + steps_ahead(static_cast<size_t>(remote), options_.micro_batches));
+}
+
+void Coordinator::dispatch(TimePoint now) {
+  if (bad_data_ || unreadable_) return;
+  count_leases();
+  dispatch_missing(WorkItem::Missing::kGradient, now);
+  dispatch_missing(WorkItem::Missing::kForward, now);
+  // Draw ahead while somebody has room for more.
+  const uint64_t last = last_to_draw();
+  while (next_draw_ < last &&
+         std::ranges::any_of(workers_, [](const auto& w) { return w.second.appetite > 0; })) {
+    draw_step();
+    dispatch_missing(WorkItem::Missing::kForward, now);
+  }
+}
+
+void Coordinator::dispatch_missing(WorkItem::Missing missing, TimePoint now) {
+  for (auto& step : ledger_.steps()) {
+    for (WorkItem& item : step.second) {
+      if (item.missing() != missing || !item.holders.empty() || !may_lease_now(item)) continue;
+      if (const auto worker = choose_worker(item)) lease_to(*worker, item, now);
+    }
+  }
+}
+
+bool Coordinator::is_urgent(const WorkItem& item) const {
+  return item.needed_since.has_value() || item.missing() == WorkItem::Missing::kGradient;
+}
+
+bool Coordinator::eligible(WorkerId id, const Worker& worker, const WorkItem& item) const {
+  if (worker.set_aside_until) return false;
+  if (item.cut > 0 && !worker.traits.runs_stems) return false;
+  return std::ranges::none_of(item.holders,
+                              [&](const Holder& holder) { return holder.worker == id; });
+}
+
+bool Coordinator::may_help(WorkerId local, const WorkItem& item) const {
+  if (!waiting_ || item.step != step_) return false;
+  return std::ranges::none_of(ledger_.steps().at(step_), [&](const WorkItem& other) {
+    return other.missing() == WorkItem::Missing::kForward &&
+           std::ranges::find(other.holders, local, &Holder::worker) != other.holders.end();
+  });
+}
+
+bool Coordinator::can_take(const WorkItem& item, bool local) const {
+  return std::ranges::any_of(turn_, [&](WorkerId id) {
+    const Worker& worker = workers_.at(id);
+    return worker.traits.local == local && eligible(id, worker, item);
+  });
+}
+
+/// Of those with room the one that would be done first, by its pace and what it has in hand; among
+/// equals the next in turn. Urgent work may go on top of what a worker asked for: its earlier
+/// leases may wait for weights that only come when this is done. The local worker shares its cores
+/// with the device, so where there are others it takes only what the plan keeps local, what the
+/// trainer waits for, and, while the trainer waits for others, one more of the same step at a time.
+/// What is kept local goes to others only when the trainer waits for it.
+std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item) const {
+  const bool urgent = is_urgent(item);
+  const bool of_remote = !urgent && !item.local && can_take(item, false);
+  const bool of_local = !urgent && item.local && can_take(item, true);
+  std::optional<WorkerId> best;
+  std::optional<WorkerId> fallback;
+  for (const WorkerId id : turn_) {
+    const Worker& worker = workers_.at(id);
+    if (worker.traits.local ? of_remote && !may_help(id, item) : of_local) continue;
+    if (!eligible(id, worker, item)) continue;
+    if (worker.appetite > 0) {
+      if (!best || done_in(worker) < done_in(workers_.at(*best))) best = id;
+      continue;
+    }
+    if (!fallback || worker.appetite > workers_.at(*fallback).appetite) fallback = id;
+  }
+  return best || !urgent ? best : fallback;
+}
+
+void Coordinator::lease_to(WorkerId id, WorkItem& item, TimePoint now) {
+  WorkKind kind = item.evaluation ? WorkKind::kEvaluate : WorkKind::kForward;
+  if (item.missing() == WorkItem::Missing::kGradient) kind = WorkKind::kBackward;
+  Lease lease{ledger_.lease(item, id, kind, now),
+              kind,
+              item.cut,
+              item.stem_trains,
+              item.stem_version,
+              item.activations,
+              item.gradients,
+              item.samples,
+              kind == WorkKind::kBackward ? item.cut_gradient : nullptr};
+  --workers_.at(id).appetite;
+  if (kind != WorkKind::kBackward) ++workers_.at(id).leases;
+  std::erase(turn_, id);
+  turn_.push_back(id);
+  send_stem(id, item);
+  post(id, std::move(lease));
+}
+
+void Coordinator::send_stem(WorkerId id, const WorkItem& item) {
+  if (item.cut == 0) return;
+  const auto stem = stems_.find(item.stem_version);
+  if (stem == stems_.end()) return;  // follows when it is published
+  auto& sent = workers_.at(id).stems_sent;
+  const auto found = sent.find(item.stem_version);
+  if (found != sent.end() && found->second >= item.cut) return;
+  sent[item.stem_version] = item.cut;
+  const Plan& plan = step_plans_.at(item.step);
+  post(id, StemWeights{item.stem_version, item.cut, stem->second.parameters, stem->second.buffers,
+                       plan.stem_parameters, plan.stem_buffers});
+}
+
+void Coordinator::cancel(const WorkItem& item, const std::vector<Holder>& attempts) {
+  for (const Holder& holder : attempts) {
+    if (workers_.contains(holder.worker)) {
+      post(holder.worker, Cancel{{options_.incarnation, item.step, item.index, holder.attempt}});
+    }
+  }
+}
+
+}  // namespace outrigger::feed
