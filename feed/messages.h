@@ -100,9 +100,11 @@ struct Pull {
 /// from.
 struct WorkTimes {
   int32_t cut = 0;
-  float decode = 0;
+  float decode = 0;   // reading and augmenting too
+  float read = 0;     // of these, waiting for bytes
   float forward = 0;  // of the stem
   float backward = 0;
+  float decoded_ago = 0;       // since the pixels were there, when the result was made
   float bytes_per_second = 0;  // at which the worker's link has sent so far; 0: not known
 };
 

@@ -7,7 +7,8 @@ feed::Delivery delivery_of(const feed::WorkItem& item, const WorkerMeasures* rem
   const bool gradient = item.stem_gradient != nullptr;
   const feed::WorkTimes& times = item.times;
   feed::Delivery delivery;
-  delivery.decode = static_cast<double>(times.decode);
+  delivery.read = static_cast<double>(times.read);
+  delivery.decode = static_cast<double>(times.decode) - delivery.read;
   delivery.stem = static_cast<double>(gradient ? times.backward : times.forward);
   // Without staleness a trained stem has the step's own version.
   delivery.in_step = item.stem_trains && (gradient || item.stem_version == item.step);

@@ -14,6 +14,7 @@ ServerFeed::ServerFeed(feed::Coordinator coordinator, JoinTerms terms, worker::W
       context_(context),
       clock_(clock),
       trace_(trace),
+      timeline_(trace),
       coordinator_(std::move(coordinator)) {}
 
 ServerFeed::~ServerFeed() {
@@ -48,6 +49,7 @@ feed::WorkerId ServerFeed::add_worker(const feed::WorkerTraits& traits, WorkerSe
   const feed::WorkerId id = coordinator_.add_worker(traits, clock_.now());
   joined_[id] = &session;
   books_.emplace(id, book);
+  timeline_.joined(id, session.name());
   distribute();
   return id;
 }
@@ -73,7 +75,10 @@ void ServerFeed::lose_worker(feed::WorkerId worker) {
 
 void ServerFeed::receive(feed::WorkerId worker, feed::WorkerMessage message) {
   const std::scoped_lock lock(mutex_);
-  if (const auto book = books_.find(worker); book != books_.end()) book->second.note(message);
+  if (const auto book = books_.find(worker); book != books_.end()) {
+    book->second.note(message);
+    timeline_.arrived(worker, message, measures_of(worker), clock_.now());
+  }
   if (std::holds_alternative<feed::Leaving>(message)) tell_what_is_given_back(worker);
   coordinator_.receive(worker, std::move(message), clock_.now());
   distribute();
@@ -139,14 +144,20 @@ ServerFeed::Measures ServerFeed::measures() {
   const std::scoped_lock lock(mutex_);
   Measures measures;
   for (const auto& [id, book] : books_) {
-    const WorkerSession& session = *joined_.at(id);
-    if (session.local()) {
+    if (joined_.at(id)->local()) {
       measures.local = book.measures({});
     } else {
-      measures.workers.push_back(book.measures(session.stats()));
-      measures.workers.back().name = session.name();
+      measures.workers.push_back(measures_of(id));
     }
   }
+  return measures;
+}
+
+WorkerMeasures ServerFeed::measures_of(feed::WorkerId worker) const {
+  const WorkerSession& session = *joined_.at(worker);
+  if (session.local()) return {};
+  WorkerMeasures measures = books_.at(worker).measures(session.stats());
+  measures.name = session.name();
   return measures;
 }
 
@@ -164,6 +175,7 @@ auto ServerFeed::wait_for(const Wanted& wanted, const Answer& answer) {
       wanted.what, 1, wanted.step ? static_cast<int64_t>(*wanted.step) : -1, wanted.index);
   std::unique_lock lock(mutex_);
   const TimePoint asked = clock_.now();
+  timeline_.device_is_done(asked);
   wanted_ = wanted;
   while (true) {
     if (cancelled_) throw Cancelled("the run was asked to stop");
@@ -174,6 +186,7 @@ auto ServerFeed::wait_for(const Wanted& wanted, const Answer& answer) {
       note_wait(wanted, clock_.now() - asked);
       wanted_.reset();
       ++handed_out_;
+      if (wanted.device) timeline_.device_takes(*wanted.step, wanted.index, clock_.now());
       return result;
     }
     changed_.wait_for(lock, kTick);
@@ -187,7 +200,7 @@ void ServerFeed::note_wait(const Wanted& wanted, Duration waited) {
   WorkerMeasures source;
   const auto session = item.source ? joined_.find(item.source->worker) : joined_.end();
   const bool remote = session != joined_.end() && !session->second->local();
-  if (remote) source = books_.at(session->first).measures(session->second->stats());
+  if (remote) source = measures_of(session->first);
   const feed::Plan& plan = coordinator_.newest_plan();
   const auto stem_bytes =
       static_cast<double>(sizeof(float) * (plan.stem_parameters + plan.stem_buffers));
@@ -238,13 +251,14 @@ void ServerFeed::publish_stem(uint64_t version,
 }
 
 feed::ReadyMicroBatch ServerFeed::take(uint64_t step, uint32_t index) {
-  return std::move(*wait_for({"wait for micro-batch", step, index},
+  return std::move(*wait_for({"wait for micro-batch", step, index, true},
                              [&] { return coordinator_.try_take(step, index, clock_.now()); }));
 }
 
 void ServerFeed::head_done(uint64_t step, uint32_t index,
                            std::shared_ptr<const Tensor> cut_gradient) {
   const std::scoped_lock lock(mutex_);
+  timeline_.device_is_done(clock_.now());
   coordinator_.head_done(step, index, std::move(cut_gradient), clock_.now());
   distribute();
 }
@@ -256,6 +270,7 @@ std::shared_ptr<const std::vector<float>> ServerFeed::take_gradient(uint64_t ste
 
 std::vector<feed::AuditItem> ServerFeed::commit(uint64_t step) {
   const std::scoped_lock lock(mutex_);
+  timeline_.device_is_done(clock_.now());
   auto audit = coordinator_.commit(step, clock_.now());
   distribute();
   return audit;

@@ -15,6 +15,7 @@
 #include "feed/coordinator.h"
 #include "feed/feed.h"
 #include "feed/stall.h"
+#include "gpu-server/timeline.h"
 #include "gpu-server/worker_book.h"
 #include "telemetry/trace.h"
 #include "transport/link.h"
@@ -46,7 +47,8 @@ struct FeedSnapshot {
 /// front. Thread-safe.
 class ServerFeed final : public feed::Feed {
  public:
-  /// `clock` and `trace`, which gets the trainer's waits, must outlive this.
+  /// `clock` and `trace`, which gets the trainer's waits and what everyone works on, must outlive
+  /// this.
   ServerFeed(feed::Coordinator coordinator, JoinTerms terms, worker::WireContext context,
              const Clock& clock, telemetry::Trace& trace);
   ~ServerFeed() override;
@@ -111,16 +113,20 @@ class ServerFeed final : public feed::Feed {
     const char* what;
     std::optional<uint64_t> step;
     uint32_t index;
+    bool device = false;  // which works on it when it has come
   };
   template <typename Answer>
   auto wait_for(const Wanted& wanted, const Answer& answer);
   /// Finds what the trainer has waited for; the lock is held.
   void note_wait(const Wanted& wanted, Duration waited);
+  /// Of a worker that has joined; the lock is held.
+  WorkerMeasures measures_of(feed::WorkerId worker) const;
 
   const JoinTerms terms_;
   const worker::WireContext context_;
   const Clock& clock_;
   telemetry::Trace& trace_;
+  Timeline timeline_;  // under mutex_
   std::atomic<uint64_t> handed_out_{0};
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,6 +1,7 @@
 #include "worker/agent.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <mutex>
@@ -109,6 +110,8 @@ void Agent::take(feed::Farewell&& farewell) {
 feed::WorkTimes Agent::times_of(const Work& work) const {
   feed::WorkTimes times = work.times;
   times.cut = work.lease.cut;
+  times.decoded_ago =
+      std::chrono::duration<float>(std::chrono::steady_clock::now() - work.decoded_at).count();
   times.bytes_per_second = link_rate_;
   return times;
 }
@@ -138,18 +141,23 @@ bool Agent::work() {
 // A few samples at a time, so that a gradient that arrives meanwhile does not wait for a whole
 // micro-batch.
 void Agent::decode_some(Work& work) {
-  const Stopwatch watch(work.times.decode);
+  float seconds = 0;
+  std::atomic<int64_t> read{0};  // of all threads' time, in nanoseconds
+  std::atomic<int64_t> made{0};
   const auto& samples = work.lease.samples;
   const auto count =
       std::min<size_t>(samples.size() - work.decoded, static_cast<size_t>(threads_.size()));
   const size_t sample_bytes = static_cast<size_t>(element_count(graph_.input()));
   const bool evaluation = work.lease.kind == WorkKind::kEvaluate;
   std::mutex mutex;
-  threads_.parallel_for(static_cast<int>(count), [&](int task) {
+  const auto make = [&](int task) {
+    const auto begin = std::chrono::steady_clock::now();
     const size_t position = work.decoded + static_cast<size_t>(task);
     try {
-      pixels_.make(samples[position], evaluation,
-                   {work.pixels.view().data + position * sample_bytes, sample_bytes});
+      read += pixels_
+                  .make(samples[position], evaluation,
+                        {work.pixels.view().data + position * sample_bytes, sample_bytes})
+                  .count();
     } catch (const InvalidInput& error) {
       const std::scoped_lock lock(mutex);
       work.broken.push_back({static_cast<uint32_t>(position), error.what()});
@@ -157,8 +165,17 @@ void Agent::decode_some(Work& work) {
       const std::scoped_lock lock(mutex);
       work.read_error = error.what();
     }
-  });
+    made += Duration(std::chrono::steady_clock::now() - begin).count();
+  };
+  {
+    const Stopwatch watch(seconds);
+    threads_.parallel_for(static_cast<int>(count), make);
+  }
+  work.times.decode += seconds;
+  work.times.read += seconds * static_cast<float>(std::min<int64_t>(read, made)) /
+                     static_cast<float>(std::max<int64_t>(1, made));
   work.decoded += static_cast<uint32_t>(count);
+  work.decoded_at = std::chrono::steady_clock::now();
 }
 
 void Agent::finish_decoding(Works::iterator at) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/tensor.h"
 #include "common/thread_pool.h"
 #include "feed/messages.h"
@@ -21,10 +22,11 @@ namespace outrigger::worker {
 class PixelSource {
  public:
   virtual ~PixelSource() = default;
-  /// Writes uint8 {H, W, C}. `evaluation`: the centre crop, and the sample lies in the validation
-  /// set. Throws InvalidInput where the bytes are no image, IoError where they could not be read.
-  virtual void make(const feed::LeaseSample& sample, bool evaluation,
-                    std::span<std::byte> pixels) = 0;
+  /// Writes uint8 {H, W, C}; returns how long the bytes were read for. `evaluation`: the centre
+  /// crop, and the sample lies in the validation set. Throws InvalidInput where the bytes are no
+  /// image, IoError where they could not be read.
+  virtual Duration make(const feed::LeaseSample& sample, bool evaluation,
+                        std::span<std::byte> pixels) = 0;
   /// These will be wanted soon.
   virtual void prefetch(std::span<const feed::LeaseSample> /*samples*/, bool /*evaluation*/) {}
 };
@@ -68,6 +70,7 @@ class Agent {
     Stage stage = Stage::kDecode;
     Tensor pixels;         // uint8 {n, H, W, C}
     uint32_t decoded = 0;  // samples tried so far
+    TimePoint decoded_at;
     std::vector<feed::Broken::Item> broken;
     std::optional<std::string> read_error;
     uint64_t pixel_hash = 0;

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <chrono>
+
 #include "common/error.h"
 #include "common/file.h"
 
@@ -33,15 +35,18 @@ std::unique_ptr<FilePixels::Tools> FilePixels::borrow() {
   return std::make_unique<Tools>(train_, validation_);
 }
 
-void FilePixels::make(const feed::LeaseSample& sample, bool evaluation,
-                      std::span<std::byte> pixels) {
+Duration FilePixels::make(const feed::LeaseSample& sample, bool evaluation,
+                          std::span<std::byte> pixels) {
   auto tools = borrow();
   const auto give_back = [&] {
     const std::scoped_lock lock(mutex_);
     free_.push_back(std::move(tools));
   };
+  Duration read{0};
   try {
+    const auto begin = std::chrono::steady_clock::now();
     const auto encoded = (evaluation ? tools->validation : tools->train).read(sample.sample);
+    read = std::chrono::steady_clock::now() - begin;
     if (evaluation) {
       pipeline_.evaluate(encoded, tools->scratch, pixels);
     } else {
@@ -52,6 +57,7 @@ void FilePixels::make(const feed::LeaseSample& sample, bool evaluation,
     throw;
   }
   give_back();
+  return read;
 }
 
 void FilePixels::prefetch(std::span<const feed::LeaseSample> samples, bool evaluation) {

@@ -21,7 +21,8 @@ class FilePixels final : public PixelSource {
              std::filesystem::path validation);
   ~FilePixels() override;
 
-  void make(const feed::LeaseSample& sample, bool evaluation, std::span<std::byte> pixels) override;
+  Duration make(const feed::LeaseSample& sample, bool evaluation,
+                std::span<std::byte> pixels) override;
   /// Tells the kernel to read whole files ahead, so that a slow disk is waited for once.
   void prefetch(std::span<const feed::LeaseSample> samples, bool evaluation) override;
 

@@ -20,7 +20,8 @@ Frame encode(const feed::Pull& pull, const WireContext&) {
 
 void write_times(ByteWriter& writer, const feed::WorkTimes& times) {
   writer.number(times.cut);
-  for (const float value : {times.decode, times.forward, times.backward, times.bytes_per_second})
+  for (const float value : {times.decode, times.read, times.forward, times.backward,
+                            times.decoded_ago, times.bytes_per_second})
     writer.number(value);
 }
 
@@ -46,7 +47,8 @@ float read_measured(ByteReader& reader) {
 feed::WorkTimes read_times(ByteReader& reader) {
   feed::WorkTimes times;
   times.cut = reader.number<int32_t>();
-  for (float* value : {&times.decode, &times.forward, &times.backward, &times.bytes_per_second})
+  for (float* value : {&times.decode, &times.read, &times.forward, &times.backward,
+                       &times.decoded_ago, &times.bytes_per_second})
     *value = read_measured(reader);
   return times;
 }

@@ -9,8 +9,8 @@ namespace outrigger::fakes {
 
 using feed::WorkerId;
 
-void SyntheticPixels::make(const feed::LeaseSample& sample, bool evaluation,
-                           std::span<std::byte> pixels) {
+Duration SyntheticPixels::make(const feed::LeaseSample& sample, bool evaluation,
+                               std::span<std::byte> pixels) {
   if (failing_reads > 0) {
     --failing_reads;
     throw IoError("reading " + sample.sample.path + ": simulated");
@@ -20,6 +20,7 @@ void SyntheticPixels::make(const feed::LeaseSample& sample, bool evaluation,
   RandomStream random(sample.id + 1000, RandomUse::kSyntheticData,
                       evaluation ? 0 : sample.slot + 1);
   for (std::byte& pixel : pixels) pixel = static_cast<std::byte>(random.next_u32() & 255u);
+  return Duration{0};
 }
 
 Simulation::Simulation(World world, SimulationOptions options, Provoked* provoked)

@@ -27,7 +27,8 @@ namespace outrigger::fakes {
 /// says how it behaves: "broken…" is no image.
 class SyntheticPixels final : public worker::PixelSource {
  public:
-  void make(const feed::LeaseSample& sample, bool evaluation, std::span<std::byte> pixels) override;
+  Duration make(const feed::LeaseSample& sample, bool evaluation,
+                std::span<std::byte> pixels) override;
   /// The next so many reads fail.
   int failing_reads = 0;
 };

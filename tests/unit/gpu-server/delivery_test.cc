@@ -40,6 +40,14 @@ TEST(Delivery, PixelsRanAheadAndTookTheLink) {
   EXPECT_NEAR(delivery.link, 0.031, 1e-9);
 }
 
+TEST(Delivery, WaitingForBytesIsNoDecoding) {
+  feed::WorkItem item = pixels();
+  item.times.read = 0.15f;
+  const feed::Delivery delivery = delivery_of(item, nullptr, kStemBytes);
+  EXPECT_NEAR(delivery.read, 0.15, 1e-6);
+  EXPECT_NEAR(delivery.decode, 0.05, 1e-6);
+}
+
 TEST(Delivery, ATrainedStemWaitsForTheStepsWeights) {
   const WorkerMeasures from = remote();
   const feed::Delivery delivery = delivery_of(stem(7), &from, kStemBytes);

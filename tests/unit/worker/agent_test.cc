@@ -33,12 +33,14 @@ nn::Graph tiny_graph() {
 /// Pixels that tell the slot; paths say what cannot be decoded or read.
 class Pixels final : public PixelSource {
  public:
-  void make(const feed::LeaseSample& sample, bool evaluation,
-            std::span<std::byte> pixels) override {
+  Duration make(const feed::LeaseSample& sample, bool evaluation,
+                std::span<std::byte> pixels) override {
     if (sample.sample.path == "broken") throw InvalidInput("no image");
     if (sample.sample.path == "missing") throw IoError("no such file");
     std::ranges::fill(pixels, static_cast<std::byte>(sample.slot + (evaluation ? 100 : 0)));
+    return read;
   }
+  Duration read{0};  // what a sample's bytes are said to have taken
 };
 
 class AgentTest : public testing::Test {
@@ -108,6 +110,16 @@ TEST_F(AgentTest, SendsPixelsWhereNothingIsCutAndKeepsNothing) {
   EXPECT_EQ(done[0].tensor->as<uint8_t>().back(), 7);
   EXPECT_EQ(done[0].pixel_hash, pixel_hash(done[0].tensor->view().raw()));
   EXPECT_EQ(agent_.unfinished(), 0u);
+}
+
+TEST_F(AgentTest, TellsWhatOfItsTimeWasSpentOnReading) {
+  agent_.receive(lease(0, 0));
+  EXPECT_EQ(results<feed::MicroBatch>().at(0).times.read, 0);
+  pixels_.read = std::chrono::hours(1);
+  agent_.receive(lease(1, 0));
+  const feed::WorkTimes times = results<feed::MicroBatch>().at(0).times;
+  EXPECT_GT(times.decode, 0);
+  EXPECT_FLOAT_EQ(times.read, times.decode) << "all of it, and no more";
 }
 
 TEST_F(AgentTest, AnEvaluationMayBeSmallerAndHasItsOwnCrop) {

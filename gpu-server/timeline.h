@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/clock.h"
+#include "feed/messages.h"
+#include "gpu-server/worker_book.h"
+#include "telemetry/trace.h"
+
+namespace outrigger::gpu_server {
+
+/// Draws all processes of a job on the server's one clock: what the device and every worker did
+/// when, and what was on their links. A worker's times come with its results, so they are placed
+/// backwards from the result's arrival, by what its link was measured to take; clocks of other
+/// machines do not matter. Not thread-safe.
+class Timeline {
+ public:
+  /// `trace` must outlive this.
+  explicit Timeline(telemetry::Trace& trace);
+
+  /// The device has got a micro-batch, or nothing more: what it had got is done.
+  void device_takes(uint64_t step, uint32_t index, TimePoint now);
+  void device_is_done(TimePoint now);
+  void joined(feed::WorkerId worker, const std::string& name);
+  /// A result that arrives now, and what is known of the worker's link; nothing for other messages.
+  void arrived(feed::WorkerId worker, const feed::WorkerMessage& message,
+               const WorkerMeasures& link, TimePoint now);
+
+ private:
+  struct Taken {
+    uint64_t step = 0;
+    uint32_t index = 0;
+    TimePoint since;
+  };
+  telemetry::Trace& trace_;
+  std::optional<Taken> taken_;
+};
+
+}  // namespace outrigger::gpu_server
