@@ -41,6 +41,14 @@ struct Launch {
   bool resume = false;                        // go on from the newest valid checkpoint, if any
   std::optional<int> threads;                 // absent: from the cgroup's quota
   DeviceChoice device = DeviceChoice::kAuto;  // server
+  /// For experiments: compute nothing, take the times of this profile (`outrigger plan -o json`) on
+  /// so many cores of the machine that measured it.
+  std::optional<std::filesystem::path> emulate;
+  int emulate_cores = 1;
+  /// For experiments: what is sent on a link, megabits a second (0: no limit), and for how long
+  /// what is received is held back.
+  int link_megabits = 0;
+  int link_milliseconds = 0;
   std::optional<std::filesystem::path>
       termination_file;  // the last words: progress and cause, JSON
   std::string log_level = "info";

@@ -210,6 +210,22 @@ std::vector<LaunchOption> make_options() {
                      "auto (a GPU where spec.server.gpus asks for one), cpu or cuda.",
                      For::kServer}),
       text_option(
+          {"--emulate", "", "FILE",
+           "For experiments: compute nothing, take the times of this profile (outrigger plan "
+           "-o json).",
+           For::kBoth},
+          &Launch::emulate),
+      number_option(
+          {"--emulate-cores", "", "N",
+           "How many cores of the profile's machine the device or worker is worth.", For::kBoth},
+          &Launch::emulate_cores, {1, 1'000'000}),
+      number_option({"--link-megabits", "", "N",
+                     "For experiments: what is sent on a link, a second; 0: no limit.", For::kBoth},
+                    &Launch::link_megabits, {0, 1'000'000}),
+      number_option({"--link-milliseconds", "", "N",
+                     "For experiments: for how long what is received is held back.", For::kBoth},
+                    &Launch::link_milliseconds, {0, 1000}),
+      text_option(
           {"--termination-file", kTerminationFileVariable, "FILE",
            "Last words for the launcher: progress and the cause of failure, JSON.", For::kBoth},
           &Launch::termination_file),

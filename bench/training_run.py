@@ -106,19 +106,19 @@ class TrainingRun:
             if process is not None:
                 process.kill()
 
-    def start_server(self, threads, cpus=()):
+    def start_server(self, threads, cpus=(), options=()):
         self.server = Process(
             [self.programs / "outrigger-gpu-server", "--job", self.job_file, "--token-file", self.token_file,
-             "--listen", "127.0.0.1", "--port", "0", "--status-port", "0", "--threads", threads],
+             "--listen", "127.0.0.1", "--port", "0", "--status-port", "0", "--threads", threads, *options],
             cpus, self.folder / "server.log")
 
-    def start_worker(self, threads, cpus=()):
+    def start_worker(self, threads, cpus=(), options=()):
         self.wait_for(lambda: (self.output / "server.json").exists(), "the server's port")
         port = json.loads((self.output / "server.json").read_text(encoding="utf-8"))["port"]
         number = len(self.workers)
         self.workers.append(Process(
             [self.programs / "outrigger-worker", "--server", f"127.0.0.1:{port}", "--token-file", self.token_file,
-             "--listen", "127.0.0.1", "--status-port", "0", "--index", number, "--threads", threads],
+             "--listen", "127.0.0.1", "--status-port", "0", "--index", number, "--threads", threads, *options],
             cpus, self.folder / f"worker-{number}.log"))
 
     def joined(self):

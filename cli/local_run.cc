@@ -44,6 +44,9 @@ class LocalRun {
     base_.resume = options.resume;
     base_.output = options.output;
     base_.log_level = options.log_level;
+    base_.emulate = options.emulate;
+    base_.link_megabits = options.link_megabits;
+    base_.link_milliseconds = options.link_milliseconds;
     base_.token_file = secrets_.path() / "join-token";
     const std::string bytes = random_bytes(32);
     write_file_atomically(base_.token_file, to_hex(std::as_bytes(std::span(bytes))) + "\n", 0600);
@@ -79,6 +82,7 @@ class LocalRun {
       launch.role = api::Role::kServer;
       launch.rank = rank;
       launch.threads = options_.threads;
+      launch.emulate_cores = options_.device_cores;
       const auto log =
           rank == 0
               ? std::nullopt
@@ -118,6 +122,7 @@ class LocalRun {
       worker.launch.index = index;
       worker.launch.server = "127.0.0.1:" + std::to_string(*port);
       worker.launch.threads = options_.worker_threads.value_or(share);
+      worker.launch.emulate_cores = options_.worker_cores;
       worker.log = result_.directory / ("worker-" + std::to_string(index) + ".log");
       workers_.push_back(std::move(worker));
     }

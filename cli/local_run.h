@@ -20,6 +20,13 @@ struct LocalRunOptions {
   std::optional<int> worker_threads;  // of each worker; absent: the cores shared evenly
   std::optional<std::filesystem::path> output;
   std::string log_level = "info";
+  /// For experiments, see api::Launch: a profile instead of arithmetic, how many cores of its
+  /// machine the device and each worker are worth, and links that are limited in both directions.
+  std::optional<std::filesystem::path> emulate;
+  int device_cores = 1;
+  int worker_cores = 1;
+  int link_megabits = 0;
+  int link_milliseconds = 0;
 };
 
 /// How a local run ended.

@@ -76,6 +76,30 @@ void add_run(CLI::App& program) {
                       "Cores that the server uses (default: all)");
   command->add_option("--worker-threads", options->run.worker_threads,
                       "Cores of each worker (default: all, shared evenly)");
+  const CLI::Range counts(1, 1'000'000);
+  command
+      ->add_option("--emulate", options->run.emulate,
+                   "For experiments: compute nothing, take the times of a profile (outrigger "
+                   "plan -o json)")
+      ->check(CLI::ExistingFile);
+  command
+      ->add_option("--device-cores", options->run.device_cores,
+                   "How many cores of the profile's machine the emulated device is worth")
+      ->capture_default_str()
+      ->check(counts);
+  command->add_option("--worker-cores", options->run.worker_cores, "And each emulated worker")
+      ->capture_default_str()
+      ->check(counts);
+  command
+      ->add_option("--link-megabits", options->run.link_megabits,
+                   "For experiments: what links carry a second, each way; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1'000'000));
+  command
+      ->add_option("--link-milliseconds", options->run.link_milliseconds,
+                   "For experiments: the delay of links, each way")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000));
   command->add_option("--log-level", options->run.log_level, "debug, info, warning or error")
       ->capture_default_str();
   command->add_option("-o,--format", options->output, "What the end prints: text or json")

@@ -4,13 +4,21 @@
 #include <chrono>
 
 #include "api/support.h"
+#include "common/file.h"
 #include "common/log.h"
+#include "common/thread_pool.h"
 #include "nn/cpu/backend.h"
 #include "nn/cuda/backend.h"
 #include "nn/cuda/errors.h"
 #include "worker/job.h"
 
 namespace outrigger::gpu_server {
+
+Emulation::Emulation(const api::Launch& launch)
+    : profile(training::read_profile(read_file(*launch.emulate), launch.emulate->string())),
+      times(worker::read_emulated_times(*launch.emulate)),
+      device(launch.emulate_cores),
+      local(launch.threads.value_or(available_cores())) {}
 
 bool wants_gpu(const api::Launch& launch, const api::TrainingJob& job) {
   if (launch.device == api::DeviceChoice::kAuto) return job.spec.server.gpus > 0;
@@ -20,7 +28,12 @@ bool wants_gpu(const api::Launch& launch, const api::TrainingJob& job) {
 OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job) {
   // Who says --device has decided, whatever the job asks of a cluster.
   const bool told = launch.device != api::DeviceChoice::kAuto;
-  api::require_supported(job, {.gpu = told || nn::cuda::is_built()});
+  api::require_supported(job, {.gpu = told || launch.emulate || nn::cuda::is_built()});
+  if (launch.emulate) {
+    auto emulation = std::make_unique<Emulation>(launch);
+    auto backend = worker::make_emulated_backend(emulation->times, emulation->device);
+    return {std::move(backend), false, "", std::move(emulation)};
+  }
   if (!wants_gpu(launch, job)) return {nn::cpu::make_cpu_backend()};
   nn::cuda::CudaOptions options;
   options.bfloat16 = worker::precision(job) == nn::Precision::kBFloat16;

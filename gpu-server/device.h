@@ -10,17 +10,30 @@
 #include "nn/program.h"
 #include "telemetry/gpu_metrics.h"
 #include "telemetry/metrics.h"
+#include "training/planner/profile.h"
+#include "worker/emulation.h"
 
 namespace outrigger::gpu_server {
 
 /// Whether this server's device is a GPU: as it was told, else where the job asks for GPUs.
 bool wants_gpu(const api::Launch& launch, const api::TrainingJob& job);
 
+/// A device that only takes its time, and the server's own worker likewise on the machine's cores.
+struct Emulation {
+  explicit Emulation(const api::Launch& launch);
+
+  const training::Profile profile;
+  const worker::EmulatedTimes times;
+  worker::Pace device;
+  worker::Pace local;
+};
+
 /// What trains.
 struct OpenDevice {
   std::unique_ptr<nn::Backend> backend;
   bool is_gpu = false;
-  std::string bus_id;  // of a GPU, where the driver tells
+  std::string bus_id;                              // of a GPU, where the driver tells
+  std::unique_ptr<Emulation> emulation = nullptr;  // what the device emulates; the backend is its
 };
 
 /// The server's device; of several GPUs in a pod, the one of this rank. Throws

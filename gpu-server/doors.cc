@@ -6,6 +6,7 @@
 
 #include "common/file.h"
 #include "gpu-server/tokens.h"
+#include "worker/emulation.h"
 
 namespace outrigger::gpu_server {
 namespace {
@@ -27,8 +28,8 @@ std::unique_ptr<transport::Listener> open_listener(const api::Launch& launch,
   if (error) throw IoError("making the folder " + directory.string() + ": " + error.message());
   const int port = launch.port.value_or(job.spec.network.port);
   auto listener = std::make_unique<transport::Listener>(
-      transport::Address{launch.listen, static_cast<uint16_t>(port)},
-      join_token(launch, directory));
+      transport::Address{launch.listen, static_cast<uint16_t>(port)}, join_token(launch, directory),
+      transport::ListenerOptions{.link = worker::link_options(launch)});
   // Other ranks meet here before this rank has status pages.
   if (launch.replicas > 1) write(launch, job, {{"port", listener->port()}});
   return listener;

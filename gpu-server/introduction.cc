@@ -4,13 +4,14 @@
 #include "gpu-server/job_plan.h"
 #include "nn/cpu/fingerprint.h"
 #include "nn/cpu/instruction_set.h"
+#include "worker/emulation.h"
 #include "worker/job.h"
 
 namespace outrigger::gpu_server {
 
 JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
                      const data::Dataset& train, const std::filesystem::path& train_root,
-                     uint64_t incarnation, ThreadPool& threads) {
+                     uint64_t incarnation, ThreadPool& threads, bool emulated) {
   JoinTerms terms;
   api::TrainingJob told = job;
   told.spec.server.pod_template.reset();
@@ -22,6 +23,10 @@ JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
   terms.setup.instruction_set = nn::cpu::instruction_set();
   terms.setup.probe = data::choose_probe(train, worker::seed(job));
   terms.probe = data::probe(train_root, terms.setup.probe);
+  if (emulated) {
+    terms.numerics = worker::kEmulatedNumerics;
+    return terms;
+  }
   terms.numerics =
       nn::cpu::measure_numerics(graph, terms.setup.deepest_cut, worker::micro_batch(job),
                                 worker::precision(job), threads)

@@ -12,9 +12,9 @@
 namespace outrigger::gpu_server {
 
 /// What the server tells a worker that joins, and what it wants to hear: the same bytes of the same
-/// files, and the same arithmetic. Takes as long as a few micro-batches.
+/// files, and the same arithmetic (`emulated`: none). Takes as long as a few micro-batches.
 JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
                      const data::Dataset& train, const std::filesystem::path& train_root,
-                     uint64_t incarnation, ThreadPool& threads);
+                     uint64_t incarnation, ThreadPool& threads, bool emulated);
 
 }  // namespace outrigger::gpu_server

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
+#include "common/error.h"
 #include "common/log.h"
 #include "common/memory.h"
 #include "nn/cpu/backend.h"
@@ -149,15 +151,29 @@ bool wants_planner(const api::TrainingJob& job) {
   return split.cut == api::kCutAuto || (split.cut != api::kCutInput && !split.share_percent);
 }
 
+PlannedDevice measured_device(const api::TrainingJob& job, const nn::Graph& graph,
+                              const RunSize& size, ThreadPool& threads) {
+  return {measure_job(job, graph, size, threads), static_cast<double>(threads.size()), true};
+}
+
+PlannedDevice emulated_device(const training::Profile& profile, int cores, const RunSize& size) {
+  if (profile.costs.micro_batches != size.micro_batches)
+    throw InvalidInput("the profile to emulate is of " +
+                       std::to_string(profile.costs.micro_batches) +
+                       " micro-batches a step, the job has " + std::to_string(size.micro_batches));
+  return {profile.costs, static_cast<double>(cores), false};
+}
+
 Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
-                   ThreadPool& threads)
+                   int threads, PlannedDevice device)
     : job_(job),
       graph_(graph),
       options_(planner_options(job, graph, size)),
-      planner_(measure_job(job, graph, size, threads), options_),
+      planner_(std::move(device.costs), options_),
       deepest_(deepest_cut(job, graph)),
-      threads_(threads.size()) {
-  server_.cores = threads_;
+      threads_(threads) {
+  server_.cores = device.cores;
+  server_.shared = device.shared;
   const uint64_t limit = available_memory();
   server_.memory = static_cast<double>(limit - std::min(limit, used_memory()));
 }
@@ -165,7 +181,7 @@ Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const Ru
 training::Choice Planning::choice_of(const feed::Plan& plan) const {
   const auto& cuts = planner_.job().cuts;
   const auto found = std::ranges::find(cuts, plan.cut, &training::CutCosts::cut);
-  return {static_cast<size_t>(found - cuts.begin()), plan.stems_away};
+  return {static_cast<size_t>(found - cuts.begin()), plan.stems_away, plan.local_inputs};
 }
 
 /// Core-seconds that the device spends in a step.
@@ -244,6 +260,7 @@ std::optional<Planning::Proposal> Planning::after_step(const training::StepRepor
   Proposal proposal;
   proposal.plan.cut = planner_.job().cuts[decision->choice.cut].cut;
   proposal.plan.stems_away = decision->choice.away;
+  proposal.plan.local_inputs = decision->choice.local;
   complete_plan(proposal.plan, graph_);
   set_wires(proposal.plan, job_);
   proposal.reason = decision->reason;

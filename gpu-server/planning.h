@@ -12,6 +12,7 @@
 #include "nn/graph.h"
 #include "training/planner/desired_workers.h"
 #include "training/planner/planner.h"
+#include "training/planner/profile.h"
 #include "training/trainer.h"
 
 namespace outrigger::gpu_server {
@@ -20,6 +21,19 @@ namespace outrigger::gpu_server {
 /// passes over a micro-batch), and sizes on the wire.
 training::JobCosts measure_job(const api::TrainingJob& job, const nn::Graph& graph,
                                const RunSize& size, ThreadPool& threads);
+
+/// The device that a planner plans for, as far as it is known at the start.
+struct PlannedDevice {
+  training::JobCosts costs;
+  double cores = 1;    // core-seconds of these costs that it does in a second
+  bool shared = true;  // with the server's own worker
+};
+/// The server's cores, measured now.
+PlannedDevice measured_device(const api::TrainingJob& job, const nn::Graph& graph,
+                              const RunSize& size, ThreadPool& threads);
+/// As a profile has it. Throws InvalidInput where the profile is of another number of
+/// micro-batches.
+PlannedDevice emulated_device(const training::Profile& profile, int cores, const RunSize& size);
 
 /// The bounds that spec.split sets: a cut that is named is kept, so is a share.
 training::PlannerOptions planner_options(const api::TrainingJob& job, const nn::Graph& graph,
@@ -34,9 +48,9 @@ training::ScaleBounds scale_bounds(const api::TrainingJob& job);
 /// and its decisions into plans. One thread.
 class Planning {
  public:
-  /// `graph` must outlive this. Measures the job.
-  Planning(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
-           ThreadPool& threads);
+  /// `graph` must outlive this. `threads`: of the server's own worker.
+  Planning(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size, int threads,
+           PlannedDevice device);
 
   /// After each step. A plan without a number where the work is better divided otherwise, with the
   /// reason.

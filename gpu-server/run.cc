@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "gpu-server/introduction.h"
 #include "nn/cpu/backend.h"
+#include "worker/file_pixels.h"
 #include "worker/job.h"
 
 namespace outrigger::gpu_server {
@@ -34,6 +35,22 @@ feed::SampleOrder order_of(const api::TrainingJob& job, const data::Dataset& tra
   feed::SampleOrder order(order_options(job, train));
   for (const uint32_t sample : state.bad_samples) order.mark_broken(sample);
   return order;
+}
+
+std::unique_ptr<nn::Backend> local_backend(const OpenDevice& device) {
+  if (device.emulation == nullptr) return nn::cpu::make_cpu_backend();
+  return worker::make_emulated_backend(device.emulation->times, device.emulation->local);
+}
+
+std::unique_ptr<worker::PixelSource> pixels_of(const api::TrainingJob& job,
+                                               const OpenDevice& device,
+                                               const std::filesystem::path& train_root,
+                                               const std::filesystem::path& validation_root) {
+  if (device.emulation != nullptr)
+    return std::make_unique<worker::EmulatedPixels>(device.emulation->times,
+                                                    device.emulation->local);
+  return std::make_unique<worker::FilePixels>(worker::pipeline_options(job), train_root,
+                                              validation_root);
 }
 
 worker::WireContext context_of(const api::TrainingJob& job) {
@@ -73,7 +90,7 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       size_(run_size(job_, train_)),
       graph_(worker::build_graph(job_, static_cast<int64_t>(train_.classes().size()))),
       device_(std::move(device)),
-      cpu_(nn::cpu::make_cpu_backend()),
+      cpu_(local_backend(device_)),
       threads_(launch_.threads.value_or(available_cores())),
       files_(job_, launch_, graph_, train_.classes()),
       state_(files_.first_state()),
@@ -82,16 +99,17 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       trace_("server " + std::to_string(launch_.rank), clock_),
       reporter_(job_.metadata.name, directory_, launch_.rank, size_, state_.step,
                 state_.incarnation, metrics_, clock_),
-      pixels_(worker::pipeline_options(job_), train_root_, validation_root_),
+      pixels_(pixels_of(job_, device_, train_root_, validation_root_)),
       feed_(feed::Coordinator(coordinator_options(job_, size_, state_, launch_.rank),
                               order_of(job_, train_, state_), train_, plan_),
-            join_terms(job_, graph_, train_, train_root_, state_.incarnation, threads_),
+            join_terms(job_, graph_, train_, train_root_, state_.incarnation, threads_,
+                       device_.emulation != nullptr),
             context_of(job_), clock_, trace_),
       local_({.leases = std::max(2u, size_.micro_batches),
               .micro_batch = worker::micro_batch(job_),
               .precision = worker::precision(job_),
               .seed = worker::seed(job_)},
-             graph_, *cpu_, threads_.size(), pixels_, context_of(job_), metrics_),
+             graph_, *cpu_, threads_.size(), *pixels_, context_of(job_), metrics_),
       trainer_(trainer_options(job_, graph_, size_), graph_, *device_.backend, threads_, feed_,
                clock_, state_, reducer),
       evaluator_(graph_, *device_.backend, threads_, worker::precision(job_),
@@ -104,7 +122,10 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
     log::warning(
         "the planner knows no GPUs yet: the plan stays as it starts, or as POST /plan says");
   } else if (plans) {
-    planning_.emplace(job_, graph_, size_, threads_);
+    planning_.emplace(job_, graph_, size_, threads_.size(),
+                      device_.emulation == nullptr ? measured_device(job_, graph_, size_, threads_)
+                                                   : emulated_device(device_.emulation->profile,
+                                                                     launch_.emulate_cores, size_));
   }
 }
 

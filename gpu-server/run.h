@@ -33,7 +33,7 @@
 #include "training/evaluation.h"
 #include "training/trainer.h"
 #include "transport/endpoint.h"
-#include "worker/file_pixels.h"
+#include "worker/agent.h"
 
 namespace outrigger::gpu_server {
 
@@ -103,7 +103,7 @@ class Run {
   const std::unique_ptr<telemetry::GpuMetrics> gpu_metrics_;  // null on the CPU
   telemetry::Trace trace_;
   Reporter reporter_;
-  worker::FilePixels pixels_;
+  const std::unique_ptr<worker::PixelSource> pixels_;
   ServerFeed feed_;
   LocalWorker local_;
   training::Trainer trainer_;

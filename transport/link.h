@@ -74,7 +74,7 @@ struct LinkOptions {
   /// How long close may take to tell the peer why.
   Duration close_limit = std::chrono::seconds(1);
   /// For experiments: limits what this side sends (bytes/s; 0: no limit), and holds back what it
-  /// receives.
+  /// receives. Statistics tell the rate and the round trip of a link that is so at both ends.
   double bytes_per_second = 0;
   Duration delay{0};
 };

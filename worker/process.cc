@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -23,6 +24,7 @@
 #include "transport/endpoint.h"
 #include "transport/handshake.h"
 #include "worker/agent.h"
+#include "worker/emulation.h"
 #include "worker/fault.h"
 #include "worker/file_pixels.h"
 #include "worker/job.h"
@@ -66,17 +68,25 @@ struct Workshop {
   Workshop(const Setup& setup, const api::Launch& launch, ThreadPool& threads)
       : job(parse(setup.job)),
         graph(build_graph(job, setup.classes)),
-        backend(nn::cpu::make_cpu_backend()),
+        pace(launch.emulate_cores),
+        times(launch.emulate ? std::optional(read_emulated_times(*launch.emulate)) : std::nullopt),
+        backend(times ? make_emulated_backend(*times, pace) : nn::cpu::make_cpu_backend()),
         train_root(api::data_path(job, launch, job.spec.data.train.path.value_or(""))),
-        pixels(pipeline_options(job), train_root,
-               job.spec.data.validation
-                   ? api::data_path(job, launch, job.spec.data.validation->path.value_or(""))
-                   : ""),
+        pixels(make_pixels(launch)),
         agent({.leases = 4,
                .micro_batch = micro_batch(job),
                .precision = precision(job),
                .seed = seed(job)},
-              graph, *backend, threads, pixels) {}
+              graph, *backend, threads, *pixels) {}
+
+  std::unique_ptr<PixelSource> make_pixels(const api::Launch& launch) {
+    if (times) return std::make_unique<EmulatedPixels>(*times, pace);
+    return std::make_unique<FilePixels>(
+        pipeline_options(job), train_root,
+        job.spec.data.validation
+            ? api::data_path(job, launch, job.spec.data.validation->path.value_or(""))
+            : "");
+  }
 
   static api::TrainingJob parse(const std::string& text) {
     auto parsed = api::parse_training_job(text);
@@ -87,9 +97,11 @@ struct Workshop {
 
   api::TrainingJob job;
   nn::Graph graph;
+  Pace pace;
+  std::optional<EmulatedTimes> times;  // of an emulated machine
   std::unique_ptr<nn::Backend> backend;
   std::filesystem::path train_root;
-  FilePixels pixels;
+  std::unique_ptr<PixelSource> pixels;
   Agent agent;
 };
 
@@ -105,6 +117,12 @@ Hello make_hello(const Setup& setup, const Workshop& shop, const std::string& na
     hello.probe = data::probe(shop.train_root, setup.probe);
   } catch (const Error& error) {
     hello.problem = error.what();
+  }
+  if (shop.times) {
+    hello.numerics = kEmulatedNumerics;
+    hello.pass_seconds =
+        static_cast<float>(shop.times->pass_seconds(setup.deepest_cut) / shop.pace.cores());
+    return hello;
   }
   if (nn::cpu::instruction_set() != setup.instruction_set) return hello;
   const auto numerics = nn::cpu::measure_numerics(
@@ -139,7 +157,9 @@ struct Joined {
 Joined join_over(transport::LinkKind kind, const api::Launch& launch) {
   const auto address =
       transport::parse_address(launch.server, static_cast<uint16_t>(api::kJoinPort));
-  Joined joined{transport::dial(address, read_token(launch.token_file), {.kind = kind}), {}};
+  Joined joined{transport::dial(address, read_token(launch.token_file),
+                                {.kind = kind, .link = link_options(launch)}),
+                {}};
   const auto frame = joined.link->receive(std::chrono::seconds(30));
   if (!frame)
     throw IoError("the server at " + launch.server +

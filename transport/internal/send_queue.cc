@@ -203,13 +203,15 @@ void SendQueue::written(const Packet& packet, Duration took) {
   const std::scoped_lock lock(mutex_);
   if (!writing_) return;
   stats_.bytes_sent += packet.frame_part;
-  stats_.writing += took;
+  Duration busy = took;
   if (options_.bytes_per_second > 0) {
     const double seconds =
         static_cast<double>(packet.frame_part + kHeaderBytes) / options_.bytes_per_second;
     const auto pause = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
     throttled_until_ = std::max(throttled_until_, system_now() - took) + pause;
+    busy = std::max(busy, pause);
   }
+  stats_.writing += busy;
   finished = std::move(writing_);
   writing_ = nullptr;
   if (finished->cutter.finished()) {

@@ -61,6 +61,8 @@ LinkStats StreamLink::stats() const {
   queue_.add_to(stats);
   inbox_.add_to(stats);
   stats.round_trip = Duration(round_trip_.load());
+  if (stats.round_trip > Duration{0})
+    stats.round_trip += 2 * options_.delay;  // heartbeats have none
   return stats;
 }
 

@@ -52,12 +52,28 @@ TEST(Launch, MountsAreGatheredFromBoth) {
 }
 
 TEST(Launch, EveryValueComesBackFromItsArguments) {
-  Launch launch =
-      parse(Role::kServer,
-            {"--job=j", "--token-file=t", "--control-token-file=c", "--mount=x=y", "--output=o",
-             "--checkpoint=k", "--resume", "--rank=1", "--replicas=2", "--rendezvous=h:1",
-             "--attempt=4", "--listen=127.0.0.1", "--port=0", "--status-port=0", "--threads=3",
-             "--device=cuda", "--termination-file=e", "--log-level=debug"});
+  Launch launch = parse(Role::kServer, {"--job=j",
+                                        "--token-file=t",
+                                        "--control-token-file=c",
+                                        "--mount=x=y",
+                                        "--output=o",
+                                        "--checkpoint=k",
+                                        "--resume",
+                                        "--rank=1",
+                                        "--replicas=2",
+                                        "--rendezvous=h:1",
+                                        "--attempt=4",
+                                        "--listen=127.0.0.1",
+                                        "--port=0",
+                                        "--status-port=0",
+                                        "--threads=3",
+                                        "--device=cuda",
+                                        "--emulate=p",
+                                        "--emulate-cores=60",
+                                        "--link-megabits=100",
+                                        "--link-milliseconds=5",
+                                        "--termination-file=e",
+                                        "--log-level=debug"});
   const auto arguments = launch_arguments(launch);
   std::vector<const char*> pointers;
   for (const auto& argument : arguments) pointers.push_back(argument.c_str());

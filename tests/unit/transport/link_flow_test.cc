@@ -67,6 +67,18 @@ TEST_P(LinkFlowTest, AThrottledLinkIsAsSlowAsItWasTold) {
   EXPECT_LE(took, seconds(5));
 }
 
+TEST_P(LinkFlowTest, AThrottledLinkMeasuresTheRateThatItWasTold) {
+  if (GetParam() == Carrier::kMemory) GTEST_SKIP() << "it writes nothing";
+  LinkOptions options = quick_options();
+  options.bytes_per_second = 5e6;
+  const LinkPair pair = connect(GetParam(), options);
+  pair.worker->send(frame_of(1, {}, {Bytes(200'000)}));
+  receive_one(*pair.server);
+  const LinkStats stats = pair.worker->stats();
+  const double busy = std::chrono::duration<double>(stats.writing).count();
+  EXPECT_LE(static_cast<double>(stats.bytes_sent), 5.1e6 * busy);
+}
+
 TEST_P(LinkFlowTest, AThrottledLinkKeepsUpItsHeartbeats) {
   LinkOptions options = quick_options();
   options.bytes_per_second = 1e6;

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""A fast device and many workers on few cores: real processes that only take their time (--emulate).
+
+Three parts: whether the simulator tells what real runs take; what 5 ms of delay on every link cost a step with a
+trained stem away; and whether many workers join quickly and none goes hungry.
+
+    bench/emulated/run.py [--parts simulator,hiding,crowd] [--effort 1] [--workers 1,2,4,8,16] [--crowd 128]
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import figures  # noqa: E402
+import training_run  # noqa: E402
+
+import machine  # noqa: E402
+
+WARM_UP = 12
+HALF_AWAY = {"cut": "pool1", "sharePercent": 50}
+
+
+def compare_with_simulator(arguments, table, data, scratch):
+    steps = WARM_UP + max(6, int(100 * arguments.effort))
+    times = machine.Times(network=0.16, decode=0.1)
+    for split, name in (({"cut": "Input"}, "cut Input"), (HALF_AWAY, "half of the stems away")):
+        job = machine.make_job(split, steps, data, scratch / "out")
+        profile = machine.make_profile(job, times, arguments.programs, scratch)
+        for workers in arguments.workers:
+            machines = machine.Machines(workers=workers)
+            real, _ = machine.run(job, profile, machines, WARM_UP, arguments.programs, scratch)
+            told = machine.simulate(profile, machines, steps, arguments.programs, scratch)
+            what = f"{name}, {workers} workers: {1e3 * real.mean:.0f} ms a step, simulated {1e3 * told['mean']:.0f}"
+            off = told["mean"] / real.mean - 1
+            table.judge(what, f"{100 * off:+.1f} %", "within 5 %", abs(off) <= 0.05)
+            off = told["p99"] / real.p99 - 1
+            table.judge(f"  its 99th percentile: {1e3 * real.p99:.0f} ms", f"{100 * off:+.1f} %", "within 10 %",
+                        abs(off) <= 0.10)
+
+
+def overlap(trace):
+    """Of the time that workers spend on stems, the part in which the device works too."""
+    device = sorted((event["ts"], event["ts"] + event["dur"]) for event in trace if event["name"] == "micro-batch")
+    stems = [(event["ts"], event["ts"] + event["dur"]) for event in trace
+             if event["name"] in ("stem forward", "stem backward")]
+    both = sum(max(0, min(end, until) - max(begin, since)) for begin, end in stems for since, until in device)
+    return both / sum(end - begin for begin, end in stems)
+
+
+def hide_a_delay(arguments, table, data, scratch):
+    steps = WARM_UP + max(6, int(40 * arguments.effort))
+    job = machine.make_job(HALF_AWAY, steps, data, scratch / "out")
+    profile = machine.make_profile(job, machine.Times(network=0.48, decode=0.1), arguments.programs, scratch)
+    near, far = [], []
+    for _ in range(max(1, round(3 * arguments.effort))):
+        for runs, delay in ((near, 0), (far, 5)):
+            machines = machine.Machines(workers=4, link_milliseconds=delay)
+            runs.append(machine.run(job, profile, machines, WARM_UP, arguments.programs, scratch))
+    mean = [steps.mean for steps, _ in near]
+    table.ratio(f"5 ms of delay each way, a step of {1e3 * min(mean):.0f} ms: rate to that without",
+                figures.ratio_of(mean, [steps.mean for steps, _ in far]), 0.95)
+    table.figure("  of the workers' time on stems, the device works too", f"{overlap(far[-1][1]):.0%}")
+
+
+def gather_a_crowd(arguments, table, data, scratch):
+    job = machine.make_job({"cut": "Input"}, 100000, data, scratch / "out")
+    profile = machine.make_profile(job, machine.Times(network=0.8, decode=0), arguments.programs, scratch)
+    common = ["--emulate", profile]
+    with training_run.TrainingRun(job, scratch, arguments.programs) as run:
+        run.start_server(1, options=common + ["--emulate-cores", 8])
+        run.wait_for(lambda: run.steps(), "the first step")
+        begin = time.monotonic()
+        for _ in range(arguments.crowd):
+            run.start_worker(1, options=common + ["--emulate-cores", 1000000])
+        run.wait_for(lambda: run.joined() >= arguments.crowd, f"{arguments.crowd} workers")
+        took = time.monotonic() - begin
+        table.judge(f"{arguments.crowd} workers have joined after", f"{took:.1f} s", "most 10 s", took <= 10)
+        enough = len(run.steps()) + 4 * arguments.crowd // machine.MICRO_BATCHES
+        run.wait_for(lambda: len(run.steps()) > enough, "work for all of them")
+        time.sleep(3)  # what each has made is told every two seconds
+        text = (run.output / "metrics.jsonl").read_text(encoding="utf-8")
+        told = [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines() if '"workers"' in line]
+        made = [one["microBatches"] for one in [line for line in told if line["type"] == "workers"][-1]["workers"]]
+        hungry = sum(count == 0 for count in made)
+        table.judge("  of them have had no work", str(hungry), "most 0", hungry == 0 and len(made) == arguments.crowd)
+        run.stop()
+
+
+PARTS = {"simulator": compare_with_simulator, "hiding": hide_a_delay, "crowd": gather_a_crowd}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=pathlib.Path, default=training_run.PROGRAMS, help="folder of the programs")
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--effort", type=float, default=1, help="multiplies steps and rounds")
+    parser.add_argument("--workers", type=lambda text: [int(one) for one in text.split(",")], default=[1, 2, 4, 8, 16])
+    parser.add_argument("--crowd", type=int, default=128)
+    arguments = parser.parse_args()
+    table = figures.Table()
+    with tempfile.TemporaryDirectory() as scratch:
+        data = pathlib.Path(scratch) / "faces"
+        training_run.draw_faces(arguments.programs, data, 35)
+        for part in arguments.parts.split(","):
+            PARTS[part](arguments, table, data, pathlib.Path(scratch))
+    return table.status()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
