@@ -179,12 +179,12 @@ void run_narrow_card() {
       .cores = 1, .decode = 32 / 2400.0, .shared = false, .bytes_per_second = 1e9 / 8};
   cluster.workers.resize(
       8, {.name = "w", .rates = {.decode = 0.02, .bytes_per_second = 1e9 / 8, .latency = 2e-4}});
-  const auto result = simulate(job, cluster, {.steps = 60, .fixed = Choice{}});
+  const auto result = simulate(job, cluster, {.steps = 60});
   double local = 0;
   for (uint64_t i = 20; i < 60; ++i) local += result.steps[i].local / 40;
   std::vector<WorkerRates> rates;
   for (const SimulatedWorker& worker : cluster.workers) rates.push_back(worker.rates);
-  const Prediction told = predict(job, cluster.server, rates, {});
+  const Prediction told = predict(job, cluster.server, rates, result.steps.back().choice);
   std::printf("a card of 1 Gbit/s, 224x224, a device that eats 4,000 images/s\n");
   judge("  the server makes of the pixels itself", percent(local), "least 50 %", local >= 0.5);
   judge("  and the model says so", percent(told.local_input), "within 10",

@@ -107,12 +107,15 @@ class Input {
     return std::min(total, (seconds - card_taken()) / std::max(schedule_.card(job_.pixels), 1e-12));
   }
 
-  /// The coordinator leases to remote workers first: with so many that they hold this step and the
-  /// next, the local worker gets nothing but what is kept for it.
+  /// The coordinator leases to remote workers first: with so many that they hold all steps that are
+  /// drawn, the local worker gets nothing but what is kept for it.
   bool remote_take_all(uint32_t local) const {
-    constexpr size_t kLeases = 4;  // worker/process.cc
     const size_t steps = 1 + feed::steps_ahead(schedule_.lanes().size(), job_.micro_batches);
-    return kLeases * schedule_.lanes().size() >= steps * (job_.micro_batches - local);
+    return leases() >= steps * (job_.micro_batches - local);
+  }
+  size_t leases() const {
+    constexpr size_t kEach = 4;  // worker/process.cc
+    return kEach * schedule_.lanes().size();
   }
 
   double decoded_here(double seconds) const {
@@ -125,8 +128,12 @@ class Input {
     const double here = decoded_here(seconds);
     double brought = brought_in(seconds);
     if (brought < 0 || here < kNearlyAll * local) return false;
+    const double wanted = job_.micro_batches - schedule_.away() - local;
+    // As soon as a step is drawn workers take so many of it, however long they need for them.
+    const double held = std::min(static_cast<double>(leases()), wanted);
+    if (brought < kNearlyAll * held) return false;
     if (!remote_take_all(local)) brought += std::max(0.0, here - local);
-    return brought >= kNearlyAll * (job_.micro_batches - schedule_.away() - local);
+    return brought >= kNearlyAll * wanted;
   }
 
   double local_seconds(uint32_t local) const {

@@ -50,10 +50,11 @@ TEST(StepModel, PixelsOverASlowLinkAreWorthNoMoreThanTheLink) {
   WorkerRates slow = kWorker;
   slow.bytes_per_second = 1e6;  // one micro-batch a second
   const std::vector<WorkerRates> one{slow};
-  const double seconds = predict(one_cut_job(), kServer, one, kUnsplit).seconds;
-  // In T seconds the link brings T micro-batches, and the server decodes the others in its spare
-  // time: T + (T - 1.6) / 0.1 = 8.
-  EXPECT_NEAR(seconds, 24.0 / 11, 1e-6);
+  // The worker holds leases for four of each step's.
+  EXPECT_NEAR(predict(one_cut_job(), kServer, one, kUnsplit).seconds, 4, 1e-5);
+  // With six local the link brings two, and decoding them takes the device's cores 0.6 s.
+  EXPECT_NEAR(predict(one_cut_job(), kServer, one, {0, 0, 6}).seconds, 2.2, 1e-5);
+  EXPECT_EQ(best_local_input(one_cut_job(), kServer, one, kUnsplit).local, 6u);
 }
 
 TEST(StepModel, WhereLinksAreNarrowTheServerBestMakesItsInputItself) {
