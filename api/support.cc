@@ -68,11 +68,6 @@ constexpr Missing kMissing[] = {
               spec.scheduling_policy->gang == Gang::kVolcano;
      },
      "Volcano is not built yet; write None"},
-    {"spec.schedulingPolicy.queue",
-     [](const auto& spec, const auto& can) {
-       return can.cluster && spec.scheduling_policy && spec.scheduling_policy->queue;
-     },
-     "waiting in a queue is not built yet; leave it out"},
 };
 
 }  // namespace

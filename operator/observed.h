@@ -11,6 +11,7 @@
 #include "api/run_policy.h"
 #include "api/time.h"
 #include "api/training_job.h"
+#include "operator/workload.h"
 
 /// What the operator knows of one job and its world when it plans. Plain values.
 namespace outrigger::controller {
@@ -115,6 +116,7 @@ struct Observed {
   std::map<std::string, NodeState> nodes = {};  // of `nodes_wanted`, where they could be asked
   std::optional<ServerReport> report = {};
   std::vector<WorkerDemand> demand = {};  // of the reports so far, the oldest first
+  QueueState queue = {};
 };
 
 }  // namespace outrigger::controller

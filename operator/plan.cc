@@ -6,6 +6,7 @@
 #include "operator/policy/lifecycle.h"
 #include "operator/policy/pass.h"
 #include "operator/policy/progress.h"
+#include "operator/policy/queue.h"
 #include "operator/policy/restarts.h"
 #include "operator/policy/roles.h"
 #include "operator/policy/summary.h"
@@ -17,13 +18,14 @@ namespace {
 // is done.
 bool decide(Pass& pass) {
   if (complete(pass) || refuse(pass)) return true;
-  if (pass.spec.suspend) return false;
+  if (hold_of(pass)) return false;
   return start(pass) || fail_by_deadline(pass) || restart(pass) || autoscale(pass);
 }
 
 void keep(Pass& pass) {
-  if (pass.spec.suspend) {
-    suspend(pass);
+  if (const auto why = hold_of(pass)) {
+    suspend(pass, *why);
+    keep_place(pass);
     return;
   }
   stop_suspending(pass);
@@ -32,6 +34,7 @@ void keep(Pass& pass) {
   keep_workers(pass);
   pin_images(pass);
   tell_pods(pass);
+  keep_place(pass);
 }
 
 }  // namespace
@@ -40,8 +43,11 @@ Plan plan(const Observed& seen, const Options& options, api::Time now) {
   Pass pass(seen, options, now);
   if (seen.job.metadata.deletion_time) return std::move(pass.plan);  // the collector's turn
   if (is_finished(pass.status())) {
+    give_up_place(pass);
     after_the_end(pass);
     remove_from_dead_nodes(pass);
+  } else if (is_place_unknown(pass)) {
+    pass.again_at(now + std::chrono::seconds(5));
   } else {
     take_report(pass);
     if (!decide(pass)) {

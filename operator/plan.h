@@ -15,7 +15,15 @@ namespace outrigger::controller {
 
 using Json = nlohmann::json;
 
-enum class ObjectKind { kPod, kService, kConfigMap, kSecret, kNetworkPolicy, kTrainingJob };
+enum class ObjectKind {
+  kPod,
+  kService,
+  kConfigMap,
+  kSecret,
+  kNetworkPolicy,
+  kWorkload,
+  kTrainingJob
+};
 
 struct Create {
   ObjectKind kind = ObjectKind::kPod;
@@ -34,6 +42,7 @@ struct Patch {
   ObjectKind kind = ObjectKind::kService;
   std::string name;
   Json patch;
+  std::string subresource = {};  // "status"; empty: the object itself
 };
 /// Writes spec.workers.replicas as `kubectl scale` does, if the job is still as it was observed.
 struct Scale {

@@ -7,11 +7,14 @@
 #include "api/validate.h"
 
 namespace outrigger::controller {
+namespace {
 
-JobRecord read_job(const Json& object) {
+/// Of an object what a TrainingJob has.
+Json known_parts(const Json& object, bool with_spec) {
   Json known = Json::object();
   for (const char* part : {"apiVersion", "kind", "spec", "status"}) {
-    if (object.contains(part)) known[part] = object[part];
+    if (object.contains(part) && (with_spec || part != std::string_view("spec")))
+      known[part] = object[part];
   }
   for (const char* field : {"name", "namespace", "uid", "resourceVersion", "generation",
                             "creationTimestamp", "deletionTimestamp", "labels"}) {
@@ -19,7 +22,13 @@ JobRecord read_job(const Json& object) {
     if (metadata != object.end() && metadata->contains(field))
       known["metadata"][field] = (*metadata)[field];
   }
-  auto read = api::parse_training_job_object(known);
+  return known;
+}
+
+}  // namespace
+
+JobRecord read_job(const Json& object) {
+  auto read = api::parse_training_job_object(known_parts(object, true));
   JobRecord record{std::move(read.job), std::move(read.errors)};
   if (!record.job.status) record.job.status.emplace();
   std::erase_if(record.errors, [](const auto& error) { return error.path.starts_with("status"); });
@@ -29,6 +38,18 @@ JobRecord read_job(const Json& object) {
     std::erase_if(record.errors,
                   [](const auto& error) { return error.path.starts_with("status"); });
   }
+  return record;
+}
+
+JobRecord read_job_again(const Json& object, const JobRecord& before) {
+  const Json::json_pointer place("/metadata/generation");
+  const auto& known = before.job.metadata.generation;
+  if (!known || !object.contains(place) || object[place] != *known) return read_job(object);
+  // That the spec is missing is one of the errors, none of which is new.
+  auto read = api::parse_training_job_object(known_parts(object, false));
+  JobRecord record{std::move(read.job), before.errors};
+  record.job.spec = before.job.spec;
+  if (!record.job.status) record.job.status.emplace();
   return record;
 }
 

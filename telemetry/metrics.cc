@@ -36,6 +36,7 @@ class PrometheusGauge final : public Gauge {
   void set(double value) override { gauge_.Set(value); }
   void add(double amount) override { gauge_.Increment(amount); }
   double value() const override { return gauge_.Value(); }
+  prometheus::Gauge& library() { return gauge_; }
 
  private:
   prometheus::Gauge& gauge_;
@@ -86,7 +87,7 @@ struct Metrics::Impl {
   std::mutex exposition_mutex;
   std::mutex mutex;  // of the tables
   Table<Counter> counters;
-  Table<Gauge> gauges;
+  Table<PrometheusGauge> gauges;
   Table<Histogram> histograms;
 };
 
@@ -110,6 +111,18 @@ Gauge& Metrics::gauge(const MetricInfo& info, const Labels& labels) {
         prometheus::BuildGauge().Name(info.name).Help(info.help).Register(impl_->registry);
     return std::make_unique<PrometheusGauge>(family.Add(labels));
   });
+}
+
+void Metrics::remove_gauge(const MetricInfo& info, const Labels& labels) {
+  const std::scoped_lock lock(impl_->mutex);
+  const auto found = impl_->gauges.find({info.name, labels});
+  if (found == impl_->gauges.end()) return;
+  prometheus::BuildGauge()
+      .Name(info.name)
+      .Help(info.help)
+      .Register(impl_->registry)
+      .Remove(&found->second->library());
+  impl_->gauges.erase(found);
 }
 
 Histogram& Metrics::histogram(const HistogramInfo& info, const Labels& labels) {

@@ -62,6 +62,8 @@ class Metrics {
   Counter& counter(const MetricInfo& info, const Labels& labels = {});
   Gauge& gauge(const MetricInfo& info, const Labels& labels = {});
   Histogram& histogram(const HistogramInfo& info, const Labels& labels = {});
+  /// Takes a gauge's series off the page; references to it are void. Nothing if there is none.
+  void remove_gauge(const MetricInfo& info, const Labels& labels);
 
   /// All metrics in Prometheus' text format 0.0.4, with this process's memory, CPU time and open
   /// files.

@@ -16,6 +16,9 @@ struct InformerOptions {
   ReflectorOptions source;
   /// What is kept of an object; everything else is forgotten before it reaches the cache.
   std::function<T(Json object)> keep;
+  /// The same where something was kept of an earlier version of the object, which can spare work;
+  /// absent: keep() again.
+  std::function<T(Json object, const T& before)> keep_again = {};
   /// By name; see Store::by_index.
   std::map<std::string, Indexer<T>> indexers = {};
 };
@@ -36,6 +39,7 @@ class Informer {
   Informer(Client& client, InformerOptions<T> options)
       : reflector_(client, std::move(options.source)),
         keep_(std::move(options.keep)),
+        keep_again_(std::move(options.keep_again)),
         store_(std::move(options.indexers)),
         sink_(*this) {}
   ~Informer() { stop(); }
@@ -111,7 +115,8 @@ class Informer {
     const CachedPtr<T> before = store_.get(made->key);
     const bool same_object = before && before->uid == made->uid;
     if (same_object && before->resource_version == made->resource_version) return;
-    made->value = keep_(std::move(object));
+    made->value = same_object && keep_again_ ? keep_again_(std::move(object), before->value)
+                                             : keep_(std::move(object));
     const CachedPtr<T> after = std::move(made);
     if (before && !same_object) {
       store_.remove(after->key);
@@ -158,6 +163,7 @@ class Informer {
 
   Reflector reflector_;
   const std::function<T(Json)> keep_;
+  const std::function<T(Json, const T&)> keep_again_;
   Store<T> store_;
   std::vector<Handler> handlers_;
   std::mutex telling_;  // held while the cache changes and handlers are told

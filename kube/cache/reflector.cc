@@ -54,7 +54,13 @@ bool Reflector::list(ReflectorSink& sink) {
   auto version = client_.list(options_.resource, options_.selection, receiver, options_.dropped,
                               options_.chunk);
   if (!version) {
-    log::warning("{}", version.error().what());
+    const bool expected = options_.may_be_absent &&
+                          (version.error().not_found() || version.error().forbidden());
+    if (expected) {
+      log::debug("{}", version.error().what());
+    } else {
+      log::warning("{}", version.error().what());
+    }
     return false;
   }
   version_ = std::move(version).take();

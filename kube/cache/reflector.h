@@ -26,6 +26,9 @@ struct ReflectorOptions {
   Selection selection = {};
   std::vector<DroppedField> dropped = kManagedFields;
   int chunk = 500;
+  /// The API server need not know the resource, or not yet: that it refuses to list it is not worth
+  /// a warning.
+  bool may_be_absent = false;
   /// After a list or watch that failed.
   BackOff back_off{std::chrono::milliseconds(500), std::chrono::seconds(30)};
   /// Ranges of a watch, see WatchOptions.

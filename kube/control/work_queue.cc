@@ -32,6 +32,7 @@ void WorkQueue::add_after(const std::string& key, Duration wait) {
     add(key);
     return;
   }
+  bool first = false;
   {
     const std::scoped_lock lock(mutex_);
     if (shut_down_) return;
@@ -41,9 +42,11 @@ void WorkQueue::add_after(const std::string& key, Duration wait) {
     if (!added) waiting_.erase({found->second, key});
     found->second = due;
     waiting_.emplace(due, key);
+    first = waiting_.begin()->second == key;
   }
-  // All: the one who waits for the earliest must be among them.
-  changed_.notify_all();
+  // All, since nobody knows who waits for the earliest; and nobody where that is still the
+  // earliest.
+  if (first) changed_.notify_all();
 }
 
 void WorkQueue::add_rate_limited(const std::string& key) {

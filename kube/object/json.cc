@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/error.h"
+#include "kube/object/quick_json.h"
 
 namespace outrigger::kube {
 namespace {
@@ -106,6 +107,7 @@ class Builder final : public nlohmann::json_sax<Json> {
 }  // namespace
 
 Json parse_json(std::string_view text, const std::vector<DroppedField>& dropped) {
+  if (auto quick = parse_quickly(text, dropped)) return std::move(*quick);
   Builder builder(dropped);
   if (!Json::sax_parse(text, &builder)) {
     throw IoError("reading JSON '" + std::string(text.substr(0, 60)) +

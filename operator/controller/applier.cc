@@ -51,7 +51,8 @@ Applier::Outcome Applier::carry_out(const Create& create) {
   }
   const kube::ApiError& error = result.error();
   if (error.already_exists()) return look_at_existing(create, name);
-  if (error.not_found()) return Outcome::kStale;  // the namespace is gone
+  if (error.not_found() && create.kind != ObjectKind::kWorkload)
+    return Outcome::kStale;  // the namespace is gone
   if (error.conflict() || only_time_mends(error)) throw kube::ApiError(error);
   return refuse(create, cause_of(error), error.message());
 }
@@ -115,7 +116,8 @@ Applier::Outcome Applier::carry_out(const Remove& remove) {
             child_name(remove.kind, remove.name), remove.why);
   if (remove.kind == ObjectKind::kPod && kube::is_deleting(*result))
     memory_.wrote_pod(*result, now());
-  if (remove.kind == ObjectKind::kConfigMap)
+  if (remove.kind == ObjectKind::kWorkload) memory_.dropped_workload(remove.uid);
+  if (remove.kind == ObjectKind::kConfigMap || remove.kind == ObjectKind::kWorkload)
     memory_.child_is_gone(child_name(remove.kind, remove.name));
   return Outcome::kDone;
 }
@@ -123,11 +125,17 @@ Applier::Outcome Applier::carry_out(const Remove& remove) {
 Applier::Outcome Applier::carry_out(const Patch& patch) {
   const auto result =
       client_.patch(resource_of(patch.kind), {job_.metadata.namespace_name, patch.name},
-                    kube::PatchType::kMerge, patch.patch);
+                    kube::PatchType::kMerge, patch.patch, {}, patch.subresource);
   if (!result) {
-    if (result.error().not_found()) return Outcome::kStale;
-    throw kube::ApiError(result.error());
+    const kube::ApiError& error = result.error();
+    if (error.not_found() || error.conflict()) return Outcome::kStale;
+    if (patch.kind != ObjectKind::kWorkload || only_time_mends(error)) throw kube::ApiError(error);
+    // What Kueue does not take from us must not keep the job's pods from being looked after.
+    log::warning("{}/{}: {}: {}", job_.metadata.namespace_name, job_.metadata.name,
+                 child_name(patch.kind, patch.name), error.what());
+    return Outcome::kDone;
   }
+  if (patch.kind == ObjectKind::kWorkload) return Outcome::kDone;
   memory_.wrote_child(child_name(patch.kind, patch.name), attempt_of(*result), now());
   return Outcome::kDone;
 }

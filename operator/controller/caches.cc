@@ -5,6 +5,7 @@
 #include "api/names.h"
 #include "operator/controller/resources.h"
 #include "operator/read_pod.h"
+#include "operator/read_workload.h"
 
 namespace outrigger::controller {
 namespace {
@@ -20,6 +21,9 @@ kube::InformerOptions<JobRecord> job_options(const std::string& ns) {
   options.source.resource = kTrainingJobs;
   options.source.selection.ns = ns;
   options.keep = [](const Json& object) { return read_job(object); };
+  options.keep_again = [](const Json& object, const JobRecord& before) {
+    return read_job_again(object, before);
+  };
   return options;
 }
 
@@ -38,6 +42,7 @@ InformerPtr<T> follow(kube::Client& client, const std::string& ns, ObjectKind ki
   options.source.resource = resource_of(kind);
   options.source.selection = {.ns = ns, .labels = managed_selector()};
   options.source.dropped = kUnread;
+  options.source.may_be_absent = kind == ObjectKind::kWorkload;
   options.keep = keep;
   options.indexers[kByJob] = [](const kube::Cached<T>& child) {
     return std::vector<std::string>{job_key_of(child)};
@@ -76,10 +81,16 @@ ChildRecord keep_child(const Json& object) {
   return child;
 }
 
+WorkloadRecord keep_workload(const Json& object) {
+  const auto owner = kube::controller_of(object);
+  return {read_workload(object), job_label(object), owner ? owner->uid : ""};
+}
+
 struct Caches::Scope {
   Scope(kube::Client& client, const std::string& ns)
       : jobs(client, job_options(ns)),
-        pods(follow<PodRecord>(client, ns, ObjectKind::kPod, keep_pod)) {
+        pods(follow<PodRecord>(client, ns, ObjectKind::kPod, keep_pod)),
+        workloads(follow<WorkloadRecord>(client, ns, ObjectKind::kWorkload, keep_workload)) {
     for (const ObjectKind kind :
          {ObjectKind::kService, ObjectKind::kConfigMap, ObjectKind::kNetworkPolicy})
       children[kind] = follow<ChildRecord>(client, ns, kind, keep_child);
@@ -87,6 +98,7 @@ struct Caches::Scope {
 
   kube::Informer<JobRecord> jobs;
   InformerPtr<PodRecord> pods;
+  InformerPtr<WorkloadRecord> workloads;
   std::map<ObjectKind, InformerPtr<ChildRecord>> children;
 };
 
@@ -97,12 +109,18 @@ Caches::Caches(kube::Client& client, const std::vector<std::string>& namespaces)
 
 Caches::~Caches() = default;
 
-void Caches::on_change(const std::function<void(const std::string&)>& notice) {
+void Caches::on_change(const Notice& notice) {
   for (auto& [ns, scope] : scopes_) {
     scope->jobs.on_change([notice](const auto& before, const auto& after) {
       notice((after ? after : before)->key.text());
     });
+  }
+}
+
+void Caches::on_child_change(const Notice& notice) {
+  for (auto& [ns, scope] : scopes_) {
     tell(*scope->pods, notice);
+    tell(*scope->workloads, notice);
     for (auto& [kind, informer] : scope->children) tell(*informer, notice);
   }
 }
@@ -117,6 +135,9 @@ void Caches::on_pod_gone(const GoneNotice& notice) {
 
 void Caches::on_child_gone(const GoneNotice& notice) {
   for (auto& [ns, scope] : scopes_) {
+    scope->workloads->on_change([notice](const auto& before, const auto& after) {
+      if (!after) notice(job_key_of(*before), child_name(ObjectKind::kWorkload, before->key.name));
+    });
     for (auto& child : scope->children) {
       const ObjectKind kind = child.first;
       child.second->on_change([notice, kind](const auto& before, const auto& after) {
@@ -130,6 +151,7 @@ void Caches::start() {
   for (auto& [ns, scope] : scopes_) {
     scope->jobs.start();
     scope->pods->start();
+    scope->workloads->start();
     for (auto& [kind, informer] : scope->children) informer->start();
   }
 }
@@ -148,6 +170,7 @@ void Caches::stop() {
   for (auto& [ns, scope] : scopes_) {
     scope->jobs.stop();
     scope->pods->stop();
+    scope->workloads->stop();
     for (auto& [kind, informer] : scope->children) informer->stop();
   }
 }
@@ -184,6 +207,21 @@ std::vector<kube::CachedPtr<ChildRecord>> Caches::children(ObjectKind kind,
   const Scope* scope = scope_of(kube::ObjectKey::parse(job_key).ns);
   if (scope == nullptr) return {};
   return scope->children.at(kind)->store().by_index(kByJob, job_key);
+}
+
+bool Caches::knows_workloads(const std::string& ns) const {
+  const Scope* scope = scope_of(ns);
+  return scope != nullptr && scope->workloads->has_synced();
+}
+
+kube::CachedPtr<WorkloadRecord> Caches::workload(const std::string& job_key,
+                                                 const std::string& job_uid) const {
+  const Scope* scope = scope_of(kube::ObjectKey::parse(job_key).ns);
+  if (scope == nullptr) return nullptr;
+  for (auto& workload : scope->workloads->store().by_index(kByJob, job_key)) {
+    if (workload->value.job_uid == job_uid) return workload;
+  }
+  return nullptr;
 }
 
 }  // namespace outrigger::controller

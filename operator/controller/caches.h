@@ -28,11 +28,19 @@ struct ChildRecord {
   int attempt = 0;
 };
 
+/// A job's place in a queue.
+struct WorkloadRecord {
+  Workload workload;
+  std::string job;      // name
+  std::string job_uid;  // of the owner
+};
+
 /// How a child is called in memory and messages: "Pod faces-server-0-0".
 std::string child_name(ObjectKind kind, const std::string& name);
 
 PodRecord keep_pod(const Json& object);
 ChildRecord keep_child(const Json& object);
+WorkloadRecord keep_workload(const Json& object);
 
 /// Follows jobs and what the operator made of them: what is not ours never enters its memory, and
 /// of what is ours only what policies ask for. Thread-safe.
@@ -44,17 +52,21 @@ class Caches {
   Caches(const Caches&) = delete;
   Caches& operator=(const Caches&) = delete;
 
-  /// Called with "namespace/name" of a job whenever something of it changed. Before start() only.
-  void on_change(const std::function<void(const std::string& job_key)>& notice);
-  /// Called with the job and the UID of a pod that is gone, before on_change()'s notice where it
-  /// was added before. Before start() only.
+  /// Called with "namespace/name" of a job whenever it changed. Before start() only.
+  using Notice = std::function<void(const std::string& job_key)>;
+  void on_change(const Notice& notice);
+  /// The same whenever something that belongs to it changed.
+  void on_child_change(const Notice& notice);
+  /// Called with the job and the UID of a pod that is gone, before on_child_change()'s notice where
+  /// it was added before. Before start() only.
   using GoneNotice = std::function<void(const std::string& job_key, const std::string& what)>;
   void on_pod_gone(const GoneNotice& notice);
   /// The same of another child: "Service faces-server".
   void on_child_gone(const GoneNotice& notice);
 
   void start();
-  /// False if `stop` was requested before all is in the caches.
+  /// False if `stop` was requested before all is in the caches, but for Workloads: a cluster need
+  /// not know them.
   bool wait_for_sync(const std::stop_token& stop);
   void stop();
 
@@ -63,6 +75,11 @@ class Caches {
   std::vector<kube::CachedPtr<PodRecord>> pods(const std::string& job_key) const;
   std::vector<kube::CachedPtr<ChildRecord>> children(ObjectKind kind,
                                                      const std::string& job_key) const;
+  /// Whether Workloads are followed in that namespace.
+  bool knows_workloads(const std::string& ns) const;
+  /// That of the job with this UID; null if there is none.
+  kube::CachedPtr<WorkloadRecord> workload(const std::string& job_key,
+                                           const std::string& job_uid) const;
 
  private:
   struct Scope;  // one namespace, or all

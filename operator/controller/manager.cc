@@ -24,6 +24,8 @@ namespace outrigger::controller {
 namespace {
 
 constexpr std::chrono::seconds kBetweenCounts{5};
+// What pods and other children of a job tell within this time is looked at once.
+constexpr std::chrono::milliseconds kGathering{20};
 
 /// Everything that runs while this process leads.
 class Shift {
@@ -92,6 +94,8 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
     if (const auto memory = memory_.find(job_key)) memory->child_is_gone(child);
   });
   caches_.on_change([this](const std::string& job_key) { queue_.add(job_key); });
+  caches_.on_child_change(
+      [this](const std::string& job_key) { queue_.add_after(job_key, kGathering); });
 }
 
 void Shift::run(const std::stop_token& stop) {

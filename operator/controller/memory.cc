@@ -111,6 +111,32 @@ void JobMemory::child_is_gone(const std::string& child) {
   children_.erase(child);
 }
 
+void JobMemory::dropped_workload(const std::string& uid) {
+  const std::scoped_lock lock(mutex_);
+  dropped_workload_ = uid;
+}
+
+bool JobMemory::is_dropped_workload(const std::string& uid) const {
+  const std::scoped_lock lock(mutex_);
+  return dropped_workload_ == uid;
+}
+
+std::optional<Placement> JobMemory::flavor(const std::string& name) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = flavors_.find(name);
+  return found == flavors_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void JobMemory::read_flavor(const std::string& name, const Placement& flavor) {
+  const std::scoped_lock lock(mutex_);
+  flavors_[name] = flavor;
+}
+
+void JobMemory::forget_flavors() {
+  const std::scoped_lock lock(mutex_);
+  flavors_.clear();
+}
+
 void JobMemory::refused(const Refusal& refusal) {
   const std::scoped_lock lock(mutex_);
   std::erase_if(refusals_, [&](const Refusal& one) { return one.object == refusal.object; });

@@ -44,6 +44,14 @@ class JobMemory {
   bool has_secret(int attempt) const;
   void child_is_gone(const std::string& child);
 
+  /// We deleted that Workload: what the cache still shows of it is no admission.
+  void dropped_workload(const std::string& uid);
+  bool is_dropped_workload(const std::string& uid) const;
+  /// ResourceFlavors as they were read for the present admission.
+  std::optional<Placement> flavor(const std::string& name) const;
+  void read_flavor(const std::string& name, const Placement& flavor);
+  void forget_flavors();
+
   /// Remembers what was refused, or that it no longer is.
   void refused(const Refusal& refusal);
   void created(const std::string& object);
@@ -76,6 +84,8 @@ class JobMemory {
   std::map<std::string, TimePoint> gone_;  // UIDs of pods that are gone, and since when
   std::map<std::string, WrittenChild> children_;
   std::optional<int> secret_;  // the attempt that it was made or found for
+  std::string dropped_workload_;
+  std::map<std::string, Placement> flavors_;
   std::vector<Refusal> refusals_;
   std::optional<ServerReport> report_;
   std::vector<WorkerDemand> demand_;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <utility>
 
 #include "operator/names.h"
 
@@ -53,6 +54,17 @@ const MetricInfo kWatches{"reflector_watches_total", "Watches of a resource.", {
 const MetricInfo kLeader{
     "leader_election_master_status", "1 while this process leads, else 0.", {"name"}};
 const MetricInfo kJobs{"outrigger_jobs", "TrainingJobs by state.", {"state"}};
+// Of one active job; "job" and "namespace" are Prometheus' own labels of what it scrapes.
+const MetricInfo kJobProgress{"outrigger_job_progress_ratio",
+                              "How much of an active job is done.",
+                              {"job_namespace", "job_name"}};
+const MetricInfo kJobStall{"outrigger_job_stall_ratio",
+                           "Part of its time that an active job's device waits.",
+                           {"job_namespace", "job_name"}};
+const MetricInfo kJobRestarts{"outrigger_job_restarts",
+                              "Restarts of an active job that counted.",
+                              {"job_namespace", "job_name"}};
+const std::array kOfOneJob{&kJobProgress, &kJobStall, &kJobRestarts};
 const MetricInfo kJobWorkers{
     "outrigger_workers", "Workers of all jobs, desired and ready.", {"state"}};
 const MetricInfo kRestarts{"outrigger_job_restarts_total",
@@ -66,7 +78,7 @@ const HistogramInfo kFirstStep{
     {"outrigger_job_first_step_seconds", "Time from a job's start to its first step.", {}},
     kFirstStepBounds};
 
-constexpr std::array kStates{"Pending",    "Starting",  "Running",  "Restarting",
+constexpr std::array kStates{"Pending",    "Queued",    "Starting", "Running", "Restarting",
                              "Suspending", "Suspended", "Complete", "Failed"};
 
 }  // namespace
@@ -126,6 +138,25 @@ void ControllerMetrics::count(const std::vector<kube::CachedPtr<JobRecord>>& job
   for (const char* state : kStates) metrics_.gauge(kJobs, {{"state", state}}).set(states[state]);
   metrics_.gauge(kJobWorkers, {{"state", "desired"}}).set(desired);
   metrics_.gauge(kJobWorkers, {{"state", "ready"}}).set(ready);
+  tell_active(jobs);
+}
+
+void ControllerMetrics::tell_active(const std::vector<kube::CachedPtr<JobRecord>>& jobs) {
+  std::set<telemetry::Labels> active;
+  for (const auto& job : jobs) {
+    const auto& status = *job->value.job.status;
+    if (!status.start_time || status.completion_time) continue;
+    const telemetry::Labels labels{{"job_namespace", job->key.ns}, {"job_name", job->key.name}};
+    metrics_.gauge(kJobProgress, labels).set(status.progress ? status.progress->percent / 100.0 : 0);
+    metrics_.gauge(kJobStall, labels).set(status.split ? status.split->stall_percent / 100.0 : 0);
+    metrics_.gauge(kJobRestarts, labels).set(status.restarts);
+    active.insert(labels);
+  }
+  for (const telemetry::Labels& labels : active_) {
+    if (active.contains(labels)) continue;
+    for (const MetricInfo* info : kOfOneJob) metrics_.remove_gauge(*info, labels);
+  }
+  active_ = std::move(active);
 }
 
 void ControllerMetrics::request_finished(const Request& request) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,8 @@ namespace outrigger::controller {
 
 /// What the operator tells Prometheus: what every Go controller tells, under the same names, so
 /// that dashboards and alerts work; and jobs by state, restarts by role and cause, and the time to
-/// the first step. No series bears a job's name, so their number does not grow with the jobs.
-/// Thread-safe.
+/// the first step. Only jobs that have started and not ended have series of their own, so that their
+/// number follows the work and not the history. Thread-safe.
 class ControllerMetrics final : public kube::Observer {
  public:
   /// `metrics` must outlive this.
@@ -27,7 +28,7 @@ class ControllerMetrics final : public kube::Observer {
   void set_workers(int workers) { workers_.set(workers); }
   /// A plan whose status was written, and the job before it.
   void told(const api::TrainingJob& before, const Plan& plan);
-  /// Counts jobs by state and workers.
+  /// Counts jobs by state and workers, and tells how active ones are. On one thread.
   void count(const std::vector<kube::CachedPtr<JobRecord>>& jobs);
   void polled(bool answered) { (answered ? polls_answered_ : polls_failed_).add(); }
 
@@ -44,7 +45,10 @@ class ControllerMetrics final : public kube::Observer {
   void event_dropped() override { events_dropped_.add(); }
 
  private:
+  void tell_active(const std::vector<kube::CachedPtr<JobRecord>>& jobs);
+
   telemetry::Metrics& metrics_;
+  std::set<telemetry::Labels> active_;  // of the jobs that have series of their own
   telemetry::Gauge& busy_workers_;
   telemetry::Gauge& workers_;
   telemetry::Counter& polls_answered_;

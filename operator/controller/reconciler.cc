@@ -51,7 +51,7 @@ Json status_object(const kube::Cached<JobRecord>& job, const api::TrainingJobSta
             {"namespace", job.key.ns},
             {"uid", job.uid},
             {"resourceVersion", job.resource_version}}},
-          {"status", Json::parse(api::to_json(status).dump())}};
+          {"status", Json(api::to_json(status))}};
 }
 
 }  // namespace
@@ -105,6 +105,7 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
   seen.report = memory.report();
   seen.demand = memory.demand(demand_window(record.job.spec.workers));
   ask_nodes(seen, now);
+  look_at_queue(seen, job_key, memory);
   return seen;
 }
 

@@ -15,6 +15,11 @@ const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
 const kube::Resource kSecrets{"", "v1", "secrets", "Secret"};
 const kube::Resource kNetworkPolicies{"networking.k8s.io", "v1", "networkpolicies",
                                       "NetworkPolicy"};
+const kube::Resource kPriorityClasses{"scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass",
+                                      false};
+const kube::Resource kWorkloads{"kueue.x-k8s.io", "v1beta1", "workloads", "Workload"};
+const kube::Resource kResourceFlavors{"kueue.x-k8s.io", "v1beta1", "resourceflavors",
+                                      "ResourceFlavor", false};
 
 const std::vector<kube::DroppedField> kUnread{{"metadata", "managedFields"},
                                               {"spec", "containers"},
@@ -22,6 +27,7 @@ const std::vector<kube::DroppedField> kUnread{{"metadata", "managedFields"},
                                               {"spec", "volumes"},
                                               {"spec", "tolerations"},
                                               {"spec", "affinity"},
+                                              {"", "template"},    // of a Workload's pod sets
                                               {"object", "data"},  // of a ConfigMap in a watch
                                               {"", "data"}};       // and in a list
 
@@ -37,6 +43,8 @@ const kube::Resource& resource_of(ObjectKind kind) {
       return kSecrets;
     case ObjectKind::kNetworkPolicy:
       return kNetworkPolicies;
+    case ObjectKind::kWorkload:
+      return kWorkloads;
     case ObjectKind::kTrainingJob:
       break;
   }

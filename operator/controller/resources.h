@@ -17,6 +17,10 @@ extern const kube::Resource kServices;
 extern const kube::Resource kConfigMaps;
 extern const kube::Resource kSecrets;
 extern const kube::Resource kNetworkPolicies;
+extern const kube::Resource kPriorityClasses;
+/// Of Kueue, which need not be installed.
+extern const kube::Resource kWorkloads;
+extern const kube::Resource kResourceFlavors;
 
 const kube::Resource& resource_of(ObjectKind kind);
 

@@ -27,8 +27,9 @@ std::vector<api::FieldError> not_supported(const Pass& pass) {
                       "a pod's folder is at a path that begins with /, like /checkpoints"});
   }
   if (pass.seen.job.metadata.labels.contains(std::string(api::kQueueNameLabel))) {
-    errors.push_back({"metadata.labels", "waiting in a queue of Kueue is not built yet; take " +
-                                             std::string(api::kQueueNameLabel) + " off"});
+    errors.push_back(
+        {"metadata.labels", "take " + std::string(api::kQueueNameLabel) +
+                                " off and name the queue in spec.schedulingPolicy.queue"});
   }
   return errors;
 }

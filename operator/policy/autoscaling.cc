@@ -6,6 +6,7 @@
 #include "api/names.h"
 #include "operator/policy/conditions.h"
 #include "operator/policy/lifecycle.h"
+#include "operator/policy/queue.h"
 
 namespace outrigger::controller {
 namespace {
@@ -76,6 +77,14 @@ bool is_paused(Pass& pass, const api::ScalingStatus& scaling) {
   return false;
 }
 
+// Never more than its queue admitted, where the job waits in one.
+int most(const Pass& pass) {
+  const auto& spec = pass.spec.workers;
+  const int bound =
+      std::min(*spec.max_replicas, admitted_workers(pass).value_or(*spec.max_replicas));
+  return std::max(bound, spec.min_replicas);
+}
+
 // The number that one report speaks for. Without a worker nobody can say how many are of use; the
 // first one is there to find that out.
 int wanted_by(const Pass& pass, const WorkerDemand& demand) {
@@ -87,7 +96,7 @@ int wanted_by(const Pass& pass, const WorkerDemand& demand) {
              *demand.stall_percent > spec.autoscaling->target_stall_percent) {
     wanted = 1;
   }
-  return std::clamp(wanted, spec.min_replicas, *spec.max_replicas);
+  return std::clamp(wanted, spec.min_replicas, most(pass));
 }
 
 /// The least and the most that was wanted over a window; nothing where it was not watched so long.

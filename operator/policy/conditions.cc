@@ -52,6 +52,9 @@ bool is_finished(const api::TrainingJobStatus& status) {
 }
 
 std::string derived_state(const api::TrainingJobStatus& status) {
+  if (is_true(status, api::kConditionSuspended) &&
+      has_reason(status, api::kConditionSuspended, "Queued") && !is_finished(status))
+    return "Queued";
   for (const auto type : {api::kConditionFailed, api::kConditionComplete, api::kConditionSuspended,
                           api::kConditionRestarting, api::kConditionRunning}) {
     if (is_true(status, type)) return std::string(type);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "api/field_error.h"
+#include "operator/policy/conditions.h"
 #include "operator/policy/pass.h"
 
 namespace outrigger::controller {
@@ -21,10 +22,11 @@ std::vector<api::FieldError> not_supported(const Pass& pass);
 /// the first pod is made. True: it did.
 bool start(Pass& pass);
 
-/// Ends all pods, servers before workers, and says so once they are gone.
-void suspend(Pass& pass);
+/// Ends all pods, servers before workers, and says so once they are gone; `why` is what keeps the
+/// job from having any.
+void suspend(Pass& pass, const ConditionText& why);
 
-/// spec.suspend was taken back before all pods were gone.
+/// What kept the job from having pods was taken back before all of them were gone.
 void stop_suspending(Pass& pass);
 
 /// Lets spec.workers.replicas follow what the server can use, where the job asks for that: looks

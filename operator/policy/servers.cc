@@ -3,9 +3,11 @@
 
 #include "api/names.h"
 #include "operator/objects/pod.h"
+#include "operator/objects/workload.h"
 #include "operator/policy/conditions.h"
 #include "operator/policy/images.h"
 #include "operator/policy/pods.h"
+#include "operator/policy/queue.h"
 #include "operator/policy/reasons.h"
 #include "operator/policy/roles.h"
 
@@ -69,7 +71,9 @@ void keep_servers(Pass& pass) {
     order.place = {api::Role::kServer, index, next_number(pass, api::Role::kServer, index)};
     order.attempt = pass.plan.status.execution_attempts;
     order.image = image_for(pass, api::Role::kServer);
-    pass.create(ObjectKind::kPod, build_pod(pass.seen.job, order, pass.options));
+    Json pod = build_pod(pass.seen.job, order, pass.options);
+    place_pod(pod, placement_of(pass, api::Role::kServer));
+    pass.create(ObjectKind::kPod, std::move(pod));
   }
 }
 

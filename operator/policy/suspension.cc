@@ -7,6 +7,7 @@
 #include "operator/policy/images.h"
 #include "operator/policy/lifecycle.h"
 #include "operator/policy/pods.h"
+#include "operator/policy/queue.h"
 #include "operator/policy/restarts.h"
 
 namespace outrigger::controller {
@@ -23,6 +24,27 @@ void warn_of_lost_checkpoints(Pass& pass) {
                  " goes with the server's pod, so a restart begins at step 0; name a claim in "
                  "spec.checkpoint or spec.output",
              true);
+}
+
+// The rest of what is shown of a job without pods.
+void tell_held(Pass& pass, const ConditionText& why) {
+  set_condition(pass, api::kConditionRunning, false, why);
+  set_condition(pass, api::kConditionPodsReady, false, why);
+  set_condition(pass, api::kConditionPodsScheduled, false, why);
+  if (is_true(pass.status(), api::kConditionRestarting))
+    set_condition(pass, api::kConditionRestarting, false, why);
+}
+
+void tell_suspended(Pass& pass, const ConditionText& why) {
+  auto& status = pass.status();
+  const bool queued = why.reason == kQueued;
+  const std::string text = queued ? why.message : "no pods are left";
+  const bool was = is_true(status, api::kConditionSuspended) &&
+                   has_reason(status, api::kConditionSuspended, why.reason);
+  if (!was) pass.event(why.reason, text);
+  set_condition(pass, api::kConditionSuspended, true, {why.reason, text});
+  status.start_time.reset();
+  status.images.clear();
 }
 
 }  // namespace
@@ -43,17 +65,18 @@ bool start(Pass& pass) {
   return true;
 }
 
-void suspend(Pass& pass) {
+void suspend(Pass& pass, const ConditionText& why) {
   auto& status = pass.status();
   const auto servers = own_pods(pass, api::Role::kServer);
   const auto workers = own_pods(pass, api::Role::kWorker);
-  for (const Pod* pod : servers) pass.remove(*pod, "the job is suspended");
+  const std::string text = why.reason == kQueued ? why.message : "the job is suspended";
+  for (const Pod* pod : servers) pass.remove(*pod, text);
   // A server that writes its last checkpoint may still be evaluating with workers.
   const bool servers_ended = std::all_of(servers.begin(), servers.end(), [&](const Pod* pod) {
     return is_over(*pod) || is_overdue(*pod, pass.now);
   });
   for (const Pod* pod : workers) {
-    if (servers_ended) pass.remove(*pod, "the job is suspended");
+    if (servers_ended) pass.remove(*pod, text);
   }
   for (const Pod* pod : servers) {
     if (pod->deleting && !is_over(*pod)) pass.again_at(*pod->deleting + kDeletionMargin);
@@ -61,20 +84,13 @@ void suspend(Pass& pass) {
   const size_t left = servers.size() + workers.size();
   if (left > 0) {
     if (!has_reason(status, api::kConditionSuspended, "Suspending"))
-      pass.event("Suspending", "servers write a checkpoint and end, then workers");
+      pass.event("Suspending", why.message + ": servers write a checkpoint and end, then workers");
     set_condition(pass, api::kConditionSuspended, false,
                   {"Suspending", std::to_string(left) + " pods have not ended yet"});
   } else {
-    if (!is_true(status, api::kConditionSuspended)) pass.event("Suspended", "no pods are left");
-    set_condition(pass, api::kConditionSuspended, true, {"Suspended", "no pods are left"});
-    status.start_time.reset();
-    status.images.clear();
+    tell_suspended(pass, why);
   }
-  set_condition(pass, api::kConditionRunning, false, {"Suspended", "spec.suspend is true"});
-  set_condition(pass, api::kConditionPodsReady, false, {"Suspended", "spec.suspend is true"});
-  set_condition(pass, api::kConditionPodsScheduled, false, {"Suspended", "spec.suspend is true"});
-  if (is_true(status, api::kConditionRestarting))
-    set_condition(pass, api::kConditionRestarting, false, {"Suspended", "spec.suspend is true"});
+  tell_held(pass, why);
 }
 
 void stop_suspending(Pass& pass) {

@@ -1,6 +1,7 @@
 #include "operator/policy/troubles.h"
 
 #include "operator/policy/pods.h"
+#include "operator/policy/queue.h"
 
 namespace outrigger::controller {
 namespace {
@@ -37,6 +38,13 @@ std::optional<Waiting> placing_trouble(const Pass& pass, api::Role role) {
   for (const Pod* pod : own_pods(pass, role)) {
     if (is_living(*pod) && pod->unscheduled)
       return Waiting{pod->unscheduled->reason, pod->name + ": " + pod->unscheduled->message};
+  }
+  const int allowed = allowed_workers(pass);
+  if (role == api::Role::kWorker && allowed < pass.spec.workers.replicas) {
+    return Waiting{"NotAdmitted",
+                   "the queue admitted " + std::to_string(allowed) + " of " +
+                       std::to_string(pass.spec.workers.replicas) +
+                       " workers; a job that is suspended and resumed asks it for all of them"};
   }
   return std::nullopt;
 }

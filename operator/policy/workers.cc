@@ -5,9 +5,11 @@
 
 #include "api/names.h"
 #include "operator/objects/pod.h"
+#include "operator/objects/workload.h"
 #include "operator/policy/conditions.h"
 #include "operator/policy/images.h"
 #include "operator/policy/pods.h"
+#include "operator/policy/queue.h"
 #include "operator/policy/roles.h"
 
 namespace outrigger::controller {
@@ -60,11 +62,12 @@ std::map<int, Index> by_index(const Pass& pass) {
 }
 
 void scale_down(Pass& pass) {
+  const int allowed = allowed_workers(pass);
   auto workers = own_pods(pass, api::Role::kWorker);
   std::reverse(workers.begin(), workers.end());
   for (const Pod* pod : workers) {
-    if (pod->index >= pass.spec.workers.replicas)
-      pass.remove(*pod, "spec.workers.replicas is " + std::to_string(pass.spec.workers.replicas));
+    if (pod->index >= allowed)
+      pass.remove(*pod, "there are to be " + std::to_string(allowed) + " workers");
   }
 }
 
@@ -92,7 +95,9 @@ void make(Pass& pass, int index, const Index& pods) {
   order.attempt = pass.plan.status.execution_attempts;
   order.failures = from.failures;
   order.image = image_for(pass, api::Role::kWorker);
-  pass.create(ObjectKind::kPod, build_pod(pass.seen.job, order, pass.options));
+  Json pod = build_pod(pass.seen.job, order, pass.options);
+  place_pod(pod, placement_of(pass, api::Role::kWorker));
+  pass.create(ObjectKind::kPod, std::move(pod));
 }
 
 }  // namespace
@@ -102,7 +107,7 @@ void keep_workers(Pass& pass) {
   const auto refused = refused_until(pass, api::Role::kWorker);
   const auto all = by_index(pass);
   const Index none;
-  for (int index = 0; index < pass.spec.workers.replicas; ++index) {
+  for (int index = 0; index < allowed_workers(pass); ++index) {
     const auto at = all.find(index);
     const Index& pods = at == all.end() ? none : at->second;
     clean(pass, pods);

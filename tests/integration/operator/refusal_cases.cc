@@ -226,7 +226,7 @@ Case unsupported(const std::string& name, const Json& more, const std::string& i
           }};
 }
 
-void a_queue(Scene& scene, Surroundings&) {
+void a_label_of_a_queue(Scene& scene, Surroundings&) {
   Json job = scene.sample();
   job["metadata"]["labels"] = {{"kueue.x-k8s.io/queue-name", "team-a"}};
   scene.create(job);
@@ -234,6 +234,16 @@ void a_queue(Scene& scene, Surroundings&) {
   const std::string text = scene.message("Failed");
   scene.expect(text.find("take kueue.x-k8s.io/queue-name off") != std::string::npos, text);
   scene.expect(scene.names().empty(), "no pod was made");
+}
+
+void a_queue_without_kueue(Scene& scene, Surroundings&) {
+  scene.create(scene.sample({{"schedulingPolicy", {{"queue", "team-a"}}}}));
+  scene.until_condition("Suspended", "True/Queued");
+  const std::string text = scene.message("Suspended");
+  scene.expect(text.find("is Kueue installed") != std::string::npos, text);
+  scene.expect_equal(scene.at("/state"), "Queued", "state");
+  scene.stays(
+      "no pod is made", [&] { return scene.names().empty(); }, seconds(1));
 }
 
 }  // namespace
@@ -257,10 +267,9 @@ std::vector<Case> refusal_cases() {
       {"PodSecurityPutOnARunningJob", pod_security_put_on_a_running_job},
       {"APodThatIsNotValid", a_pod_that_is_not_valid},
       {"AnUnknownPriorityClass", an_unknown_priority_class},
-      {"AQueue", a_queue},
+      {"AQueueThatOnlyALabelNames", a_label_of_a_queue},
+      {"AQueueWithoutKueue", a_queue_without_kueue},
       unsupported("MultiKueue", {{"managedBy", "kueue.x-k8s.io/multikueue"}}, "spec.managedBy"),
-      unsupported("AQueueInTheSpec", {{"schedulingPolicy", {{"queue", "team-a"}}}},
-                  "spec.schedulingPolicy.queue: waiting in a queue is not built yet"),
       unsupported("Volcano", {{"schedulingPolicy", {{"gang", "Volcano"}}}},
                   "spec.schedulingPolicy.gang: Volcano is not built yet"),
       unsupported("Encryption", {{"network", {{"encryption", "TLS"}}}}, "spec.network.encryption"),

@@ -82,8 +82,7 @@ TEST(Supported, WhatOnlyAClusterFollowsPassesOnOneMachine) {
   EXPECT_EQ(to_string(check_supported(job, {})), "");
   EXPECT_EQ(to_string(check_supported(job, {.cluster = true})),
             "spec.managedBy: handing the job to MultiKueue is not built yet; leave it out\n"
-            "spec.schedulingPolicy.gang: Volcano is not built yet; write None\n"
-            "spec.schedulingPolicy.queue: waiting in a queue is not built yet; leave it out");
+            "spec.schedulingPolicy.gang: Volcano is not built yet; write None");
 }
 
 TEST(Supported, AGpuBuildTakesGpus) {

@@ -91,6 +91,45 @@ TEST(ParseJson, ReadsWhatTheLibraryReads) {
   }
 }
 
+// The quick parser and the library's must agree, whatever is cut off or changed.
+TEST(ParseJson, ReadsEveryBrokenTextAsTheLibraryDoes) {
+  const std::string whole =
+      R"({"kind": "Pod", "n": [0, -1, 12, 1.5, 1e3, -0, 18446744073709551615, 99999999999999999999],
+          "s": "a\\b\"\u003c\u00e9\n\ud83d\ude00", "t": [true, false, null, [], {}, ""], "o": {"n": {"a": "b"}},
+          "a": 1, "a": {"last": "wins"}})";
+  const std::vector<std::string> broken{
+      "01",     "-",         "1.",        "tru",      "nullx",
+      "[1 2]",  "{\"a\" 1}", "{,}",       "[1,]",     "{\"a\":1,}",
+      "\"\t\"", "\"\\x\"",   "\"\\u12\"", "\"\xff\"", std::string(200, '[')};
+  const auto agrees = [](const std::string& text) {
+    const Json wanted = Json::parse(text, nullptr, false);
+    if (wanted.is_discarded()) {
+      EXPECT_THROW(parse_json(text), IoError) << text;
+    } else {
+      EXPECT_EQ(parse_json(text), wanted) << text;
+    }
+  };
+  for (size_t i = 0; i < whole.size(); ++i) {
+    agrees(whole.substr(0, i));
+    std::string changed = whole;
+    changed[i] = "\"{}[]:,0-e\\x"[i % 12];
+    agrees(changed);
+  }
+  agrees(whole);
+  for (const std::string& text : broken) agrees(text);
+}
+
+TEST(ParseJson, DropsWhateverADroppedFieldHolds) {
+  for (const char* value :
+       {R"("a}\"]{")", "[[{}], \"]\"]", "{\"x\": {\"y\": \"}\"}}", "7", "null"}) {
+    const std::string text =
+        std::string(R"({"metadata": {"managedFields": )") + value + R"(, "name": "x"}})";
+    EXPECT_EQ(parse_json(text, kManagedFields), Json::parse(R"({"metadata": {"name": "x"}})"))
+        << text;
+  }
+  EXPECT_THROW(parse_json(R"({"metadata": {"managedFields": [1)", kManagedFields), IoError);
+}
+
 TEST(ParseJson, SaysWhereATextIsBroken) {
   EXPECT_THAT(
       [] { parse_json(R"({"a": [1, })"); },

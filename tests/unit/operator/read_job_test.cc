@@ -55,5 +55,24 @@ TEST(ReadJob, AJobWithoutAStatusHasAnEmptyOne) {
   EXPECT_EQ(read_job(object).job.status, api::TrainingJobStatus());
 }
 
+TEST(ReadJob, AgainTakesTheSpecFromBeforeUnlessItChanged) {
+  World world("  workers: {replicas: 3}\n");
+  Json object = Json::parse(api::to_json(world.job).dump());
+  const JobRecord first = read_job(object);
+  object["status"]["restarts"] = 2;
+  object["metadata"]["resourceVersion"] = "9";
+  object["metadata"]["labels"] = {{"a", "b"}};
+  const JobRecord again = read_job_again(object, first);
+  const JobRecord anew = read_job(object);
+  EXPECT_EQ(again.job.spec, anew.job.spec);
+  EXPECT_EQ(again.job.status, anew.job.status);
+  EXPECT_EQ(again.job.metadata.labels, anew.job.metadata.labels);
+  EXPECT_EQ(again.job.metadata.resource_version, "9");
+  EXPECT_TRUE(again.errors.empty()) << api::to_string(again.errors);
+  object["spec"]["workers"]["replicas"] = 5;
+  object["metadata"]["generation"] = 2;
+  EXPECT_EQ(read_job_again(object, first).job.spec.workers.replicas, 5);
+}
+
 }  // namespace
 }  // namespace outrigger::controller

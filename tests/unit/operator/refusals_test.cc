@@ -133,7 +133,6 @@ TEST(Refusals, WhatIsNotBuiltIsRefusedByNameAndNeverIgnored) {
   };
   for (const Case& one :
        {Case{"  managedBy: kueue.x-k8s.io/multikueue\n", "spec.managedBy"},
-        Case{"  schedulingPolicy: {queue: team-a}\n", "spec.schedulingPolicy.queue"},
         Case{"  schedulingPolicy: {gang: Volcano}\n", "spec.schedulingPolicy.gang"},
         Case{"  server: {gpus: 1}\n", "spec.server.gpus"},
         Case{"  checkpoint: {path: relative}\n", "spec.checkpoint.path"}}) {
@@ -145,7 +144,7 @@ TEST(Refusals, WhatIsNotBuiltIsRefusedByNameAndNeverIgnored) {
   }
 }
 
-TEST(Refusals, AJobThatIsToWaitInAQueueDoesNotRunPastIt) {
+TEST(Refusals, AQueueThatOnlyALabelNamesIsNotRunPast) {
   World world;
   world.job.metadata.labels["kueue.x-k8s.io/queue-name"] = "team-a";
   world.settle();

@@ -5,6 +5,7 @@
 #include "api/names.h"
 #include "common/error.h"
 #include "operator/read_pod.h"
+#include "operator/read_workload.h"
 #include "tests/unit/api/sample_job.h"
 
 namespace outrigger::controller {
@@ -53,6 +54,9 @@ Observed World::observe() const {
     if (object["kind"] == "ConfigMap") seen.config_maps[attempt] = object["metadata"]["name"];
     if (object["kind"] == "NetworkPolicy") seen.network_policy = true;
   }
+  seen.queue = queue;
+  const auto workload = others.find("Workload/trainingjob-" + job.metadata.name);
+  if (workload != others.end()) seen.queue.workload = read_workload(workload->second);
   seen.secret = remembers_secret;
   seen.refusals = refusals;
   seen.nodes = nodes;
@@ -95,13 +99,16 @@ void World::carry_out(const Plan& plan, size_t count) {
               : others.emplace(object["kind"].get<std::string>() + "/" + name, object).second;
       if (!fresh && create->kind != ObjectKind::kSecret) ++already_exists;
     } else if (const auto* patch = std::get_if<Patch>(&plan.actions[i])) {
-      others.at("Service/" + patch->name).merge_patch(patch->patch);
+      const bool service = patch->kind == ObjectKind::kService;
+      others.at((service ? "Service/" : "Workload/") + patch->name).merge_patch(patch->patch);
     } else if (const auto* scale = std::get_if<Scale>(&plan.actions[i])) {
       spec().workers.replicas = scale->replicas;
     } else {
       const auto& remove = std::get<Remove>(plan.actions[i]);
       if (remove.kind == ObjectKind::kTrainingJob) {
         job_deleted = true;
+      } else if (remove.kind == ObjectKind::kWorkload) {
+        others.erase("Workload/" + remove.name);
       } else if (remove.kind == ObjectKind::kConfigMap) {
         others.erase("ConfigMap/" + remove.name);
       } else if (remove.grace == seconds(0)) {

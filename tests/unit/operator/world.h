@@ -67,6 +67,7 @@ class World {
   std::optional<ServerReport> report;
   std::vector<WorkerDemand> demand;
   std::set<std::string> dead;  // nodes whose kubelet is silent
+  QueueState queue;            // but for the Workload, which is among `others`
   bool remembers_secret = false;
   bool job_deleted = false;
   int already_exists = 0;  // creates of what was there

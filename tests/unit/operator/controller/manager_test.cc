@@ -259,6 +259,30 @@ TEST_F(ManagerTest, ItsMetricsBearTheNamesThatDashboardsKnow) {
     EXPECT_NE(page.find(name), std::string::npos) << name;
 }
 
+TEST(JobSeries, AreThereWhileAJobIsActive) {
+  telemetry::Metrics metrics;
+  ControllerMetrics told(metrics);
+  const auto shows = [&](const std::string& text) {
+    return metrics.exposition().find(text) != std::string::npos;
+  };
+  auto faces = std::make_shared<kube::Cached<JobRecord>>();
+  faces->key = {"team", "faces"};
+  auto& status = faces->value.job.status.emplace();
+  told.count({faces});
+  EXPECT_FALSE(shows("job_name=\"faces\""));
+  status.start_time = api::Time(std::chrono::seconds(1));
+  status.progress.emplace().percent = 45;
+  status.restarts = 2;
+  told.count({faces});
+  const std::string labels = "{job_name=\"faces\",job_namespace=\"team\"} ";
+  EXPECT_TRUE(shows("outrigger_job_progress_ratio" + labels + "0.45"));
+  EXPECT_TRUE(shows("outrigger_job_restarts" + labels + "2"));
+  status.completion_time = api::Time(std::chrono::seconds(9));
+  told.count({faces});
+  EXPECT_FALSE(shows("job_name=\"faces\""));
+  told.count({});
+}
+
 TEST_F(ManagerTest, OfTwoOperatorsOneWorksAndTheOtherTakesOverWhenItIsToldToStop) {
   Operator first(server_.config(), true, "first");
   Operator second(server_.config(), true, "second");

@@ -1,0 +1,62 @@
+#include <string>
+
+#include "operator/controller/reconciler.h"
+#include "operator/controller/resources.h"
+#include "operator/objects/workload.h"
+#include "operator/read_workload.h"
+
+namespace outrigger::controller {
+
+void Reconciler::look_at_queue(Observed& seen, const std::string& job_key, JobMemory& memory) {
+  const auto& policy = seen.job.spec.scheduling_policy;
+  const auto& metadata = seen.job.metadata;
+  QueueState& queue = seen.queue;
+  queue.known = caches_.knows_workloads(metadata.namespace_name);
+  const auto cached = caches_.workload(job_key, metadata.uid);
+  if (cached && !memory.is_dropped_workload(cached->uid)) queue.workload = cached->value.workload;
+  if (!policy || !policy->queue) return;
+  const std::string child = child_name(ObjectKind::kWorkload, workload_name(metadata.name));
+  const std::optional<int> shown = queue.workload ? std::optional(0) : std::nullopt;
+  queue.asked = !queue.workload && memory.child(child, shown, SystemClock().now()).has_value();
+  if (queue.workload) {
+    ask_flavors(seen, memory);
+  } else if (queue.known && !seen.job.spec.suspend && policy->priority_class_name) {
+    ask_priority(seen);
+  }
+}
+
+void Reconciler::ask_priority(Observed& seen) {
+  const std::string& name = *seen.job.spec.scheduling_policy->priority_class_name;
+  const auto found = client_.get(kPriorityClasses, {"", name});
+  if (!found) {
+    seen.queue.problem = "priority class " + name + ": " + found.error().message();
+    return;
+  }
+  const auto value = found->find("value");
+  seen.queue.priority = value != found->end() && value->is_number_integer() ? value->get<int>() : 0;
+}
+
+void Reconciler::ask_flavors(Observed& seen, JobMemory& memory) {
+  bool admitted = false;
+  for (const auto& [role, pods] : seen.queue.workload->pod_sets) {
+    for (const std::string& name : pods.flavors) {
+      admitted = true;
+      auto flavor = memory.flavor(name);
+      if (!flavor) {
+        // A list, whose fields are all built: of single objects this client drops tolerations.
+        const auto found = client_.list(kResourceFlavors, {.fields = "metadata.name=" + name});
+        if (!found || found->empty()) {
+          seen.queue.problem = "resource flavor " + name + ": " +
+                               (found ? "there is none" : found.error().message());
+          continue;
+        }
+        flavor = read_flavor(found->front());
+        memory.read_flavor(name, *flavor);
+      }
+      seen.queue.flavors[name] = *flavor;
+    }
+  }
+  if (!admitted) memory.forget_flavors();
+}
+
+}  // namespace outrigger::controller

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tests/integration/operator/operator_process.h"
+#include "tests/integration/operator/scene.h"
+
+namespace outrigger::integration {
+
+extern const kube::Resource kWorkloads;
+extern const kube::Resource kClusterQueues;
+extern const kube::Resource kLocalQueues;
+
+/// The real controller of Kueue with its webhooks for Workloads, on a control plane without nodes.
+/// Ends with this.
+class Kueue {
+ public:
+  /// Why it cannot be started here; empty: it can.
+  static std::string missing();
+  /// Installs its kinds, starts it, and returns once it looks at Workloads. Throws IoError.
+  explicit Kueue(const ControlPlane& cluster);
+
+  std::string log() const;
+
+ private:
+  void install(const ControlPlane& cluster) const;
+  void write_files() const;
+  void guard_workloads(kube::Client& client) const;
+
+  const std::filesystem::path folder_;
+  const int webhook_port_;
+  const int health_port_;
+  std::optional<cli::ChildProcess> process_;
+};
+
+/// A ClusterQueue of so many CPUs, whose flavor names nodes with the label pool=<name>.
+void make_cluster_queue(kube::Client& client, const std::string& name, int cpus);
+void set_quota(kube::Client& client, const std::string& name, int cpus);
+/// The queue "team-a" of a namespace.
+void make_queue(kube::Client& client, const std::string& ns, const std::string& cluster_queue);
+/// A spec in which every pod asks for one CPU, in the queue "team-a".
+Json of_one_cpu_each(int workers, const Json& more = Json::object());
+/// "True/Reason" of the Workload of the scene's job; empty where there is none.
+std::string workload_condition(Scene& scene, const std::string& type);
+
+}  // namespace outrigger::integration
