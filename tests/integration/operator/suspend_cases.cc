@@ -93,6 +93,7 @@ void resumed_while_it_suspends(Scene& scene, Surroundings&) {
   suspend(scene);
   scene.until("the server is to end",
               [&] { return kube::is_deleting(scene.pod("faces-server-0-0")); });
+  scene.until_condition("Suspended", "False/Suspending");
   resume(scene);
   scene.until_condition("Suspended", "False/Resumed");
   scene.end("faces-server-0-0", {20});
