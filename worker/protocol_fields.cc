@@ -60,6 +60,13 @@ const transport::Payload& only_payload(const transport::ReceivedFrame& frame) {
   return frame.payloads.front();
 }
 
+void expect_no_payload(const transport::ReceivedFrame& frame) {
+  if (!frame.payloads.empty()) {
+    throw InvalidInput("a frame of type " + std::to_string(frame.type) + " with " +
+                       std::to_string(frame.payloads.size()) + " payloads, 0 are allowed");
+  }
+}
+
 void add_tensor(transport::Frame& frame, ByteWriter& writer,
                 const std::shared_ptr<const Tensor>& tensor, WireFormat format,
                 const std::optional<transport::StochasticRounding>& rounding) {

@@ -31,6 +31,8 @@ Enum read_enum(ByteReader& reader, Enum last) {
 
 /// The only payload of a frame; throws unless there is exactly one.
 const transport::Payload& only_payload(const transport::ReceivedFrame& frame);
+/// Throws InvalidInput where the frame of a message that carries no payload has one.
+void expect_no_payload(const transport::ReceivedFrame& frame);
 void add_tensor(transport::Frame& frame, ByteWriter& writer,
                 const std::shared_ptr<const Tensor>& tensor, WireFormat format,
                 const std::optional<transport::StochasticRounding>& rounding);

@@ -57,6 +57,8 @@ feed::Lease read_lease(ByteReader& reader, const ReceivedFrame& frame, const Wir
   }
   if (lease.kind == feed::WorkKind::kBackward) {
     lease.cut_gradient = read_tensor(reader, only_payload(frame), context.activation_type);
+  } else {
+    expect_no_payload(frame);
   }
   return lease;
 }
@@ -128,12 +130,15 @@ feed::ServerMessage server_fields(ByteReader& reader, const ReceivedFrame& frame
       return gradient;
     }
     case FrameType::kCancel:
+      expect_no_payload(frame);
       return feed::Cancel{read_key(reader)};
     case FrameType::kCommitted: {
+      expect_no_payload(frame);
       const auto step = reader.number<uint64_t>();
       return feed::Committed{step, reader.number<uint64_t>()};
     }
     case FrameType::kFarewell: {
+      expect_no_payload(frame);
       const bool again = read_flag(reader);
       return feed::Farewell{again, reader.text()};
     }

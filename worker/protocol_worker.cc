@@ -114,7 +114,9 @@ Frame encode(const feed::Leaving&, const WireContext&) {
 
 feed::WorkerMessage worker_fields(ByteReader& reader, const ReceivedFrame& frame,
                                   const WireContext& context) {
-  switch (static_cast<FrameType>(frame.type)) {
+  const auto type = static_cast<FrameType>(frame.type);
+  if (type != FrameType::kMicroBatch && type != FrameType::kStemGradient) expect_no_payload(frame);
+  switch (type) {
     case FrameType::kPull:
       return feed::Pull{reader.number<uint32_t>()};
     case FrameType::kMicroBatch:
@@ -143,6 +145,7 @@ void expect_type(const ReceivedFrame& frame, FrameType type) {
     throw InvalidInput("frame of type " + std::to_string(frame.type) + " where type " +
                        std::to_string(static_cast<int>(type)) + " opens the link");
   }
+  expect_no_payload(frame);
 }
 
 }  // namespace
