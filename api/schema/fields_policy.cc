@@ -71,7 +71,8 @@ void describe(Struct<FailurePolicy>& s) {
 
 void describe(Struct<SchedulingPolicy>& s) {
   s.add("gang", &SchedulingPolicy::gang, "Scheduler that places all pods at once or none.");
-  s.add("queue", &SchedulingPolicy::queue, "Queue of Kueue in which the job waits until it is admitted.")
+  s.add("queue", &SchedulingPolicy::queue,
+        "Queue of Kueue in which the job waits until it is admitted.")
       .absent("no queue")
       .longest(253)
       .form(kObjectNameForm);

@@ -230,8 +230,7 @@ bool bench_codec(const Effort& effort) {
   std::printf("\ncodec, GB/s of float32 on one core, {%zu, %ld}   encode   decode\n",
               effort.codec_rows, kChannels);
   const auto row = [&](const char* name, WireFormat format,
-                       const std::optional<StochasticRounding>& rounding,
-                       const char* target = "") {
+                       const std::optional<StochasticRounding>& rounding, const char* target = "") {
     std::vector<double> encode_rates;
     std::vector<double> decode_rates;
     for (int round = 0; round < effort.rounds; ++round) {

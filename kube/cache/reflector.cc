@@ -54,8 +54,8 @@ bool Reflector::list(ReflectorSink& sink) {
   auto version = client_.list(options_.resource, options_.selection, receiver, options_.dropped,
                               options_.chunk);
   if (!version) {
-    const bool expected = options_.may_be_absent &&
-                          (version.error().not_found() || version.error().forbidden());
+    const bool expected =
+        options_.may_be_absent && (version.error().not_found() || version.error().forbidden());
     if (expected) {
       log::debug("{}", version.error().what());
     } else {

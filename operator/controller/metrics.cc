@@ -147,7 +147,8 @@ void ControllerMetrics::tell_active(const std::vector<kube::CachedPtr<JobRecord>
     const auto& status = *job->value.job.status;
     if (!status.start_time || status.completion_time) continue;
     const telemetry::Labels labels{{"job_namespace", job->key.ns}, {"job_name", job->key.name}};
-    metrics_.gauge(kJobProgress, labels).set(status.progress ? status.progress->percent / 100.0 : 0);
+    metrics_.gauge(kJobProgress, labels)
+        .set(status.progress ? status.progress->percent / 100.0 : 0);
     metrics_.gauge(kJobStall, labels).set(status.split ? status.split->stall_percent / 100.0 : 0);
     metrics_.gauge(kJobRestarts, labels).set(status.restarts);
     active.insert(labels);

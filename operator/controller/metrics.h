@@ -15,8 +15,8 @@ namespace outrigger::controller {
 
 /// What the operator tells Prometheus: what every Go controller tells, under the same names, so
 /// that dashboards and alerts work; and jobs by state, restarts by role and cause, and the time to
-/// the first step. Only jobs that have started and not ended have series of their own, so that their
-/// number follows the work and not the history. Thread-safe.
+/// the first step. Only jobs that have started and not ended have series of their own, so that
+/// their number follows the work and not the history. Thread-safe.
 class ControllerMetrics final : public kube::Observer {
  public:
   /// `metrics` must outlive this.

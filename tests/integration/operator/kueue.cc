@@ -48,8 +48,7 @@ const kube::Resource kLocalQueues{"kueue.x-k8s.io", "v1beta1", "localqueues", "L
 std::string Kueue::missing() {
   const auto program = ControlPlane::program("kueue");
   if (std::filesystem::exists(program)) return {};
-  return "kueue is not in " + program.parent_path().string() +
-         "; `tools/setup kueue` builds it";
+  return "kueue is not in " + program.parent_path().string() + "; `tools/setup kueue` builds it";
 }
 
 Kueue::Kueue(const ControlPlane& cluster)
