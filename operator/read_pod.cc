@@ -7,22 +7,11 @@
 #include <utility>
 
 #include "api/names.h"
+#include "operator/json_fields.h"
 #include "operator/names.h"
 
 namespace outrigger::controller {
 namespace {
-
-const Json& at(const Json& object, std::string_view name) {
-  static const Json nothing;
-  if (!object.is_object()) return nothing;
-  const auto found = object.find(name);
-  return found == object.end() ? nothing : *found;
-}
-
-std::string text_at(const Json& object, std::string_view name) {
-  const Json& value = at(object, name);
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
 
 bool true_at(const Json& object, std::string_view name) {
   const Json& value = at(object, name);

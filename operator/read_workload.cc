@@ -3,25 +3,14 @@
 #include <algorithm>
 #include <string>
 
+#include "operator/json_fields.h"
 #include "operator/names.h"
 
 namespace outrigger::controller {
 namespace {
 
-const Json& part(const Json& object, std::string_view name) {
-  static const Json nothing;
-  if (!object.is_object()) return nothing;
-  const auto found = object.find(name);
-  return found == object.end() ? nothing : *found;
-}
-
-std::string word(const Json& object, std::string_view name) {
-  const Json& value = part(object, name);
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
-
 int count_of(const Json& object, int otherwise) {
-  const Json& value = part(object, "count");
+  const Json& value = at(object, "count");
   return value.is_number_integer() ? value.get<int>() : otherwise;
 }
 
@@ -41,7 +30,7 @@ template <typename Take>
 void each_pod_set(Workload& workload, const Json& list, const Take& take) {
   if (!list.is_array()) return;
   for (const Json& one : list) {
-    const auto role = parse_role(word(one, "name"));
+    const auto role = parse_role(text_at(one, "name"));
     const auto found = role ? workload.pod_sets.find(*role) : workload.pod_sets.end();
     if (found != workload.pod_sets.end()) take(one, found->second);
   }
@@ -49,17 +38,17 @@ void each_pod_set(Workload& workload, const Json& list, const Take& take) {
 
 void read_assignment(const Json& one, PodSet& pods) {
   pods.admitted = count_of(one, pods.wanted);
-  pods.topology = part(one, "topologyAssignment").is_object() ||
-                  part(one, "delayedTopologyRequest").is_string();
-  for (const auto& [resource, flavor] : words(part(one, "flavors"))) {
+  pods.topology =
+      at(one, "topologyAssignment").is_object() || at(one, "delayedTopologyRequest").is_string();
+  for (const auto& [resource, flavor] : words(at(one, "flavors"))) {
     if (std::find(pods.flavors.begin(), pods.flavors.end(), flavor) == pods.flavors.end())
       pods.flavors.push_back(flavor);
   }
 }
 
 Placement read_update(const Json& update) {
-  return {words(part(update, "nodeSelector")), words(part(update, "labels")),
-          words(part(update, "annotations")), elements(part(update, "tolerations"))};
+  return {words(at(update, "nodeSelector")), words(at(update, "labels")),
+          words(at(update, "annotations")), elements(at(update, "tolerations"))};
 }
 
 }  // namespace
@@ -75,29 +64,29 @@ void Placement::merge(const Placement& more) {
 }
 
 Workload read_workload(const Json& object) {
-  const Json& metadata = part(object, "metadata");
-  const Json& spec = part(object, "spec");
-  const Json& status = part(object, "status");
-  Workload workload{word(metadata, "name"), word(metadata, "uid"),
-                    word(metadata, "resourceVersion"), word(spec, "queueName")};
-  for (const Json& one : elements(part(spec, "podSets"))) {
-    if (const auto role = parse_role(word(one, "name")))
+  const Json& metadata = at(object, "metadata");
+  const Json& spec = at(object, "spec");
+  const Json& status = at(object, "status");
+  Workload workload{text_at(metadata, "name"), text_at(metadata, "uid"),
+                    text_at(metadata, "resourceVersion"), text_at(spec, "queueName")};
+  for (const Json& one : elements(at(spec, "podSets"))) {
+    if (const auto role = parse_role(text_at(one, "name")))
       workload.pod_sets[*role].wanted = count_of(one, 1);
   }
-  each_pod_set(workload, part(part(status, "admission"), "podSetAssignments"), read_assignment);
-  each_pod_set(workload, part(status, "reclaimablePods"),
+  each_pod_set(workload, at(at(status, "admission"), "podSetAssignments"), read_assignment);
+  each_pod_set(workload, at(status, "reclaimablePods"),
                [](const Json& one, PodSet& pods) { pods.reclaimed = count_of(one, 0); });
-  for (const Json& check : elements(part(status, "admissionChecks"))) {
-    each_pod_set(workload, part(check, "podSetUpdates"),
+  for (const Json& check : elements(at(status, "admissionChecks"))) {
+    each_pod_set(workload, at(check, "podSetUpdates"),
                  [](const Json& one, PodSet& pods) { pods.added.merge(read_update(one)); });
   }
-  workload.conditions = elements(part(status, "conditions"));
+  workload.conditions = elements(at(status, "conditions"));
   return workload;
 }
 
 Placement read_flavor(const Json& object) {
-  const Json& spec = part(object, "spec");
-  return {words(part(spec, "nodeLabels")), {}, {}, elements(part(spec, "tolerations"))};
+  const Json& spec = at(object, "spec");
+  return {words(at(spec, "nodeLabels")), {}, {}, elements(at(spec, "tolerations"))};
 }
 
 }  // namespace outrigger::controller
