@@ -3,10 +3,15 @@
 namespace outrigger::integration {
 namespace {
 
+// What a busy machine may need until a job runs, and a deadline that leaves it that.
+constexpr int kDeadline = 15;
+constexpr seconds kPastDeadline{kDeadline + 3};
+
 void active_too_long(Scene& scene, Surroundings&) {
-  scene.start_and_run({{"activeDeadlineSeconds", 4}});
+  scene.start_and_run({{"activeDeadlineSeconds", kDeadline}});
   scene.until_condition("Failed", "True/DeadlineExceeded");
-  scene.expect(scene.message("Failed").find('4') != std::string::npos, scene.message("Failed"));
+  scene.expect(scene.message("Failed").find(std::to_string(kDeadline)) != std::string::npos,
+               scene.message("Failed"));
   scene.expect(scene.at("/completionTime").is_string(), "completionTime is set");
 }
 
@@ -17,25 +22,25 @@ void an_active_deadline_set_meanwhile(Scene& scene, Surroundings&) {
 }
 
 void an_active_deadline_taken_back(Scene& scene, Surroundings&) {
-  scene.start_and_run({{"activeDeadlineSeconds", 6}});
+  scene.start_and_run({{"activeDeadlineSeconds", kDeadline}});
   scene.change_spec({{"activeDeadlineSeconds", nullptr}});
   scene.stays(
-      "it goes on", [&] { return scene.condition("Failed").empty(); }, seconds(8));
+      "it goes on", [&] { return scene.condition("Failed").empty(); }, kPastDeadline);
 }
 
 void suspension_stops_the_clock(Scene& scene, Surroundings&) {
-  scene.start({{"activeDeadlineSeconds", 6}});
+  scene.start({{"activeDeadlineSeconds", kDeadline}});
   scene.change_spec({{"suspend", true}});
   scene.until_condition("Suspended", "True/Suspended");
   scene.stays(
-      "it does not fail", [&] { return scene.condition("Failed").empty(); }, seconds(8));
+      "it does not fail", [&] { return scene.condition("Failed").empty(); }, kPastDeadline);
 }
 
 // The server never gets ready; `why` is brought about first.
 Case startup(const std::string& name, const std::string& in_message,
              const std::function<void(Scene&)>& why) {
   return {name, [in_message, why](Scene& scene, Surroundings&) {
-            scene.start({{"startupDeadlineSeconds", 5}});
+            scene.start({{"startupDeadlineSeconds", kDeadline}});
             why(scene);
             scene.until_condition("Failed", "True/StartupDeadlineExceeded");
             const std::string text = scene.message("Failed");
@@ -44,22 +49,22 @@ Case startup(const std::string& name, const std::string& in_message,
 }
 
 void no_deadline_once_it_ran(Scene& scene, Surroundings&) {
-  scene.start_and_run({{"startupDeadlineSeconds", 4}});
+  scene.start_and_run({{"startupDeadlineSeconds", kDeadline}});
   scene.run("faces-server-0-0", false);
   scene.stays(
-      "it goes on", [&] { return scene.condition("Failed").empty(); }, seconds(6));
+      "it goes on", [&] { return scene.condition("Failed").empty(); }, kPastDeadline);
 }
 
 void workers_have_no_deadline(Scene& scene, Surroundings&) {
-  scene.start({{"startupDeadlineSeconds", 4}});
+  scene.start({{"startupDeadlineSeconds", kDeadline}});
   scene.run("faces-server-0-0");
   scene.stays(
-      "it goes on", [&] { return scene.condition("Failed").empty(); }, seconds(6));
+      "it goes on", [&] { return scene.condition("Failed").empty(); }, kPastDeadline);
   scene.expect_equal(scene.condition("Running"), "True/ServersReady", "Running");
 }
 
 void a_deadline_for_each_attempt(Scene& scene, Surroundings&) {
-  scene.start_and_run({{"startupDeadlineSeconds", 4}});
+  scene.start_and_run({{"startupDeadlineSeconds", kDeadline}});
   scene.end("faces-server-0-0", {22});
   scene.until_condition("Failed", "True/StartupDeadlineExceeded");
   scene.expect_equal(scene.at("/executionAttempts"), 2, "attempts");
