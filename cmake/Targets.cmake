@@ -1,3 +1,25 @@
+# Headers that most sources include, parsed once for all of them where OUTRIGGER_PRECOMPILE is on. It changes how long a
+# build takes, not what is built: every source still includes what it uses, and the other builds hold it to that.
+if(OUTRIGGER_PRECOMPILE)
+  set(precompiled_headers
+    <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <condition_variable> <csignal> <cstdint> <cstdlib> <cstring>
+    <deque> <filesystem> <fstream> <functional> <iostream> <limits> <map> <memory> <mutex> <numeric> <optional> <random>
+    <set> <span> <sstream> <stop_token> <string> <string_view> <thread> <unordered_map> <utility> <variant> <vector>
+    <nlohmann/json.hpp>)
+  add_library(outrigger_precompiled OBJECT "${PROJECT_SOURCE_DIR}/cmake/precompiled.cc")
+  target_precompile_headers(outrigger_precompiled PRIVATE ${precompiled_headers})
+  add_library(outrigger_precompiled_tests OBJECT "${PROJECT_SOURCE_DIR}/cmake/precompiled.cc")
+  target_precompile_headers(outrigger_precompiled_tests PRIVATE ${precompiled_headers} <gmock/gmock.h> <gtest/gtest.h>)
+  target_link_libraries(outrigger_precompiled_tests PRIVATE GTest::gmock)
+endif()
+
+# Lets a target use those of `from`. Not for targets and sources that are optimised in a way of their own.
+function(outrigger_precompile target from)
+  if(OUTRIGGER_PRECOMPILE)
+    target_precompile_headers(${target} REUSE_FROM ${from})
+  endif()
+endfunction()
+
 # outrigger_library(name [COLD] SOURCES a.cc … [USES folder …] [PRIVATE third-party …])
 #   A folder's library. USES are our own folders and are public; third-party libraries stay private. COLD: no time is
 #   spent in it, so builds with sanitizers compile it fast (OUTRIGGER_COLD_OPTIONS).
@@ -8,6 +30,7 @@ function(outrigger_library name)
   target_include_directories(outrigger_${name} PUBLIC "${PROJECT_SOURCE_DIR}")
   list(TRANSFORM arg_USES PREPEND outrigger::)
   target_link_libraries(outrigger_${name} PUBLIC ${arg_USES} Threads::Threads PRIVATE ${arg_PRIVATE})
+  outrigger_precompile(outrigger_${name} outrigger_precompiled)
   if(arg_COLD)
     target_compile_options(outrigger_${name} PRIVATE ${OUTRIGGER_COLD_OPTIONS})
   endif()
@@ -21,6 +44,7 @@ function(outrigger_program name)
   list(TRANSFORM arg_USES PREPEND outrigger::)
   target_link_libraries(${name} PRIVATE ${arg_USES} ${arg_PRIVATE})
   target_compile_options(${name} PRIVATE ${OUTRIGGER_COLD_OPTIONS})
+  outrigger_precompile(${name} outrigger_precompiled)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
@@ -51,6 +75,7 @@ function(outrigger_test name)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_compile_definitions(${name} PRIVATE OUTRIGGER_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_compile_options(${name} PRIVATE ${OUTRIGGER_COLD_OPTIONS})  # what a test calls is optimised
+  outrigger_precompile(${name} outrigger_precompiled_tests)
   add_test(NAME ${name} COMMAND ${name})
   if(NOT "unit" IN_LIST arg_LABELS)
     target_compile_definitions(${name} PRIVATE OUTRIGGER_BINARY_DIR="${CMAKE_BINARY_DIR}")

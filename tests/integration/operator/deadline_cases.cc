@@ -121,7 +121,7 @@ std::vector<Case> deadline_cases() {
                   [](Scene& scene) {
                     scene.wait_in("faces-server-0-0", "ImagePullBackOff", "no such image");
                   }),
-          startup("StartupThatIsNeverReady", "startupDeadlineSeconds, 5",
+          startup("StartupThatIsNeverReady", "startupDeadlineSeconds, " + std::to_string(kDeadline),
                   [](Scene& scene) { scene.run("faces-server-0-0", false); }),
           {"NoDeadlineOnceItRan", no_deadline_once_it_ran},
           {"WorkersHaveNoDeadline", workers_have_no_deadline},
