@@ -41,7 +41,7 @@ test: ## Everything: all tests under ASan and UBSan, the threaded parts under TS
 	tools/setup
 	JOBS=$(JOBS) tools/test all
 
-test-unit: ## Unit tests only, under ASan and UBSan
+test-unit: ## Unit tests only, built fast and without sanitizers
 	tools/setup
 	JOBS=$(JOBS) tools/test unit
 

@@ -11,8 +11,11 @@ endif()
 # checkout profits from another.
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_NOHASHDIR=1 "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}"
-      "${CCACHE_PROGRAM}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_NOHASHDIR=1 "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}")
+  if(OUTRIGGER_PRECOMPILE)  # or ccache passes such compiles by
+    list(APPEND CMAKE_CXX_COMPILER_LAUNCHER CCACHE_SLOPPINESS=pch_defines,time_macros)
+  endif()
+  list(APPEND CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
 endif()
 
 # No contraction: a*b+c must round the same in every translation unit, else two processes of one job
@@ -26,6 +29,9 @@ if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 # Places in messages and debug information are relative to the tree, not to the machine that built them.
 add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
+if(OUTRIGGER_PRECOMPILE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")  # so that ccache finds equal ones equal
+endif()
 # GCC 12 warns about std::variant's own members after inlining; UBSan, ASan and clang watch over the real thing.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-maybe-uninitialized)

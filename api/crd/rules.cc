@@ -136,9 +136,9 @@ Json root_rules() {
   const std::string finished = "oldSelf.status.conditions.exists(c, (c.type == '" +
                                std::string(kConditionComplete) + "' || c.type == '" +
                                std::string(kConditionFailed) + "') && c.status == 'True')";
-  return {cel_rule("!has(oldSelf.status) || !has(oldSelf.status.conditions) || !" + finished +
-                       " || self.spec == oldSelf.spec",
-                   "the job has ended; its spec is what was run", ".spec")};
+  return Json::array({cel_rule("!has(oldSelf.status) || !has(oldSelf.status.conditions) || !" +
+                                   finished + " || self.spec == oldSelf.spec",
+                               "the job has ended; its spec is what was run", ".spec")});
 }
 
 }  // namespace outrigger::api::crd

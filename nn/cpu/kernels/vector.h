@@ -16,13 +16,21 @@ using Vector = float __attribute__((vector_size(64)));
 using Bits = uint32_t __attribute__((vector_size(64)));
 using HalfBits = uint16_t __attribute__((vector_size(32)));
 using Mask = int32_t __attribute__((vector_size(64)));
-using UnalignedVector = float __attribute__((vector_size(64), aligned(4), may_alias));
-using UnalignedHalfBits = uint16_t __attribute__((vector_size(32), aligned(2), may_alias));
+
+/// A vector where it happens to lie. (An `aligned` on the vector type itself clang passes over.)
+template <typename V>
+struct __attribute__((packed, may_alias)) Unaligned {
+  V value;
+};
 
 constexpr int64_t kLanes = 16;
 
-inline Vector load(const float* from) { return *reinterpret_cast<const UnalignedVector*>(from); }
-inline void store(float* to, Vector value) { *reinterpret_cast<UnalignedVector*>(to) = value; }
+inline Vector load(const float* from) {
+  return reinterpret_cast<const Unaligned<Vector>*>(from)->value;
+}
+inline void store(float* to, Vector value) {
+  reinterpret_cast<Unaligned<Vector>*>(to)->value = value;
+}
 
 // Compilers take __builtin_convertvector apart; AVX-512 has one instruction for each of these.
 inline Bits widen(const uint16_t* from) {
@@ -30,7 +38,7 @@ inline Bits widen(const uint16_t* from) {
   return reinterpret_cast<Bits>(
       _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
 #else
-  return __builtin_convertvector(*reinterpret_cast<const UnalignedHalfBits*>(from), Bits);
+  return __builtin_convertvector(reinterpret_cast<const Unaligned<HalfBits>*>(from)->value, Bits);
 #endif
 }
 inline Bits widen(const uint8_t* from) {
@@ -48,7 +56,7 @@ inline void narrow(uint16_t* to, Bits bits) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
                       _mm512_cvtepi32_epi16(reinterpret_cast<__m512i>(bits)));
 #else
-  *reinterpret_cast<UnalignedHalfBits*>(to) = __builtin_convertvector(bits, HalfBits);
+  reinterpret_cast<Unaligned<HalfBits>*>(to)->value = __builtin_convertvector(bits, HalfBits);
 #endif
 }
 inline void narrow(uint8_t* to, Bits bits) {

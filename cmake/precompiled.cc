@@ -1,0 +1,1 @@
+// Nothing: what is precompiled stands in Targets.cmake, and a target needs a source.
