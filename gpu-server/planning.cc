@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/memory.h"
 #include "nn/cpu/backend.h"
+#include "training/simulator/trial.h"
 #include "worker/job.h"
 
 namespace outrigger::gpu_server {
@@ -169,7 +170,7 @@ Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const Ru
     : job_(job),
       graph_(graph),
       options_(planner_options(job, graph, size)),
-      planner_(std::move(device.costs), options_),
+      planner_(device.costs, options_, training::by_simulation(device.costs)),
       deepest_(deepest_cut(job, graph)),
       threads_(threads) {
   server_.cores = device.cores;

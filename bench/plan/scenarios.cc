@@ -13,9 +13,9 @@
 namespace outrigger::training {
 
 double seconds_fixed(const JobCosts& job, const SimulatedCluster& cluster, const Choice& choice) {
-  constexpr uint64_t kSteps = 16;
+  constexpr uint64_t kSteps = 48;  // the first live on what was made ahead
   const auto result = simulate(job, cluster, {.steps = kSteps, .jitter = 0.02, .fixed = choice});
-  return result.mean_seconds(kSteps / 4, kSteps);
+  return result.mean_seconds(kSteps / 3, kSteps);
 }
 
 namespace {
@@ -128,6 +128,9 @@ void show_scenario(int number) {
                 seconds_fixed(job, cluster, choice));
   }
   const auto result = simulate(job, cluster, {.steps = 60, .jitter = 0.02});
+  std::printf("  the planner's steps, in ms:");
+  for (const SimulatedStep& step : result.steps) std::printf(" %.1f", 1e3 * step.seconds);
+  std::printf("\n");
   for (const SimulatedMove& move : result.moves)
     std::printf("  step %d: %s\n", static_cast<int>(move.step), move.reason.c_str());
 }

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "common/log.h"
-#include "training/planner/memory.h"
 
 namespace outrigger::training {
 namespace {
@@ -14,13 +12,11 @@ namespace {
 /// Steps of a plan before its measured time counts: the first ones compile and warm up.
 constexpr uint32_t kWarmUp = 3;
 
-/// Of the steps' relative deviation, what a mean over the newest five or so is off by.
-constexpr double kDoubt = 0.4;
+/// Steps of a plan before it is compared with others: the first ones live on what was made ahead.
+constexpr uint32_t kEnough = 8;
 
-double server_percent(const JobCosts& job, const Choice& choice) {
-  const double away = 100 - job.cuts[choice.cut].server_percent;
-  return 100 - away * choice.away / job.micro_batches;
-}
+/// Of the steps' relative deviation, what a mean over the newest seven or so is off by.
+constexpr double kDoubt = 0.25;
 
 std::string describe(const JobCosts& job, const Choice& choice) {
   std::string text = "cut Input";
@@ -33,32 +29,31 @@ std::string describe(const JobCosts& job, const Choice& choice) {
   return text;
 }
 
-}  // namespace
-
-std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& options,
-                                  const ServerRates& server, std::span<const WorkerRates> workers) {
-  std::vector<Candidate> best;
-  for (size_t cut = 0; cut < job.cuts.size(); ++cut) {
-    if (cut > 0 && options.cut && *options.cut != cut) continue;
-    std::optional<Candidate> of_cut;
-    const uint32_t most = cut == 0 ? 0 : job.micro_batches;
-    for (uint32_t away = cut == 0 ? 0 : 1; away <= most; ++away) {
-      if (cut > 0 && options.away && *options.away != away) continue;
-      Choice choice{cut, away};
-      if (server_percent(job, choice) < options.least_server_percent) continue;
-      if (!misfit(job, server, workers, choice).empty()) continue;
-      const LocalInput input = best_local_input(job, server, workers, choice);
-      if (!std::isfinite(input.prediction.seconds)) continue;
-      choice.local = input.local;
-      const Candidate one{choice, input.prediction};
-      if (!of_cut || one.prediction.seconds < of_cut->prediction.seconds) of_cut = one;
-    }
-    if (of_cut) best.push_back(*of_cut);
-  }
-  return best;
+/// Whether a rate has changed by more than it wavers.
+bool differs(double before, double now) {
+  constexpr double kWavers = 0.2;
+  return std::abs(now - before) > kWavers * std::max(before, now);
 }
 
-Planner::Planner(JobCosts job, PlannerOptions options) : job_(std::move(job)), options_(options) {}
+bool differ(const ServerRates& before, const ServerRates& now) {
+  return differs(before.cores, now.cores) || differs(before.decode, now.decode);
+}
+
+bool differ(const WorkerRates& before, const WorkerRates& now) {
+  return differs(before.stem_speed, now.stem_speed) || differs(before.decode, now.decode) ||
+         differs(before.bytes_per_second, now.bytes_per_second) || before.stems != now.stems;
+}
+
+/// Seconds of training for which one comparison of plans may be made.
+constexpr double kSecondsALook = 2;
+
+/// Steps after which plans are compared again though nothing seems to have changed.
+constexpr uint64_t kLookAgain = 200;
+
+}  // namespace
+
+Planner::Planner(JobCosts job, PlannerOptions options, Trial trial)
+    : job_(std::move(job)), options_(options), trial_(std::move(trial)) {}
 
 void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t workers) {
   if (workers != workers_) {
@@ -67,11 +62,12 @@ void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t
     moved_.reset();  // what has changed may be followed at once
   }
   present_ = plan;
+  looks_ = std::min(kMostLooks, looks_ + seconds / kSecondsALook);
   Measured& of_plan = measured_[plan];
   if (step > of_plan.step + options_.memory) of_plan = {};
   of_plan.step = step;
   if (++of_plan.count <= kWarmUp) return;
-  const double keep = of_plan.count == kWarmUp + 1 ? 0 : 0.8;
+  const double keep = of_plan.count == kWarmUp + 1 ? 0 : 0.85;
   if (keep > 0)
     of_plan.deviation = keep * of_plan.deviation + (1 - keep) * std::abs(seconds - of_plan.seconds);
   of_plan.seconds = keep * of_plan.seconds + (1 - keep) * seconds;
@@ -85,35 +81,68 @@ const Planner::Measured* Planner::lately(const Choice& choice, uint64_t step) co
   return &found->second;
 }
 
-double Planner::estimate(const Candidate& candidate, double bias, uint64_t step) const {
-  const Measured* ran = lately(candidate.choice, step);
-  return ran != nullptr ? ran->seconds : bias * candidate.prediction.seconds;
+void Planner::follow(uint64_t step, const ServerRates& server,
+                     std::span<const WorkerRates> workers) {
+  const bool others = workers.size() != rates_.size();
+  bool changed = others || differ(server_, server);
+  for (size_t i = 0; !changed && i < workers.size(); ++i) changed = differ(rates_[i], workers[i]);
+  if (!changed) return;
+  server_ = server;
+  rates_.assign(workers.begin(), workers.end());
+  looked_.reset();
+  if (others) return;  // then measured() has forgotten
+  measured_.clear();
+  measured_[present_] = {.step = step, .count = kWarmUp};
+}
+
+bool Planner::is_news(uint64_t step, const Measured& now) const {
+  if (!looked_ || present_ != looked_->present || step >= looked_->step + kLookAgain) return true;
+  const double told_apart = std::max(options_.margin * looked_->seconds, now.deviation);
+  return std::abs(now.seconds - looked_->seconds) > told_apart;
+}
+
+std::optional<Candidate> Planner::best(const Situation& situation, double bias,
+                                       uint64_t step) const {
+  const auto estimate = [&](const Situation& in, const Choice& choice) {
+    const Measured* ran = lately(choice, step);
+    return ran != nullptr ? ran->seconds : bias * trial_.seconds(in, choice);
+  };
+  return search(situation, present_, {estimate, trial_.most});
 }
 
 std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& server,
                                           std::span<const WorkerRates> workers) {
+  follow(step, server, workers);
   const Measured* now = lately(present_, step);
-  if (now == nullptr || (moved_ && step < *moved_ + options_.dwell)) return std::nullopt;
-  const Prediction present = predict(job_, server, workers, present_);
-  const double bias = std::isfinite(present.seconds) && present.seconds > 0
-                          ? std::clamp(now->seconds / present.seconds, 0.5, 2.0)
-                          : 1.0;
-  const auto all = candidates(job_, options_, server, workers);
-  const auto best = std::ranges::min_element(
-      all, {}, [&](const Candidate& one) { return estimate(one, bias, step); });
-  if (best == all.end() || best->choice == present_) return std::nullopt;
-  const double seconds = estimate(*best, bias, step);
+  if (now == nullptr || now->count < kEnough || (moved_ && step < *moved_ + options_.dwell) ||
+      looks_ < 1)
+    return std::nullopt;
+  if (!is_news(step, *now)) return std::nullopt;
+  looked_ = {present_, now->seconds, step};
+  looks_ -= 1;
+
+  const Situation situation{job_, options_, server, workers};
+  const double expected = trial_.seconds(situation, present_);
+  const double bias =
+      std::isfinite(expected) && expected > 0 ? std::clamp(now->seconds / expected, 0.5, 2.0) : 1.0;
+  const auto found = best(situation, bias, step);
+  if (!found || found->choice == present_) return std::nullopt;
+  const double seconds = found->prediction.seconds;
   // What spreads so far cannot be told apart by a mean over a few steps.
   const double doubt = kDoubt * now->deviation / std::max(now->seconds, 1e-12);
-  if (seconds > (1 - options_.margin - doubt) * now->seconds) return std::nullopt;
+  if (seconds > (1 - options_.margin) * now->seconds) return std::nullopt;
   moved_ = step;
+  if (seconds > (1 - options_.margin - doubt) * now->seconds) {
+    looked_.reset();  // perhaps, once more steps are known
+    return std::nullopt;
+  }
   return Decision{
-      best->choice, seconds, now->seconds,
+      found->choice, seconds, now->seconds,
       fmt::format("{}: {:.0f} ms a step expected, bound by {}; {} takes {:.0f} ms, bound by {}; {} "
                   "workers",
-                  describe(job_, best->choice), 1e3 * seconds, to_string(best->prediction.bound),
-                  describe(job_, present_), 1e3 * now->seconds, to_string(present.bound),
-                  workers.size())};
+                  describe(job_, found->choice), 1e3 * seconds, to_string(found->prediction.bound),
+                  describe(job_, present_), 1e3 * now->seconds,
+                  to_string(predict(job_, server, workers, present_).bound), workers.size())};
 }
 
 }  // namespace outrigger::training

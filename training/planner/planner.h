@@ -8,18 +8,9 @@
 #include <vector>
 
 #include "training/planner/costs.h"
-#include "training/planner/step_model.h"
+#include "training/planner/search.h"
 
 namespace outrigger::training {
-
-struct PlannerOptions {
-  std::optional<size_t> cut;        // the user's, a place in JobCosts::cuts; absent: any
-  std::optional<uint32_t> away;     // the user's share, as micro-batches; absent: any
-  double least_server_percent = 0;  // of the multiply-adds
-  double margin = 0.05;             // a better plan must be so much better
-  uint64_t dwell = 10;              // steps between two moves
-  uint64_t memory = 200;            // steps for which a measured step time counts
-};
 
 /// A plan that the planner wants, and why.
 struct Decision {
@@ -29,24 +20,14 @@ struct Decision {
   std::string reason;    // for people
 };
 
-/// One row of the table of cuts: the best share of a cut.
-struct Candidate {
-  Choice choice;
-  Prediction prediction;
-};
-
-/// The best share of every cut that the options allow and memory holds, in the order of cuts.
-std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& options,
-                                  const ServerRates& server, std::span<const WorkerRates> workers);
-
-/// Decides by what was measured: scores every legal plan with the step model, corrected by how far
-/// the model was off for the plan in force; plans that ran lately count with their measured time.
-/// Moves only for a gain above the margin, which grows with how far steps spread, and not again
-/// within the dwell. Deterministic; no
-/// clock. Not thread-safe.
+/// Decides by what was measured: searches the legal plans with a trial, corrected by how far that
+/// is off for the plan in force; plans that ran lately count with their measured time. Moves only
+/// for a gain above the margin, which grows with how far steps spread, and not again within the
+/// dwell. Looks only when something has changed, and never more often than a search is worth.
+/// Deterministic; no clock. Not thread-safe.
 class Planner {
  public:
-  Planner(JobCosts job, PlannerOptions options);
+  Planner(JobCosts job, PlannerOptions options, Trial trial = by_model());
 
   /// What a step of the plan in force took, and how many workers there were: with another number,
   /// measured times are forgotten.
@@ -65,15 +46,31 @@ class Planner {
     uint64_t step = 0;
     uint32_t count = 0;
   };
-  double estimate(const Candidate& candidate, double bias, uint64_t step) const;
+  /// What was known when plans were last compared.
+  struct Look {
+    Choice present;
+    double seconds = 0;
+    uint64_t step = 0;
+  };
   const Measured* lately(const Choice& choice, uint64_t step) const;
+  /// Forgets what was measured on machines or links of other rates.
+  void follow(uint64_t step, const ServerRates& server, std::span<const WorkerRates> workers);
+  bool is_news(uint64_t step, const Measured& now) const;
+  /// The best plan by the trial, which is off by `bias`, and by what was measured.
+  std::optional<Candidate> best(const Situation& situation, double bias, uint64_t step) const;
 
   const JobCosts job_;
   const PlannerOptions options_;
+  const Trial trial_;
   Choice present_;
   size_t workers_ = 0;
   std::map<Choice, Measured> measured_;
   std::optional<uint64_t> moved_;  // the step of the last move or change of workers
+  ServerRates server_;             // for which measured times count
+  std::vector<WorkerRates> rates_;
+  std::optional<Look> looked_;
+  double looks_ = kMostLooks;  // that may be taken now
+  static constexpr double kMostLooks = 3;
 };
 
 }  // namespace outrigger::training

@@ -1,0 +1,123 @@
+#include "training/planner/search.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "tests/unit/training/planner/rates.h"
+#include "training/simulator/trial.h"
+
+namespace outrigger::training {
+namespace {
+
+/// Eight micro-batches, three cuts behind "Input" of which each takes a tenth more off the device.
+JobCosts four_cut_job(uint32_t micro_batches = 8) {
+  JobCosts job;
+  job.micro_batches = micro_batches;
+  job.pixels = 1e6;
+  for (int i = 0; i < 4; ++i) {
+    job.cuts.push_back({.cut = i,
+                        .trains = i > 0,
+                        .stem_forward = 0.01 * i,
+                        .stem_backward = 0.02 * i,
+                        .head = 0.3 - 0.03 * i,
+                        .activations = 1e6,
+                        .gradients = 1e6,
+                        .weights = 1e5,
+                        .server_percent = 100.0 - 10 * i});
+  }
+  return job;
+}
+
+/// A machine of which only the trial knows what is fast; notes what was asked.
+struct Oracle {
+  double operator()(const Situation&, const Choice& choice) const {
+    asked->insert(choice);
+    const double cut = std::abs(static_cast<double>(choice.cut) - 2.0);
+    const double away = std::abs(static_cast<double>(choice.away) - 5.0);
+    const double local = std::abs(static_cast<double>(choice.local) - 1.0);
+    return 1 + cut + 0.1 * away + 0.01 * local;
+  }
+  std::set<Choice>* asked;
+};
+
+class Search : public testing::Test {
+ protected:
+  std::optional<Candidate> run(const Trial& trial, const Choice& present = {}) {
+    return search({job, options, kServer, workers}, present, trial);
+  }
+  JobCosts job = four_cut_job();
+  PlannerOptions options;
+  std::vector<WorkerRates> workers = std::vector<WorkerRates>(4, kWorker);
+  std::set<Choice> asked;
+};
+
+TEST_F(Search, BelievesTheTrialRatherThanTheModel) {
+  const auto found = run({Oracle{&asked}});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->choice, (Choice{2, 5, 1}));
+  EXPECT_DOUBLE_EQ(found->prediction.seconds, 1);
+}
+
+TEST_F(Search, AsksNoMoreThanItMay) {
+  for (const size_t most : {1, 6, 20}) {
+    asked.clear();
+    ASSERT_TRUE(run({Oracle{&asked}, most}));
+    EXPECT_LE(asked.size(), most);
+  }
+}
+
+TEST_F(Search, IsNeverWorseThanThePresentPlanOrNoSplit) {
+  const Choice present{3, 1, 0};
+  const auto found = run({Oracle{&asked}, 2}, present);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(asked, (std::set<Choice>{{}, present}));
+  EXPECT_EQ(found->choice, present);  // 2.41 against 3.51 at cut Input
+}
+
+TEST_F(Search, StaysAmongEquals) {
+  const Choice present{1, 3, 0};
+  const auto found = run({[](const Situation&, const Choice&) { return 1.0; }}, present);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->choice, present);
+}
+
+TEST_F(Search, TriesOnlyWhatTheOptionsAllow) {
+  options = {.cut = 1, .away = 3, .least_server_percent = 90};
+  ASSERT_TRUE(run({Oracle{&asked}}, {2, 5, 0}));
+  for (const Choice& choice : asked) {
+    if (choice.cut == 0) continue;
+    EXPECT_EQ(choice.cut, 1u);
+    EXPECT_EQ(choice.away, 3u);
+  }
+}
+
+TEST_F(Search, FindsNothingWhereNothingIsPossible) {
+  const auto never = [](const Situation&, const Choice&) {
+    return std::numeric_limits<double>::infinity();
+  };
+  EXPECT_FALSE(run({never}));
+}
+
+TEST(BySimulation, TellsWhatALongRunTakes) {
+  const JobCosts job = four_cut_job();
+  const std::vector<WorkerRates> workers(4, kWorker);
+  const PlannerOptions options;
+  const Trial trial = by_simulation(job);
+  // A server alone makes its pixels and runs the whole net, one after the other.
+  const double alone = trial.seconds({job, options, kServer, {}}, {});
+  EXPECT_NEAR(alone, predict(job, kServer, {}, {}).seconds, 0.05 * alone);
+  const double helped = trial.seconds({job, options, kServer, workers}, {});
+  EXPECT_LT(helped, alone);
+}
+
+TEST(BySimulation, GivesWayToTheModelWhereItWouldTakeTooLong) {
+  EXPECT_LT(by_simulation(four_cut_job(8)).most, by_model().most);
+  EXPECT_EQ(by_simulation(four_cut_job(512)).most, by_model().most);
+}
+
+}  // namespace
+}  // namespace outrigger::training

@@ -1,0 +1,131 @@
+#include "training/planner/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "training/planner/memory.h"
+
+namespace outrigger::training {
+namespace {
+
+double server_percent(const JobCosts& job, const Choice& choice) {
+  const double away = 100 - job.cuts[choice.cut].server_percent;
+  return 100 - away * choice.away / job.micro_batches;
+}
+
+bool allowed(const Situation& in, const Choice& choice) {
+  const bool unsplit = choice.cut == 0;
+  if (choice.cut >= in.job.cuts.size() || unsplit != (choice.away == 0)) return false;
+  if (choice.away + choice.local > in.job.micro_batches) return false;
+  if (!unsplit && in.options.cut && *in.options.cut != choice.cut) return false;
+  if (!unsplit && in.options.away && *in.options.away != choice.away) return false;
+  return server_percent(in.job, choice) >= in.options.least_server_percent &&
+         misfit(in.job, in.server, in.workers, choice).empty();
+}
+
+/// Every share of every cut, each with the local input that the model thinks best.
+std::vector<Candidate> all_shares(const Situation& in) {
+  std::vector<Candidate> all;
+  for (size_t cut = 0; cut < in.job.cuts.size(); ++cut) {
+    const uint32_t most = cut == 0 ? 0 : in.job.micro_batches;
+    for (uint32_t away = cut == 0 ? 0 : 1; away <= most; ++away) {
+      Choice choice{cut, away};
+      if (!allowed(in, choice)) continue;
+      const LocalInput input = best_local_input(in.job, in.server, in.workers, choice);
+      if (!std::isfinite(input.prediction.seconds)) continue;
+      choice.local = input.local;
+      all.push_back({choice, input.prediction});
+    }
+  }
+  return all;
+}
+
+/// Tries plans and keeps the best; each is tried once.
+class Contest {
+ public:
+  Contest(const Situation& in, const Trial& trial) : in_(in), trial_(trial), left_(trial.most) {}
+
+  void enter(const Choice& choice) {
+    if (left_ == 0 || tried_.contains(choice) || !allowed(in_, choice)) return;
+    --left_;
+    const double seconds = tried_[choice] = trial_.seconds(in_, choice);
+    if (best_ && seconds >= tried_.at(*best_)) return;
+    if (std::isfinite(seconds)) best_ = choice;
+  }
+
+  /// What differs by one micro-batch, until nothing of that is better.
+  void climb() {
+    for (std::optional<Choice> from; best_ && from != best_ && left_ > 0;) {
+      from = best_;
+      const auto [cut, away, local] = *from;
+      if (local > 0) enter({cut, away, local - 1});
+      enter({cut, away, local + 1});
+      if (away > 1) enter({cut, away - 1, local});
+      if (away > 0) enter({cut, away + 1, local});
+    }
+  }
+
+  std::optional<Candidate> winner() const {
+    if (!best_) return std::nullopt;
+    Prediction told = predict(in_.job, in_.server, in_.workers, *best_);
+    told.seconds = tried_.at(*best_);
+    return Candidate{*best_, told};
+  }
+
+ private:
+  const Situation& in_;
+  const Trial& trial_;
+  size_t left_;
+  std::map<Choice, double> tried_;
+  std::optional<Choice> best_;
+};
+
+/// The best of each cut first, the best of all in front, then whatever is next.
+void enter_all(Contest& contest, std::vector<Candidate> all, size_t most) {
+  std::ranges::stable_sort(all, {}, [](const Candidate& one) { return one.prediction.seconds; });
+  std::vector<size_t> cuts;
+  const auto seen = [&](const Candidate& one) {
+    return std::ranges::find(cuts, one.choice.cut) != cuts.end();
+  };
+  constexpr size_t kCuts = 4;
+  for (const Candidate& one : all) {
+    if (cuts.size() == kCuts || seen(one)) continue;
+    cuts.push_back(one.choice.cut);
+    contest.enter(one.choice);
+  }
+  for (size_t i = 0; i < std::min(most, all.size()); ++i) contest.enter(all[i].choice);
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& options,
+                                  const ServerRates& server, std::span<const WorkerRates> workers) {
+  std::vector<Candidate> best;
+  for (const Candidate& one : all_shares({job, options, server, workers})) {
+    if (best.empty() || best.back().choice.cut != one.choice.cut) {
+      best.push_back(one);
+    } else if (one.prediction.seconds < best.back().prediction.seconds) {
+      best.back() = one;
+    }
+  }
+  return best;
+}
+
+Trial by_model() {
+  return {[](const Situation& in, const Choice& choice) {
+    return predict(in.job, in.server, in.workers, choice).seconds;
+  }};
+}
+
+std::optional<Candidate> search(const Situation& situation, const Choice& present,
+                                const Trial& trial) {
+  Contest contest(situation, trial);
+  contest.enter(present);
+  contest.enter({});  // no split at all: nothing may be worse than that
+  enter_all(contest, all_shares(situation), trial.most / 3);
+  contest.climb();
+  return contest.winner();
+}
+
+}  // namespace outrigger::training

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "training/planner/costs.h"
+#include "training/planner/step_model.h"
+
+/// Which plans there are, and which of them is best.
+namespace outrigger::training {
+
+struct PlannerOptions {
+  std::optional<size_t> cut;        // the user's, a place in JobCosts::cuts; absent: any
+  std::optional<uint32_t> away;     // the user's share, as micro-batches; absent: any
+  double least_server_percent = 0;  // of the multiply-adds
+  double margin = 0.03;             // a better plan must be so much better
+  uint64_t dwell = 10;              // steps between two moves
+  uint64_t memory = 200;            // steps for which a measured step time counts
+};
+
+/// What is planned for.
+struct Situation {
+  const JobCosts& job;
+  const PlannerOptions& options;
+  const ServerRates& server;
+  std::span<const WorkerRates> workers;
+};
+
+/// A plan and what the step model expects of it.
+struct Candidate {
+  Choice choice;
+  Prediction prediction;
+};
+
+/// Tells the seconds of a step under a plan; infinite where it cannot be. A search asks it at most
+/// so many times.
+struct Trial {
+  std::function<double(const Situation&, const Choice&)> seconds;
+  size_t most = 64;
+};
+
+/// What `predict` says.
+Trial by_model();
+
+/// The best share of every cut that the options allow and memory holds, in the order of cuts.
+std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& options,
+                                  const ServerRates& server, std::span<const WorkerRates> workers);
+
+/// The plan with the shortest step among those that the options allow and memory holds: what the
+/// step model thinks best is tried, then what lies around the best of it. Its prediction has the
+/// trial's seconds. Nothing where no plan is possible. `present`, where it still is one, is the
+/// first that is tried, and wins among equals.
+std::optional<Candidate> search(const Situation& situation, const Choice& present,
+                                const Trial& trial);
+
+}  // namespace outrigger::training

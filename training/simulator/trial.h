@@ -1,0 +1,11 @@
+#pragma once
+
+#include "training/planner/search.h"
+
+namespace outrigger::training {
+
+/// Trials by simulation: the mean step of a plan held fixed, in virtual time and without jitter.
+/// For jobs of so many micro-batches a step that a search would take too long: by the model.
+Trial by_simulation(const JobCosts& job);
+
+}  // namespace outrigger::training
