@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 600
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-cuda build build-cuda test-cuda gpu-test demo test test-unit fuzz bench lint format dist images cluster-test fresh-test clean
+.PHONY: help setup setup-cuda build build-cuda test-cuda gpu-test demo test test-unit fuzz bench lint format dist images images-cuda cluster-test fresh-test clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,10 @@ images: ## Container images of operator, worker and server, from `make dist`, in
 	tools/setup
 	tools/setup cluster
 	JOBS=$(JOBS) tools/images
+
+images-cuda: setup-cuda ## The server's image for GPUs, in dist/images-cuda.tar
+	tools/setup cluster
+	JOBS=$(JOBS) tools/images cuda
 
 cluster-test: images ## Everything on a real Kubernetes of one node on this machine; needs root
 	tests/cluster/run

@@ -39,7 +39,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- default (printf "%s-token-key" (include "outrigger.fullname" .)) .Values.tokenKey.existingSecret -}}
 {{- end -}}
 
-{{/* The image of a role: (list $ "operator"). */}}
+{{/* The image of a role: (list $ "operator"). A flavour is a suffix of the tag; who writes a tag or digest has chosen. */}}
 {{- define "outrigger.image" -}}
 {{- $root := index . 0 -}}
 {{- $image := index $root.Values.images (index . 1) -}}
@@ -48,6 +48,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if $image.digest -}}
 {{- printf "%s@%s" $name $image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" $name (default $root.Chart.AppVersion $image.tag) -}}
+{{- $own := $root.Chart.AppVersion -}}
+{{- with $image.flavour }}{{ $own = printf "%s-%s" $own . }}{{ end -}}
+{{- printf "%s:%s" $name (default $own $image.tag) -}}
 {{- end -}}
 {{- end -}}
