@@ -19,6 +19,7 @@
 #include "common/thread_pool.h"
 #include "training/planner/memory.h"
 #include "training/planner/planner.h"
+#include "training/simulator/trial.h"
 
 namespace outrigger::cli {
 namespace {
@@ -119,14 +120,17 @@ json row_of(const Measured& measured, const Candidate& one, double unsplit) {
 }
 
 json table(const Measured& measured) {
-  const auto all = candidates(measured.profile.costs, measured.profile.options, measured.server,
-                              measured.workers);
+  const auto trial = training::by_simulation(measured.profile.costs);
+  const auto all = tried_candidates(
+      {measured.profile.costs, measured.profile.options, measured.server, measured.workers}, trial);
   if (all.empty())
     throw InvalidInput(
         "no plan fits into the memory: cut Input " +
         training::misfit(measured.profile.costs, measured.server, measured.workers, {}) +
         "; a smaller spec.training.microBatchSize would help");
-  const auto alone = predict(measured.profile.costs, measured.server, {}, {});
+  auto alone = predict(measured.profile.costs, measured.server, {}, {});
+  alone.seconds =
+      trial.seconds({measured.profile.costs, measured.profile.options, measured.server, {}}, {});
   json rows = json::array();
   size_t best = 0;
   for (size_t i = 0; i < all.size(); ++i) {

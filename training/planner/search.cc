@@ -128,4 +128,16 @@ std::optional<Candidate> search(const Situation& situation, const Choice& presen
   return contest.winner();
 }
 
+std::vector<Candidate> tried_candidates(const Situation& in, const Trial& trial) {
+  auto rows = candidates(in.job, in.options, in.server, in.workers);
+  for (Candidate& row : rows) row.prediction.seconds = trial.seconds(in, row.choice);
+  const auto found = search(in, {}, trial);
+  for (Candidate& row : rows) {
+    if (found && found->choice.cut == row.choice.cut &&
+        found->prediction.seconds < row.prediction.seconds)
+      row = *found;
+  }
+  return rows;
+}
+
 }  // namespace outrigger::training

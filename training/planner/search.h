@@ -56,4 +56,8 @@ std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& opt
 std::optional<Candidate> search(const Situation& situation, const Choice& present,
                                 const Trial& trial);
 
+/// `candidates` with the trial's seconds in place of the model's, and what a search finds in the
+/// row of its cut.
+std::vector<Candidate> tried_candidates(const Situation& situation, const Trial& trial);
+
 }  // namespace outrigger::training

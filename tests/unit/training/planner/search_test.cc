@@ -102,6 +102,16 @@ TEST_F(Search, FindsNothingWhereNothingIsPossible) {
   EXPECT_FALSE(run({never}));
 }
 
+TEST_F(Search, PutsWhatItFindsInTheRowOfItsCut) {
+  const auto rows = tried_candidates({job, options, kServer, workers}, {Oracle{&asked}});
+  ASSERT_EQ(rows.size(), job.cuts.size());
+  EXPECT_EQ(rows[2].choice, (Choice{2, 5, 1}));
+  EXPECT_DOUBLE_EQ(rows[2].prediction.seconds, 1);
+  for (const Candidate& row : rows)
+    EXPECT_DOUBLE_EQ(row.prediction.seconds,
+                     Oracle{&asked}({job, options, kServer, workers}, row.choice));
+}
+
 TEST(BySimulation, TellsWhatALongRunTakes) {
   const JobCosts job = four_cut_job();
   const std::vector<WorkerRates> workers(4, kWorker);
