@@ -43,13 +43,19 @@ struct Workload {
   nlohmann::json conditions = nlohmann::json::array();
 };
 
+/// What orders jobs in a queue.
+struct PriorityClass {
+  std::string name;
+  int value = 0;
+};
+
 /// What is known of the queue that a job waits in.
 struct QueueState {
   bool known = false;  // whether Workloads are followed: Kueue is there
   bool asked = false;  // ours was made a moment ago and does not show yet
   std::optional<Workload> workload = {};
   std::map<std::string, Placement> flavors = {};  // of the workload, where they could be read
-  std::optional<int> priority = {};               // of the job's priority class, once asked for
+  std::optional<PriorityClass> priority = {};     // the job's, else the cluster's default
   std::string problem = {};                       // why a flavor or the class could not be read
 };
 

@@ -1,11 +1,22 @@
 #include <string>
 
+#include "common/log.h"
+#include "kube/object/object.h"
 #include "operator/controller/reconciler.h"
 #include "operator/controller/resources.h"
+#include "operator/json_fields.h"
 #include "operator/objects/workload.h"
 #include "operator/read_workload.h"
 
 namespace outrigger::controller {
+namespace {
+
+int value_of(const Json& priority_class) {
+  const Json& value = at(priority_class, "value");
+  return value.is_number_integer() ? value.get<int>() : 0;
+}
+
+}  // namespace
 
 void Reconciler::look_at_queue(Observed& seen, const std::string& job_key, JobMemory& memory) {
   const auto& policy = seen.job.spec.scheduling_policy;
@@ -20,8 +31,8 @@ void Reconciler::look_at_queue(Observed& seen, const std::string& job_key, JobMe
   queue.asked = !queue.workload && memory.child(child, shown, SystemClock().now()).has_value();
   if (queue.workload) {
     ask_flavors(seen, memory);
-  } else if (queue.known && !seen.job.spec.suspend && policy->priority_class_name) {
-    ask_priority(seen);
+  } else if (queue.known && !queue.asked && !seen.job.spec.suspend) {
+    policy->priority_class_name ? ask_priority(seen) : ask_default_priority(seen);
   }
 }
 
@@ -32,8 +43,23 @@ void Reconciler::ask_priority(Observed& seen) {
     seen.queue.problem = "priority class " + name + ": " + found.error().message();
     return;
   }
-  const auto value = found->find("value");
-  seen.queue.priority = value != found->end() && value->is_number_integer() ? value->get<int>() : 0;
+  seen.queue.priority = PriorityClass{name, value_of(*found)};
+}
+
+// Of several the least counts, as for pods.
+void Reconciler::ask_default_priority(Observed& seen) {
+  const auto classes = client_.list(kPriorityClasses);
+  if (!classes) {  // in one namespace the operator has no right to them
+    log::debug("{}", classes.error().what());
+    return;
+  }
+  for (const Json& one : *classes) {
+    const Json& is_default = at(one, "globalDefault");
+    if (!is_default.is_boolean() || !is_default.get<bool>()) continue;
+    auto& least = seen.queue.priority;
+    if (!least || value_of(one) < least->value)
+      least = PriorityClass{kube::name_of(one), value_of(one)};
+  }
 }
 
 void Reconciler::ask_flavors(Observed& seen, JobMemory& memory) {

@@ -43,6 +43,7 @@ class Reconciler {
   void ask_nodes(Observed& seen, api::Time now);
   void look_at_queue(Observed& seen, const std::string& job_key, JobMemory& memory);
   void ask_priority(Observed& seen);
+  void ask_default_priority(Observed& seen);
   void ask_flavors(Observed& seen, JobMemory& memory);
   /// False where somebody else wrote the job meanwhile.
   bool write_status(const kube::Cached<JobRecord>& job, const Plan& plan, JobMemory& memory);

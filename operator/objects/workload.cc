@@ -46,13 +46,13 @@ Json build_pod_sets(const api::TrainingJob& job, const Options& options) {
 }
 
 Json build_workload(const api::TrainingJob& job, const Options& options,
-                    std::optional<int> priority) {
+                    const std::optional<PriorityClass>& priority) {
   const auto& policy = *job.spec.scheduling_policy;
   Json spec{{"queueName", *policy.queue}, {"podSets", build_pod_sets(job, options)}};
-  if (priority && policy.priority_class_name) {
-    spec["priorityClassName"] = *policy.priority_class_name;
+  if (priority) {
+    spec["priorityClassName"] = priority->name;
     spec["priorityClassSource"] = "scheduling.k8s.io/priorityclass";
-    spec["priority"] = *priority;
+    spec["priority"] = priority->value;
   }
   Json metadata = child_metadata(job, workload_name(job.metadata.name));
   metadata["labels"]["kueue.x-k8s.io/job-uid"] = job.metadata.uid;

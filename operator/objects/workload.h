@@ -17,9 +17,8 @@ std::string workload_name(const std::string& job);
 int workers_to_ask_for(const api::WorkersSpec& workers);
 
 /// The job's place in its queue: how many pods of each role it wants, and pods as they will be.
-/// `priority` is that of spec.schedulingPolicy.priorityClassName, where that is set.
 Json build_workload(const api::TrainingJob& job, const Options& options,
-                    std::optional<int> priority);
+                    const std::optional<PriorityClass>& priority);
 
 /// spec.podSets alone.
 Json build_pod_sets(const api::TrainingJob& job, const Options& options);

@@ -163,10 +163,19 @@ TEST(Queue, APriorityClassGoesWithTheWorkloadOnceItsValueIsKnown) {
   EXPECT_THAT(world.others, IsEmpty());
   EXPECT_EQ(told(world, "Suspended"), "priority class high: not found");
   world.queue.problem.clear();
-  world.queue.priority = 1000;
+  world.queue.priority = PriorityClass{"high", 1000};
   world.settle();
   EXPECT_EQ(workload(world)["spec"]["priority"], 1000);
   EXPECT_EQ(workload(world)["spec"]["priorityClassName"], "high");
+}
+
+TEST(Queue, TheDefaultPriorityClassGoesWithTheWorkloadOfAJobThatNamesNone) {
+  World world("  schedulingPolicy: {queue: team-a}\n");
+  world.queue.known = true;
+  world.queue.priority = PriorityClass{"usual", 10};
+  world.settle();
+  EXPECT_EQ(workload(world)["spec"]["priority"], 10);
+  EXPECT_EQ(workload(world)["spec"]["priorityClassName"], "usual");
 }
 
 TEST(Queue, EvictionStopsServersFirstAndTheQuotaGoesBackWithTheLastPod) {

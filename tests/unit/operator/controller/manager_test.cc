@@ -134,6 +134,25 @@ TEST_F(ManagerTest, AJobThatIsAppliedGetsItsPodsAndAStatus) {
   EXPECT_EQ(get("/api/v1/namespaces/team/services/faces-server")["spec"]["clusterIP"], "None");
 }
 
+TEST_F(ManagerTest, AQueuedJobThatNamesNoPriorityHasTheLeastDefaultOne) {
+  const auto make_class = [&](const std::string& name, int value, bool is_default) {
+    server_.store().create(
+        *fakes::ApiPath::parse(kPriorityClasses.path("")),
+        {{"metadata", {{"name", name}}}, {"value", value}, {"globalDefault", is_default}});
+  };
+  make_class("high", 1000, false);
+  make_class("usual", 20, true);
+  make_class("low", 10, true);
+  Json queued = job();
+  queued["spec"]["schedulingPolicy"] = {{"queue", "team-a"}};
+  apply(queued);
+  operator_.start();
+  const std::string path = kWorkloads.path("team") + "/trainingjob-faces";
+  ASSERT_TRUE(eventually([&] { return get(path).contains("spec"); }));
+  EXPECT_EQ(get(path)["spec"]["priorityClassName"], "low");
+  EXPECT_EQ(get(path)["spec"]["priority"], 10);
+}
+
 TEST_F(ManagerTest, AJobThatWasThereBeforeTheOperatorIsFound) {
   apply(job());
   operator_.start();
