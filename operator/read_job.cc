@@ -10,25 +10,25 @@ namespace outrigger::controller {
 namespace {
 
 /// Of an object what a TrainingJob has.
-Json known_parts(const Json& object, bool with_spec) {
+Json known_parts(Json object, bool with_spec) {
   Json known = Json::object();
   for (const char* part : {"apiVersion", "kind", "spec", "status"}) {
     if (object.contains(part) && (with_spec || part != std::string_view("spec")))
-      known[part] = object[part];
+      known[part] = std::move(object[part]);
   }
   for (const char* field : {"name", "namespace", "uid", "resourceVersion", "generation",
                             "creationTimestamp", "deletionTimestamp", "labels"}) {
     const auto metadata = object.find("metadata");
     if (metadata != object.end() && metadata->contains(field))
-      known["metadata"][field] = (*metadata)[field];
+      known["metadata"][field] = std::move((*metadata)[field]);
   }
   return known;
 }
 
 }  // namespace
 
-JobRecord read_job(const Json& object) {
-  auto read = api::parse_training_job_object(known_parts(object, true));
+JobRecord read_job(Json object) {
+  auto read = api::parse_training_job_object(known_parts(std::move(object), true));
   JobRecord record{std::move(read.job), std::move(read.errors)};
   if (!record.job.status) record.job.status.emplace();
   std::erase_if(record.errors, [](const auto& error) { return error.path.starts_with("status"); });
@@ -41,12 +41,13 @@ JobRecord read_job(const Json& object) {
   return record;
 }
 
-JobRecord read_job_again(const Json& object, const JobRecord& before) {
+JobRecord read_job_again(Json object, const JobRecord& before) {
   const Json::json_pointer place("/metadata/generation");
   const auto& known = before.job.metadata.generation;
-  if (!known || !object.contains(place) || object[place] != *known) return read_job(object);
+  if (!known || !object.contains(place) || object[place] != *known)
+    return read_job(std::move(object));
   // That the spec is missing is one of the errors, none of which is new.
-  auto read = api::parse_training_job_object(known_parts(object, false));
+  auto read = api::parse_training_job_object(known_parts(std::move(object), false));
   JobRecord record{std::move(read.job), before.errors};
   record.job.spec = before.job.spec;
   if (!record.job.status) record.job.status.emplace();

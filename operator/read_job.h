@@ -16,9 +16,9 @@ struct JobRecord {
 
 /// Fields of metadata that Kubernetes adds without our knowing are passed over. So is what a newer
 /// operator wrote into the status: nobody's job fails for a downgrade.
-JobRecord read_job(const Json& object);
+JobRecord read_job(Json object);
 /// The same of a job of which an earlier version was read: where its generation did not change, its
 /// spec did not either and is taken from there.
-JobRecord read_job_again(const Json& object, const JobRecord& before);
+JobRecord read_job_again(Json object, const JobRecord& before);
 
 }  // namespace outrigger::controller

@@ -122,7 +122,8 @@ WatchEnd watch(Client& client, const WatchOptions& options,
   Follower follower(options, change);
   try {
     const auto result = client.stream(
-        target_of(options, lasting), {options.silence, milliseconds(lasting + kGrace)},
+        target_of(options, lasting),
+        {options.silence, milliseconds(lasting + kGrace), options.selection.form},
         [&follower](std::string_view piece) { return follower.take(piece); }, stop);
     if (result) return follower.finish();
     const bool expired = result.error().expired();

@@ -120,8 +120,9 @@ Result<std::string> Client::list(const Resource& resource, const Selection& sele
     query.add("fieldSelector", selection.fields);
     if (chunk > 0) query.add("limit", std::to_string(chunk));
     query.add("continue", next);
-    Result<Json> page =
-        impl_->ask({"LIST", {"GET", resource.path(selection.ns) + query.text()}, true}, dropped);
+    Result<Json> page = impl_->ask(
+        {"LIST", {"GET", resource.path(selection.ns) + query.text()}, true, selection.form},
+        dropped);
     if (!page && page.error().expired() && !next.empty()) {
       receiver.restart();
       next.clear();
@@ -157,7 +158,9 @@ Result<Json> Client::create(const Resource& resource, const Json& object,
                      {"POST",
                       resource.path(namespace_of(object)) + query_of(options),
                       {{"Content-Type", kJsonType}},
-                      text_of(object)}});
+                      text_of(object)},
+                     false,
+                     options.answer});
 }
 
 Result<Json> Client::update(const Resource& resource, const Json& object,
@@ -167,11 +170,13 @@ Result<Json> Client::update(const Resource& resource, const Json& object,
                       item_path(resource, key_of(object), subresource) + query_of(options),
                       {{"Content-Type", kJsonType}},
                       text_of(object)},
-                     true});
+                     true,
+                     options.answer});
 }
 
-Result<Json> Client::update_status(const Resource& resource, const Json& object) {
-  return update(resource, object, {}, "status");
+Result<Json> Client::update_status(const Resource& resource, const Json& object,
+                                   const WriteOptions& options) {
+  return update(resource, object, options, "status");
 }
 
 Result<Json> Client::patch(const Resource& resource, const ObjectKey& key, PatchType type,
@@ -185,7 +190,8 @@ Result<Json> Client::patch(const Resource& resource, const ObjectKey& key, Patch
                       item_path(resource, key, subresource) + query_of(options),
                       {{"Content-Type", content_type_of(type)}},
                       text_of(patch)},
-                     type != PatchType::kJson});
+                     type != PatchType::kJson,
+                     options.answer});
 }
 
 Result<Json> Client::scale(const Resource& resource, const ObjectKey& key, int replicas,
@@ -206,7 +212,7 @@ Result<Json> Client::remove(const Resource& resource, const ObjectKey& key,
 
 Result<std::monostate> Client::stream(const std::string& target, const StreamLimits& limits,
                                       const Receiver& receiver, const std::stop_token& stop) {
-  Sender::Message message{"WATCH", {"GET", target}};
+  Sender::Message message{"WATCH", {"GET", target}, false, limits.form};
   const std::string tried = what(message);
   const http::Response response =
       impl_->sender.stream(std::move(message), {limits.silence, limits.whole}, receiver, stop);

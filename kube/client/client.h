@@ -34,11 +34,16 @@ struct ClientOptions {
   Observer* observer = &Observer::none();
 };
 
-/// Which objects of a resource.
+/// How much of an object the server answers with. Metadata alone (a PartialObjectMetadata) is less
+/// to send and to read; a server that cannot do that answers with the whole object.
+enum class Form { kWhole, kMetadata };
+
+/// Which objects of a resource, and what of them.
 struct Selection {
   std::string ns = {};      // empty: all namespaces
   std::string labels = {};  // label selector: "app=faces,tier!=test"
   std::string fields = {};  // field selector: "spec.nodeName=one"
+  Form form = Form::kWhole;
 };
 
 struct WriteOptions {
@@ -49,6 +54,8 @@ struct WriteOptions {
   std::string field_manager = {};
   /// An apply takes over fields that others own instead of a 409.
   bool force = false;
+  /// Of the object that comes back.
+  Form answer = Form::kWhole;
 };
 
 enum class PatchType { kMerge, kJson, kApply };
@@ -100,7 +107,8 @@ class Client {
   Result<Json> create(const Resource& resource, const Json& object, const WriteOptions& = {});
   Result<Json> update(const Resource& resource, const Json& object, const WriteOptions& = {},
                       const std::string& subresource = "");
-  Result<Json> update_status(const Resource& resource, const Json& object);
+  Result<Json> update_status(const Resource& resource, const Json& object,
+                             const WriteOptions& = {});
   Result<Json> patch(const Resource& resource, const ObjectKey& key, PatchType type,
                      const Json& patch, const WriteOptions& = {},
                      const std::string& subresource = "");
@@ -118,6 +126,7 @@ class Client {
   struct StreamLimits {
     std::chrono::milliseconds silence;
     std::chrono::milliseconds whole;
+    Form form = Form::kWhole;
   };
   Result<std::monostate> stream(const std::string& target, const StreamLimits& limits,
                                 const Receiver& receiver, const std::stop_token& stop);

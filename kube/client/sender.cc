@@ -10,8 +10,16 @@ http::ClientOptions connection_options(const ClientOptions& from) {
   http::ClientOptions options;
   options.timeout = from.timeout;
   options.max_body = from.max_body;
-  options.headers = {{"User-Agent", from.user_agent}, {"Accept", "application/json"}};
+  options.headers = {{"User-Agent", from.user_agent}};
   return options;
+}
+
+// kubernetes.io, API concepts, "Metadata-only fetches".
+std::string accepted(const Sender::Message& message) {
+  constexpr const char* kPlain = "application/json";
+  if (message.form == Form::kWhole) return kPlain;
+  const std::string list = message.verb == "LIST" ? "List" : "";
+  return kPlain + (";as=PartialObjectMetadata" + list + ";g=meta.k8s.io;v=v1,") + kPlain;
 }
 
 // A place inside a gate for as long as this lives.
@@ -57,6 +65,7 @@ Sender::Sender(const Config& config, ClientOptions options, std::stop_token stop
 http::ClientRequest Sender::dressed(const Message& message, const Endpoint::Access& access) const {
   http::ClientRequest request = message.request;
   request.target = access.prefix + request.target;
+  request.headers.emplace_back("Accept", accepted(message));
   if (!access.token.empty())
     request.headers.emplace_back("Authorization", "Bearer " + access.token);
   return request;

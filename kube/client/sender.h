@@ -33,6 +33,7 @@ class Sender {
     std::string verb;  // for metrics: LIST and GET differ
     http::ClientRequest request;
     bool idempotent = false;
+    Form form = Form::kWhole;
   };
 
   Sender(const Config& config, ClientOptions options, std::stop_token stop);

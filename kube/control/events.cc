@@ -188,14 +188,15 @@ bool EventRecorder::deliver(const Series& series) {
                      {"lastObservedTime", format_micro_time(series.last_seen)}};
     if (series.created) {
       const ObjectKey key{object["metadata"]["namespace"], object["metadata"]["name"]};
-      const auto patched =
-          client_.patch(kEvents, key, PatchType::kMerge, {{"series", count}}, {.strict = false});
+      const auto patched = client_.patch(kEvents, key, PatchType::kMerge, {{"series", count}},
+                                         {.strict = false, .answer = Form::kMetadata});
       if (patched) return true;
       if (!patched.error().not_found()) throw ApiError(patched.error());
       // Events live for an hour on most servers; this one has ended.
     }
     if (series.count > 1) object["series"] = count;
-    const auto created = client_.create(kEvents, object, {.strict = false});
+    const auto created =
+        client_.create(kEvents, object, {.strict = false, .answer = Form::kMetadata});
     if (!created && !created.error().already_exists()) throw ApiError(created.error());
     return true;
   } catch (const std::exception& error) {

@@ -177,8 +177,19 @@ class QuickParser {
     const char* digits = at_;
     while (at_ != end_ && is_digit(*at_)) ++at_;
     if (at_ == digits || (*digits == '0' && at_ != digits + 1)) return false;
-    if (at_ != end_ && (*at_ == '.' || *at_ == 'e' || *at_ == 'E')) return false;  // rare
+    if (at_ != end_ && *at_ == '.') return fraction(into, begin);
+    if (at_ != end_ && (*at_ == 'e' || *at_ == 'E')) return false;  // rare
     return negative ? whole<int64_t>(into, begin) : whole<uint64_t>(into, begin);
+  }
+
+  bool fraction(Json& into, const char* begin) {
+    const char* digits = ++at_;
+    while (at_ != end_ && is_digit(*at_)) ++at_;
+    if (at_ == digits || (at_ != end_ && (*at_ == 'e' || *at_ == 'E'))) return false;
+    double number = 0;
+    if (std::from_chars(begin, at_, number).ec != std::errc()) return false;
+    into = number;
+    return true;
   }
 
   template <typename Whole>

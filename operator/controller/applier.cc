@@ -25,6 +25,15 @@ std::optional<api::Role> role_of(const Json& object) {
 
 int attempt_of(const Json& object) { return keep_child(object).attempt; }
 
+// Of a pod just made, what is read of pods: its metadata as answered, its node as sent.
+Json made_pod(const Json& answer, const Json& sent) {
+  Json pod{{"metadata", answer.value("metadata", Json::object())}};
+  const auto spec = sent.find("spec");
+  if (spec != sent.end() && spec->contains("nodeName"))
+    pod["spec"]["nodeName"] = (*spec)["nodeName"];
+  return pod;
+}
+
 // The server is overloaded or broken: what was asked for is not to blame.
 bool only_time_mends(const kube::ApiError& error) {
   return error.code() >= 500 || error.too_many_requests() || error.code() == 401;
@@ -41,10 +50,11 @@ Applier::Outcome Applier::apply(const Plan& plan) {
 }
 
 Applier::Outcome Applier::carry_out(const Create& create) {
-  const auto result = client_.create(resource_of(create.kind), create.object);
+  const auto result =
+      client_.create(resource_of(create.kind), create.object, {.answer = kube::Form::kMetadata});
   const std::string name = kube::name_of(create.object);
   if (result) {
-    remember(create, *result);
+    remember(create, create.kind == ObjectKind::kPod ? made_pod(*result, create.object) : *result);
     log::info("{}/{}: made {}", job_.metadata.namespace_name, job_.metadata.name,
               child_name(create.kind, name));
     return Outcome::kDone;
@@ -123,9 +133,9 @@ Applier::Outcome Applier::carry_out(const Remove& remove) {
 }
 
 Applier::Outcome Applier::carry_out(const Patch& patch) {
-  const auto result =
-      client_.patch(resource_of(patch.kind), {job_.metadata.namespace_name, patch.name},
-                    kube::PatchType::kMerge, patch.patch, {}, patch.subresource);
+  const auto result = client_.patch(
+      resource_of(patch.kind), {job_.metadata.namespace_name, patch.name}, kube::PatchType::kMerge,
+      patch.patch, {.answer = kube::Form::kMetadata}, patch.subresource);
   if (!result) {
     const kube::ApiError& error = result.error();
     if (error.not_found() || error.conflict()) return Outcome::kStale;

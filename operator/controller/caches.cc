@@ -20,9 +20,9 @@ kube::InformerOptions<JobRecord> job_options(const std::string& ns) {
   kube::InformerOptions<JobRecord> options;
   options.source.resource = kTrainingJobs;
   options.source.selection.ns = ns;
-  options.keep = [](const Json& object) { return read_job(object); };
-  options.keep_again = [](const Json& object, const JobRecord& before) {
-    return read_job_again(object, before);
+  options.keep = [](Json object) { return read_job(std::move(object)); };
+  options.keep_again = [](Json object, const JobRecord& before) {
+    return read_job_again(std::move(object), before);
   };
   return options;
 }
@@ -37,10 +37,10 @@ using InformerPtr = std::unique_ptr<kube::Informer<T>>;
 
 template <typename T>
 InformerPtr<T> follow(kube::Client& client, const std::string& ns, ObjectKind kind,
-                      T (*keep)(const Json&)) {
+                      T (*keep)(const Json&), kube::Form form = kube::Form::kWhole) {
   kube::InformerOptions<T> options;
   options.source.resource = resource_of(kind);
-  options.source.selection = {.ns = ns, .labels = managed_selector()};
+  options.source.selection = {.ns = ns, .labels = managed_selector(), .form = form};
   options.source.dropped = kUnread;
   options.source.may_be_absent = kind == ObjectKind::kWorkload;
   options.keep = keep;
@@ -93,7 +93,7 @@ struct Caches::Scope {
         workloads(follow<WorkloadRecord>(client, ns, ObjectKind::kWorkload, keep_workload)) {
     for (const ObjectKind kind :
          {ObjectKind::kService, ObjectKind::kConfigMap, ObjectKind::kNetworkPolicy})
-      children[kind] = follow<ChildRecord>(client, ns, kind, keep_child);
+      children[kind] = follow<ChildRecord>(client, ns, kind, keep_child, kube::Form::kMetadata);
   }
 
   kube::Informer<JobRecord> jobs;

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::chrono::seconds kBetweenCounts{5};
 // What pods and other children of a job tell within this time is looked at once.
-constexpr std::chrono::milliseconds kGathering{20};
+constexpr std::chrono::milliseconds kGathering{100};
 
 /// Everything that runs while this process leads.
 class Shift {

@@ -18,16 +18,34 @@ std::string line_of(const char* type, const Json& object) {
   return Json{{"type", type}, {"object", object}}.dump() + "\n";
 }
 
+bool wants_metadata(const httplib::Request& request) {
+  return request.get_header_value("Accept").find("as=PartialObjectMetadata") != std::string::npos;
+}
+
+Json metadata_of(const Json& object) {
+  return {{"kind", "PartialObjectMetadata"},
+          {"apiVersion", "meta.k8s.io/v1"},
+          {"metadata", object.value("metadata", Json::object())}};
+}
+
 // What a watch with a selection is told of a change: an object that is selected no longer is gone.
-std::string tell(const ApiStore::Change& change, const ApiSelection& selection) {
+std::string tell(const ApiStore::Change& change, const ApiSelection& selection, bool metadata) {
+  const auto form = [&](const Json& object) { return metadata ? metadata_of(object) : object; };
   const bool before = selection.matches(change.before);
   const bool after = selection.matches(change.after);
-  if (after) return line_of(before ? "MODIFIED" : "ADDED", change.after);
-  if (before) {
-    Json last = change.last.is_null() ? change.after : change.last;
-    return line_of("DELETED", last);
-  }
+  if (after) return line_of(before ? "MODIFIED" : "ADDED", form(change.after));
+  if (before) return line_of("DELETED", form(change.last.is_null() ? change.after : change.last));
   return {};
+}
+
+ApiStore::Answer in_form(ApiStore::Answer answer, const httplib::Request& request) {
+  if (!wants_metadata(request) || answer.status / 100 != 2) return answer;
+  if (!answer.body.contains("items")) {
+    answer.body = metadata_of(answer.body);
+  } else {
+    for (Json& item : answer.body["items"]) item = metadata_of(item);
+  }
+  return answer;
 }
 
 void answer(const ApiStore::Answer& from, httplib::Response& to) {
@@ -40,6 +58,7 @@ void answer(const ApiStore::Answer& from, httplib::Response& to) {
 struct ApiServer::Watch {
   std::string collection;
   ApiSelection selection;
+  bool metadata = false;
   uint64_t version = 0;
   std::chrono::steady_clock::time_point end;
   std::string to_say;
@@ -111,18 +130,21 @@ struct ApiServer::Library {
     if (!path) return answer(ApiStore::error(404, "NotFound", "no such path"), response);
     ApiStore& store = owner_.store_;
     const Json body = request.body.empty() ? Json::object() : Json::parse(request.body);
+    const auto tell = [&](ApiStore::Answer said) {
+      answer(in_form(std::move(said), request), response);
+    };
     if (request.method == "GET" && !path->key.name.empty()) {
-      answer(store.get(*path), response);
+      tell(store.get(*path));
     } else if (request.method == "GET") {
       read_collection(*path, request, response);
     } else if (request.method == "POST") {
-      answer(store.create(*path, body), response);
+      tell(store.create(*path, body));
     } else if (request.method == "PUT") {
-      answer(store.update(*path, body), response);
+      tell(store.update(*path, body));
     } else if (request.method == "PATCH") {
-      answer(store.patch(*path, body, request.get_header_value("Content-Type")), response);
+      tell(store.patch(*path, body, request.get_header_value("Content-Type")));
     } else {
-      answer(store.remove(*path, body), response);
+      tell(store.remove(*path, body));
     }
     owner_.changed_.notify_all();
   }
@@ -134,13 +156,16 @@ struct ApiServer::Library {
                                  parameter("fieldSelector")};
     if (parameter("watch") != "true") {
       const std::string limit = parameter("limit");
-      return answer(owner_.store_.list(path, selection, limit.empty() ? 0 : std::stoul(limit),
-                                       parameter("continue")),
-                    response);
+      return answer(
+          in_form(owner_.store_.list(path, selection, limit.empty() ? 0 : std::stoul(limit),
+                                     parameter("continue")),
+                  request),
+          response);
     }
     auto watch = std::make_shared<Watch>();
     watch->collection = path.collection;
     watch->selection = selection;
+    watch->metadata = wants_metadata(request);
     watch->version = std::stoull("0" + parameter("resourceVersion"));
     watch->end = std::chrono::steady_clock::now() +
                  std::chrono::seconds(std::stoi(parameter("timeoutSeconds")));
@@ -175,7 +200,7 @@ std::string ApiServer::collect(Watch& watch) {
   std::string text;
   if (const auto changes = store_.changes_after(watch.collection, watch.version)) {
     for (const auto& change : *changes) {
-      text += tell(change, watch.selection);
+      text += tell(change, watch.selection, watch.metadata);
       watch.version = change.version;
     }
   } else {

@@ -148,6 +148,24 @@ TEST_F(RealApi, ScaleAndStatusAreSubresources) {
   FAIL() << "twenty conflicts in a row";
 }
 
+TEST_F(RealApi, AnswersWithMetadataAloneWhereAsked) {
+  const Json made =
+      client_->create(kConfigMaps, config_map("a"), {.answer = Form::kMetadata}).take();
+  EXPECT_EQ(name_of(made), "a");
+  EXPECT_FALSE(resource_version_of(made).empty());
+  EXPECT_FALSE(made.contains("data"));
+  const auto patched = client_->patch(kConfigMaps, key("a"), PatchType::kMerge,
+                                      {{"data", {{"b", "2"}}}}, {.answer = Form::kMetadata});
+  EXPECT_FALSE(patched->contains("data"));
+  Selection selection{.ns = ns_, .fields = "metadata.name=a", .form = Form::kMetadata};
+  const auto listed = client_->list(kConfigMaps, selection).take();
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_EQ(uid_of(listed.front()), uid_of(made));
+  EXPECT_FALSE(listed.front().contains("data"));
+  selection.form = Form::kWhole;
+  EXPECT_TRUE(client_->list(kConfigMaps, selection)->front().contains("data"));
+}
+
 TEST_F(RealApi, AFinalizerKeepsADeletedObject) {
   Json object = config_map("a");
   object["metadata"]["finalizers"] = {"outrigger.dev/test"};

@@ -117,6 +117,19 @@ TEST_F(ClientTest, TheStatusSubresourceChangesNothingElse) {
   EXPECT_EQ(now["data"]["a"], "1");
 }
 
+TEST_F(ClientTest, MetadataAloneIsAnsweredWhereMoreIsNotWanted) {
+  const Json made =
+      client_.create(kConfigMaps, config_map("a"), {.answer = Form::kMetadata}).take();
+  EXPECT_EQ(name_of(made), "a");
+  EXPECT_FALSE(made.contains("data"));
+  EXPECT_TRUE(client_.get(kConfigMaps, a_)->contains("data"));
+  const auto listed = client_.list(kConfigMaps, {.ns = "team", .form = Form::kMetadata}).take();
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_EQ(listed.front()["kind"], "ConfigMap");
+  EXPECT_EQ(uid_of(listed.front()), uid_of(made));
+  EXPECT_FALSE(listed.front().contains("data"));
+}
+
 TEST_F(ClientTest, ScaleWritesTheReplicas) {
   make({"a"});
   EXPECT_EQ(client_.scale(kConfigMaps, a_, 5)->at("spec").at("replicas"), 5);
