@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "common/log.h"
 #include "training/planner/step_model.h"
 #include "training/simulator/cluster.h"
+#include "training/simulator/trial.h"
 
 namespace outrigger::training {
 namespace {
@@ -191,6 +193,41 @@ void run_narrow_card() {
         std::abs(told.local_input - local) <= 0.1);
 }
 
+// ---- cost
+
+double cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+void run_cost(uint32_t micro_batches, size_t count) {
+  JobCosts job = changing_job();
+  job.micro_batches = micro_batches;
+  const SimulatedCluster cluster = changing_cluster();
+  const std::vector<WorkerRates> workers(count, cluster.workers[0].rates);
+  const PlannerOptions options;
+  const Trial trial = by_simulation(job);
+  std::vector<double> seconds;
+  for (int i = 0; i < 5; ++i) {
+    const double begin = cpu_seconds();
+    static_cast<void>(search({job, options, cluster.server, workers}, {}, trial));
+    seconds.push_back(cpu_seconds() - begin);
+  }
+  std::ranges::sort(seconds);
+  const double share = seconds[2] / kSecondsALook;
+  judge(fmt::format("  {} micro-batches, {} workers: of a core, most", micro_batches, count),
+        percent(share), "most 1 %", share <= 0.01);
+}
+
+void run_costs() {
+  std::printf("comparing plans\n");
+  run_cost(4, 8);
+  run_cost(8, 4);
+  run_cost(16, 16);
+  run_cost(64, 20);
+}
+
 }  // namespace
 }  // namespace outrigger::training
 
@@ -206,6 +243,7 @@ int main(int count, char** arguments) {
   if (option == "--scenarios") scenarios = std::stoi(arguments[2]);
   run_scenarios(scenarios);
   run_changes();
+  run_costs();
   run_narrow_card();
   run_sizes(scenarios >= 100);
   return any_missed() ? kMissed : 0;

@@ -44,9 +44,6 @@ bool differ(const WorkerRates& before, const WorkerRates& now) {
          differs(before.bytes_per_second, now.bytes_per_second) || before.stems != now.stems;
 }
 
-/// Seconds of training for which one comparison of plans may be made.
-constexpr double kSecondsALook = 2;
-
 /// Steps after which plans are compared again though nothing seems to have changed.
 constexpr uint64_t kLookAgain = 200;
 

@@ -12,6 +12,10 @@
 
 namespace outrigger::training {
 
+/// Seconds of training for which plans may be compared once; up to three comparisons can be saved
+/// up.
+constexpr double kSecondsALook = 2;
+
 /// A plan that the planner wants, and why.
 struct Decision {
   Choice choice;
