@@ -166,7 +166,7 @@ PlannedDevice emulated_device(const training::Profile& profile, int cores, const
 }
 
 Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
-                   int threads, PlannedDevice device)
+                   int threads, const PlannedDevice& device)
     : job_(job),
       graph_(graph),
       options_(planner_options(job, graph, size)),

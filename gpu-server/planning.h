@@ -50,7 +50,7 @@ class Planning {
  public:
   /// `graph` must outlive this. `threads`: of the server's own worker.
   Planning(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size, int threads,
-           PlannedDevice device);
+           const PlannedDevice& device);
 
   /// After each step. A plan without a number where the work is better divided otherwise, with the
   /// reason.
