@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/thread_pool.h"
+#include "training/planner/batch_advice.h"
 #include "training/planner/memory.h"
 #include "training/planner/planner.h"
 #include "training/simulator/trial.h"
@@ -143,6 +144,7 @@ json table(const Measured& measured) {
           {"boundAlone", to_string(alone.bound)},
           {"cuts", rows},
           {"leftOut", left_out(measured)},
+          {"advice", batch_advice(measured.profile, measured.server, measured.workers, all[best])},
           {"serverMemoryFree", measured.server.memory},
           {"choice", best},
           {"profile", json::parse(to_json(measured.profile))}};
@@ -176,6 +178,7 @@ void print(const json& told) {
     std::cout << "\nWorkers would not pay here: " << best["bound"].get<std::string>()
               << " is the limit with and without them.\n";
   }
+  for (const json& one : told["advice"]) std::cout << "\n" << one.get<std::string>() << "\n";
   std::cout
       << "\nmilliseconds are of one core for a micro-batch, bytes are of a step; `run` goes on "
          "measuring and moves the cut.\n";

@@ -10,7 +10,7 @@ namespace outrigger::training {
 namespace {
 
 /// How many leases a worker asks for at once (worker/process.cc).
-constexpr uint32_t kLeases = 4;
+constexpr uint32_t kLeasesInHand = 4;
 /// Of messages without a tensor, and of what a frame adds.
 constexpr double kSmall = 512;
 constexpr Duration kTick = std::chrono::milliseconds(20);
@@ -72,7 +72,7 @@ void World::add_worker(std::optional<size_t> place) {
                                .local = !place,
                                .runs_stems = rates.stems},
                               now());
-  const uint32_t leases = place ? kLeases : std::max(2u, job_.micro_batches);
+  const uint32_t leases = place ? kLeasesInHand : std::max(2u, job_.micro_batches);
   peers_[id] = {.model = std::make_unique<WorkerModel>(job_, rates, leases), .place = place};
   if (place) joined_[*place] = id;
   flush(id);

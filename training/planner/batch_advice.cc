@@ -1,0 +1,94 @@
+#include "training/planner/batch_advice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "common/log.h"
+
+namespace outrigger::training {
+namespace {
+
+/// With fewer, a step waits for the slowest of those that have a part in it.
+constexpr uint32_t kLevels = 8;
+/// What other sizes must bring to be worth a word.
+constexpr double kGain = 1.05;
+
+/// Sizes as the job has them.
+struct Sizes {
+  uint32_t batch = 0;
+  uint32_t micro_batch = 0;
+};
+
+/// What a machine that takes `rates` for one micro-batch takes for one that is `times` as large.
+WorkerRates scaled(WorkerRates rates, double times) {
+  rates.decode *= times;
+  return rates;
+}
+
+/// Costs with micro-batches `times` as large, of which a step has `micro_batches`.
+JobCosts scaled(JobCosts job, uint32_t micro_batches, double times) {
+  job.micro_batches = micro_batches;
+  job.pixels *= times;
+  for (CutCosts& cut : job.cuts) {
+    for (double* one : {&cut.stem_forward, &cut.stem_backward, &cut.head, &cut.activations,
+                        &cut.gradients, &cut.stem_kept, &cut.head_kept, &cut.crossing})
+      *one *= times;
+  }
+  return job;
+}
+
+/// Images a second with other sizes by the model; nothing where no plan is possible.
+std::optional<double> rate(const Profile& profile, ServerRates server,
+                           std::span<const WorkerRates> workers, const Sizes& sizes) {
+  const double times = static_cast<double>(sizes.micro_batch) / profile.micro_batch;
+  const uint32_t micro_batches = sizes.batch / sizes.micro_batch;
+  const JobCosts job = scaled(profile.costs, micro_batches, times);
+  PlannerOptions options = profile.options;
+  if (options.away)
+    options.away =
+        std::max<uint32_t>(1, *options.away * micro_batches / profile.costs.micro_batches);
+  server.decode *= times;
+  std::vector<WorkerRates> others;
+  for (const WorkerRates& one : workers) others.push_back(scaled(one, times));
+  const auto found = search({job, options, server, others}, {}, by_model());
+  if (!found) return std::nullopt;
+  return sizes.batch / found->prediction.seconds;
+}
+
+}  // namespace
+
+std::vector<std::string> batch_advice(const Profile& profile, const ServerRates& server,
+                                      std::span<const WorkerRates> workers, const Candidate& best) {
+  std::vector<std::string> advice;
+  const Sizes now{profile.batch, profile.micro_batch};
+  if (profile.batch == 0 || profile.micro_batch == 0) return advice;
+  const CutCosts& cut = profile.costs.cuts[best.choice.cut];
+  if (best.choice.away > 0 && cut.trains && profile.costs.micro_batches < kLevels)
+    advice.push_back(
+        fmt::format("A trained cut with {} micro-batches a step: fast and slow workers are not "
+                    "levelled, and each step waits for the slowest; {} and more are good.",
+                    profile.costs.micro_batches, kLevels));
+  const auto present = rate(profile, server, workers, now);
+  if (!present) return advice;
+  const auto compare = [&](const Sizes& other, const std::string& what, const char* but) {
+    const auto there = rate(profile, server, workers, other);
+    if (!there || *there < kGain * *present) return;
+    advice.push_back(fmt::format("{} would give {:.2f}x the images a second, by the model; {}.",
+                                 what, *there / *present, but));
+  };
+  if (now.micro_batch % 2 == 0)
+    compare({now.batch, now.micro_batch / 2},
+            fmt::format("microBatchSize: {}", now.micro_batch / 2),
+            "batch norm then takes its statistics over so many samples");
+  if (now.batch % (2 * now.micro_batch) == 0)
+    compare({now.batch, 2 * now.micro_batch},
+            fmt::format("microBatchSize: {}", 2 * now.micro_batch),
+            "batch norm then takes its statistics over so many samples");
+  compare({2 * now.batch, now.micro_batch}, fmt::format("batchSize: {}", 2 * now.batch),
+          "the learning rate is to be chosen anew");
+  return advice;
+}
+
+}  // namespace outrigger::training
