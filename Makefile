@@ -21,7 +21,7 @@ build: ## Build the programs that users run, in build/release/bin
 	cmake --preset release
 	cmake --build --preset release -j $(JOBS)
 
-setup-cuda: ## Fetch CUDA, cuBLAS and cuDNN into .deps/ where the system has none (0.9 GB)
+setup-cuda: ## Fetch CUDA, cuBLAS, cuDNN and NCCL into .deps/ where the system has none (1.1 GB)
 	tools/setup cuda
 
 build-cuda: setup-cuda ## The server for GPUs, its GPU tests and what they need, in build/cuda; needs no GPU
@@ -29,7 +29,7 @@ build-cuda: setup-cuda ## The server for GPUs, its GPU tests and what they need,
 	cmake --build --preset cuda -j $(JOBS) --target outrigger-gpu-server outrigger-worker gpu_tests
 
 test-cuda: build-cuda ## What of CUDA can be tested without a GPU: it compiles, links, and says what is missing
-	ctest --test-dir build/cuda --output-on-failure -R '^(no_device_test|nn_cuda_plans_test|nn_cuda_gpu_test)$$'
+	ctest --test-dir build/cuda --output-on-failure -R '^(no_device_test|nn_cuda_nccl_test|nn_cuda_plans_test|nn_cuda_gpu_test)$$'
 
 gpu-test: build-cuda ## Tests on this machine's GPU; GPU_TEST_ARGS go to tests/gpu/run
 	tests/gpu/run build/cuda $(GPU_TEST_ARGS)

@@ -35,8 +35,11 @@ constexpr Missing kMissing[] = {
      },
      "reading shards from addresses is not built yet; put them into a folder and give path"},
     {"spec.training.precision",
-     [](const auto& spec, const auto&) { return spec.training.precision == Precision::kFloat16; },
-     "Float16 is not built yet; write BFloat16 or Float32"},
+     [](const auto& spec, const auto& can) {
+       return spec.training.precision == Precision::kFloat16 &&
+              (!can.gpu || (can.cluster && spec.server.gpus == 0));
+     },
+     "Float16 needs a server on a GPU (spec.server.gpus); write BFloat16 or Float32"},
     {"spec.training.syncEverySteps",
      [](const auto& spec, const auto&) { return spec.training.sync_every_steps > 1; },
      "more than 1 is not built yet; write 1"},
@@ -48,6 +51,12 @@ constexpr Missing kMissing[] = {
     {"spec.server.gpus",
      [](const auto& spec, const auto& can) { return spec.server.gpus > 0 && !can.gpu; },
      "no GPU can be used here; write 0 to train on the CPU"},
+    {"spec.server.gpus",
+     [](const auto& spec, const auto& can) {
+       return spec.server.gpus > 1 && can.cluster && can.gpu &&
+              spec.server.engine == Engine::kBuiltin;
+     },
+     "several GPUs in one pod are not built yet; write 1, and as many server.replicas"},
     {"spec.server.engine",
      [](const auto& spec, const auto& can) {
        return spec.server.engine == Engine::kExternal && !can.cluster;

@@ -1,5 +1,6 @@
 # CUDA, where it is wanted and there: OUTRIGGER_HAS_CUDA tells, and the targets cuda_toolkit (headers and the static
-# runtime), cuda_blas and cuda_dnn are what nn/cuda/device links. The system's toolkit first (12.4 or newer, with cuDNN 9
+# runtime), cuda_blas, cuda_dnn and cuda_nccl (headers; the library is loaded when it is wanted) are what nn/cuda/device
+# links. The system's toolkit first (12.4 or newer, with cuDNN 9
 # and its frontend), else what `tools/setup cuda` unpacked. One presets file configures both kinds of build.
 set(OUTRIGGER_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO (where it is found), ON (or fail), OFF")
 set_property(CACHE OUTRIGGER_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -81,4 +82,10 @@ if(OUTRIGGER_HAS_CUDA)
   add_library(cuda_dnn INTERFACE)
   target_include_directories(cuda_dnn SYSTEM INTERFACE "${cudnn_include}")
   target_link_libraries(cuda_dnn INTERFACE cuda_toolkit "${cudnn_file}")
+  set(nccl_root "${OUTRIGGER_DEPS}/nccl")
+  find_path(nccl_include nccl.h HINTS "${cuda_root}/include" "${nccl_root}/include" NO_CACHE REQUIRED)
+  add_library(cuda_nccl INTERFACE)
+  target_include_directories(cuda_nccl SYSTEM INTERFACE "${nccl_include}")
+  target_link_libraries(cuda_nccl INTERFACE cuda_toolkit)
+  list(APPEND CMAKE_BUILD_RPATH "${nccl_root}/lib")  # where programs of this build look for it, too
 endif()

@@ -32,14 +32,25 @@ OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job) {
   if (launch.emulate) {
     auto emulation = std::make_unique<Emulation>(launch);
     auto backend = worker::make_emulated_backend(emulation->times, emulation->device);
-    return {std::move(backend), false, "", std::move(emulation)};
+    return {std::move(backend), worker::precision(job), false, "", std::move(emulation)};
   }
-  if (!wants_gpu(launch, job)) return {nn::cpu::make_cpu_backend()};
+  const bool float16 = job.spec.training.precision == api::Precision::kFloat16;
+  if (!wants_gpu(launch, job)) {
+    if (float16) {
+      throw api::Failure(
+          api::ExitCode::kNotSupported,
+          "spec.training.precision: Float16 needs a GPU; allowed here are Float32 and "
+          "BFloat16");
+    }
+    return {nn::cpu::make_cpu_backend(), worker::precision(job)};
+  }
   nn::cuda::CudaOptions options;
   options.bfloat16 = worker::precision(job) == nn::Precision::kBFloat16;
   options.device = launch.rank % static_cast<int>(std::max<int64_t>(1, job.spec.server.gpus));
   try {
-    return {nn::cuda::make_cuda_backend(options), true, nn::cuda::bus_id(options.device)};
+    return {nn::cuda::make_cuda_backend(options),
+            float16 ? nn::Precision::kFloat16 : worker::precision(job), true,
+            nn::cuda::bus_id(options.device)};
   } catch (const nn::cuda::NoDevice& error) {
     throw api::Failure(
         nn::cuda::is_built() ? api::ExitCode::kNoDevice : api::ExitCode::kNotSupported,
@@ -65,6 +76,8 @@ api::ExitCode translate_device_errors(const std::function<api::ExitCode()>& work
     return work();
   } catch (const nn::cuda::OutOfDeviceMemory& error) {
     throw api::Failure(api::ExitCode::kOutOfMemory, error.what());
+  } catch (const nn::cuda::RankLost& error) {
+    throw api::Failure(api::ExitCode::kPeerLost, error.what());
   } catch (const nn::cuda::DeviceError& error) {
     throw api::Failure(api::ExitCode::kNoDevice, error.what());
   }

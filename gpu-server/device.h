@@ -31,6 +31,7 @@ struct Emulation {
 /// What trains.
 struct OpenDevice {
   std::unique_ptr<nn::Backend> backend;
+  nn::Precision precision = nn::Precision::kFloat32;  // of what trains on it
   bool is_gpu = false;
   std::string bus_id;                              // of a GPU, where the driver tells
   std::unique_ptr<Emulation> emulation = nullptr;  // what the device emulates; the backend is its

@@ -51,8 +51,9 @@ int32_t deepest_cut(const api::TrainingJob& job, const nn::Graph& graph);
 feed::OrderOptions order_options(const api::TrainingJob& job, const data::Dataset& train);
 /// What the job's weights files say of themselves.
 training::ModelCard model_card(const api::TrainingJob& job, std::vector<std::string> classes);
+/// `precision`: the device's.
 training::TrainerOptions trainer_options(const api::TrainingJob& job, const nn::Graph& graph,
-                                         const RunSize& size);
+                                         const RunSize& size, nn::Precision precision);
 
 /// Lists a data set of the job at `root`; labels of a validation set follow training's classes.
 data::Dataset list_data(const api::DataSource& source, const std::filesystem::path& root,

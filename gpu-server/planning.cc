@@ -45,7 +45,7 @@ double measure_optimizer(const api::TrainingJob& job, const nn::Graph& graph, co
   const std::vector<float> gradients(count);
   std::vector<float> momentum(count);
   std::vector<float> parameters(count);
-  const nn::SgdOptions sgd = trainer_options(job, graph, size).optimizer;
+  const nn::SgdOptions sgd = trainer_options(job, graph, size, worker::precision(job)).optimizer;
   nn::sgd_step(graph, sgd, 0, gradients, momentum, parameters);  // fills the caches
   const auto begin = std::chrono::steady_clock::now();
   nn::sgd_step(graph, sgd, 0, gradients, momentum, parameters);

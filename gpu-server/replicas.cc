@@ -20,15 +20,23 @@ class CollectiveReducer final : public training::Reducer {
   uint32_t rank() const override { return static_cast<uint32_t>(collective_->rank()); }
   uint32_t replicas() const override { return static_cast<uint32_t>(collective_->size()); }
   void all_reduce(std::span<float> values) override {
+    together([&] { collective_->all_reduce(values); });
+  }
+  void broadcast(std::span<std::byte> bytes) override {
+    together([&] { collective_->broadcast(bytes, 0); });
+  }
+
+ private:
+  template <typename Work>
+  static void together(const Work& work) {
     try {
-      collective_->all_reduce(values);
+      work();
     } catch (const IoError& error) {
       throw api::Failure(api::ExitCode::kPeerLost,
                          std::string("another replica is lost: ") + error.what());
     }
   }
 
- private:
   std::unique_ptr<transport::Collective> collective_;
 };
 

@@ -110,10 +110,9 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
               .precision = worker::precision(job_),
               .seed = worker::seed(job_)},
              graph_, *cpu_, threads_.size(), *pixels_, context_of(job_), metrics_),
-      trainer_(trainer_options(job_, graph_, size_), graph_, *device_.backend, threads_, feed_,
-               clock_, state_, reducer),
-      evaluator_(graph_, *device_.backend, threads_, worker::precision(job_),
-                 worker::micro_batch(job_)),
+      trainer_(trainer_options(job_, graph_, size_, device_.precision), graph_, *device_.backend,
+               threads_, feed_, clock_, state_, reducer),
+      evaluator_(graph_, *device_.backend, threads_, device_.precision, worker::micro_batch(job_)),
       listener_(std::move(listener)) {
   const bool scales = job_.spec.workers.autoscaling.has_value();
   const bool plans = first_rank() && (wants_planner(job_) || scales);
@@ -147,7 +146,7 @@ api::ExitCode Run::train() {
       job_.metadata.name, train_.size(), train_.classes().size(), size_.total_steps, size_.batch,
       size_.micro_batches, graph_.parameter_count(),
       static_cast<double>(graph_.multiply_adds(graph_.whole())) / 1e6);
-  reporter_.plan(plan_, trainer_.state().step,
+  reporter_.plan(plan_, trainer_.counters().step,
                  wants_planner(job_) ? "to measure" : "as the job says");
   try {
     train_to_the_end();
@@ -177,17 +176,17 @@ Wishes Run::settle() {
     complete_plan(plan_, graph_);
     trainer_.set_plan(plan_);
     const std::scoped_lock lock(wish_mutex_);
-    reporter_.plan(plan_, trainer_.state().step, wanted_reason_);
-    log::info("plan {} from step {} or the next: {}", plan_.number, trainer_.state().step,
+    reporter_.plan(plan_, trainer_.counters().step, wanted_reason_);
+    log::info("plan {} from step {} or the next: {}", plan_.number, trainer_.counters().step,
               wanted_reason_);
   }
   return all;
 }
 
 void Run::train_to_the_end() {
-  agreement_.check_start(trainer_.state().step);
+  agreement_.check_start(trainer_.counters().step);
   evaluate_if_due();  // the run before was stopped in the middle of it
-  while (trainer_.state().step < size_.total_steps) {
+  while (trainer_.counters().step < size_.total_steps) {
     const Wishes wishes = settle();
     if (wishes.stop_early) {
       log::info("no gain for a while: stopping early, as asked");
@@ -195,7 +194,7 @@ void Run::train_to_the_end() {
     }
     if (wishes.stop) throw Cancelled("the run was asked to stop");
     after_step(trainer_.step());
-    const uint64_t step = trainer_.state().step;
+    const uint64_t step = trainer_.counters().step;
     evaluate_if_due();
     if (files_.checkpoint_due(step) && step < size_.total_steps) save_checkpoint();
   }
@@ -206,7 +205,7 @@ api::ExitCode Run::stopped() {
   save_checkpoint();
   reporter_.finish();
   write_trace();
-  log::info("stopped after step {}; go on with --resume", trainer_.state().step);
+  log::info("stopped after step {}; go on with --resume", trainer_.counters().step);
   feed_.say_farewell({true, "the server was asked to stop"});
   return api::ExitCode::kStopped;
 }
@@ -215,7 +214,7 @@ api::ExitCode Run::complete() {
   reporter_.finish();
   save_checkpoint();
   files_.write_weights(trainer_.state(),
-                       static_cast<int64_t>(trainer_.state().step * size_.micro_batches));
+                       static_cast<int64_t>(trainer_.counters().step * size_.micro_batches));
   write_trace();
   reporter_.state("Complete");
   feed_.say_farewell({false, "the job is done"});
@@ -276,21 +275,21 @@ bool Run::due_for_evaluation(uint64_t step) const {
 }
 
 void Run::evaluate_if_due() {
-  const uint64_t step = trainer_.state().step;
-  const bool done = trainer_.state().evaluated_step >= static_cast<int64_t>(step);
+  const uint64_t step = trainer_.counters().step;
+  const bool done = trainer_.counters().evaluated_step >= static_cast<int64_t>(step);
   if (step > 0 && !done && due_for_evaluation(step)) evaluate();
 }
 
 bool Run::without_gain() const {
   const auto& evaluate = job_.spec.training.evaluate;
   return evaluate && evaluate->stop_after_no_gain && first_rank() &&
-         trainer_.state().evaluations_without_gain >= *evaluate->stop_after_no_gain;
+         trainer_.counters().evaluations_without_gain >= *evaluate->stop_after_no_gain;
 }
 
 void Run::evaluate() {
   const api::EvaluateSpec& spec = *job_.spec.training.evaluate;
   const TimePoint start = clock_.now();
-  const auto span = trace_.span("evaluate", 0, static_cast<int64_t>(trainer_.state().step));
+  const auto span = trace_.span("evaluate", 0, static_cast<int64_t>(trainer_.counters().step));
   training::TrainingState& state = trainer_.state();
   const auto& parameters = state.averaged.empty() ? state.parameters : state.averaged;
   const auto result = evaluator_.run(feed_, validation_, parameters, state.buffers,
@@ -316,7 +315,7 @@ void Run::take_over_broken_samples() { trainer_.state().bad_samples = feed_.brok
 
 void Run::save_checkpoint() {
   const TimePoint start = clock_.now();
-  const auto span = trace_.span("checkpoint", 0, static_cast<int64_t>(trainer_.state().step));
+  const auto span = trace_.span("checkpoint", 0, static_cast<int64_t>(trainer_.counters().step));
   take_over_broken_samples();
   if (!files_.save(trainer_.state())) return;
   reporter_.checkpoint(*files_.saved_step(), files_.saved_path(), clock_.now() - start);

@@ -1,6 +1,7 @@
 #include "nn/program.h"
 
 #include "common/error.h"
+#include "nn/resident.h"
 
 namespace outrigger::nn {
 
@@ -12,6 +13,10 @@ void check_options(const Graph& graph, const ProgramOptions& options) {
   graph.cut_at(segment.begin);
   if (segment.end != graph.size()) graph.cut_at(segment.end);
   ensure(segment.begin > 0 || !options.input_gradient, "pixels have no gradient");
+}
+
+std::unique_ptr<Resident> Backend::make_resident(const Graph&, const ResidentOptions&) const {
+  return nullptr;
 }
 
 }  // namespace outrigger::nn

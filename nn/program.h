@@ -11,7 +11,8 @@
 
 namespace outrigger::nn {
 
-enum class Precision : uint8_t { kFloat32, kBFloat16 };
+/// kFloat16: on devices that compute in it only; what crosses a cut is float32 then.
+enum class Precision : uint8_t { kFloat32, kBFloat16, kFloat16 };
 enum class Mode : uint8_t { kTraining, kInference };
 
 struct ProgramOptions {
@@ -94,6 +95,9 @@ class Program {
                         const BackwardOutput& out) const = 0;
 };
 
+class Resident;
+struct ResidentOptions;
+
 /// Compiles programs. Thread-safe. `threads` and the graph must outlive the programs.
 class Backend {
  public:
@@ -101,6 +105,10 @@ class Backend {
   virtual std::string name() const = 0;
   virtual std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
                                            ThreadPool& threads) const = 0;
+  /// Keeps a run's arrays on the backend's own device (nn/resident.h); null where that is the host.
+  /// The graph must outlive it.
+  virtual std::unique_ptr<Resident> make_resident(const Graph& graph,
+                                                  const ResidentOptions& options) const;
 };
 
 }  // namespace outrigger::nn

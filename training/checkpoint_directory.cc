@@ -54,6 +54,8 @@ json manifest_of(const fs::path& path, const TrainingState& state, const nn::Gra
                    {"bestMetric", state.best_metric},
                    {"evaluationsWithoutGain", state.evaluations_without_gain},
                    {"evaluatedStep", state.evaluated_step},
+                   {"lossScale", state.loss_scale.value},
+                   {"lossScaleGoodSteps", state.loss_scale.good_steps},
                    {"formerVersions", former},
                    {"metadata", metadata},
                    {"files", files}};
@@ -103,6 +105,9 @@ TrainingState read_state(const fs::path& path, const json& manifest, const nn::G
       manifest.at("bestMetric").is_number() ? manifest.at("bestMetric").get<double>() : 0;
   state.evaluations_without_gain = manifest.at("evaluationsWithoutGain");
   state.evaluated_step = manifest.value("evaluatedStep", static_cast<int64_t>(state.step));
+
+  state.loss_scale.value = manifest.value("lossScale", state.loss_scale.value);
+  state.loss_scale.good_steps = manifest.value("lossScaleGoodSteps", state.loss_scale.good_steps);
 
   const auto parameters = static_cast<size_t>(graph.parameter_count());
   state.parameters.resize(parameters);

@@ -12,7 +12,9 @@ Device::Device(DeviceOptions options, const nn::Graph& graph, const nn::Backend&
       graph_(graph),
       backend_(backend),
       threads_(threads),
-      gradients_(static_cast<size_t>(graph.parameter_count())),
+      resident_(backend.make_resident(
+          graph, {options.optimizer, options.average_decay, options.label_smoothing})),
+      gradients_(resident_ ? 0 : static_cast<size_t>(graph.parameter_count())),
       statistics_(static_cast<size_t>(graph.buffer_count())) {}
 
 Device::Part Device::make_part(nn::Segment segment, bool input_gradient) const {
@@ -54,35 +56,63 @@ Device::Part& Device::stem() {
 
 void Device::load_part(Part& part, std::span<const float> parameters,
                        std::span<const float> buffers) const {
+  part.loaded = true;
+  if (parameters.empty()) {
+    ensure(resident_ != nullptr, "weights come from the host unless the device has them");
+    resident_->load(*part.program, *part.weights,
+                    nn::part_of(buffers, graph_.buffer_range(part.segment)));
+    return;
+  }
   part.program->load(*part.weights, nn::part_of(parameters, graph_.parameter_range(part.segment)),
                      nn::part_of(buffers, graph_.buffer_range(part.segment)));
-  part.loaded = true;
 }
 
 void Device::load(std::span<const float> stem_parameters, std::span<const float> parameters,
                   std::span<const float> buffers) {
   ensure(head_.program != nullptr, "a cut is set before weights are loaded");
-  load_part(head_, parameters, buffers);
+  load_part(head_, resident_ ? std::span<const float>() : parameters, buffers);
   stem_.loaded = false;
   stem_parameters_ = stem_parameters;
   buffers_ = buffers;
 }
 
+std::span<float> Device::statistics_of(const Part& part) {
+  return nn::part_of(std::span<float>(statistics_), graph_.buffer_range(part.segment));
+}
+
 void Device::forward(Part& part, const ConstTensorView& input, const feed::ReadyMicroBatch& batch,
                      const TensorView& output) {
-  part.program->forward(
-      *part.weights, *part.tape, {input, options_.micro_batch, batch.slots, batch.labels},
-      {output, nn::part_of(std::span<float>(statistics_), graph_.buffer_range(part.segment))});
+  part.program->forward(*part.weights, *part.tape,
+                        {input, options_.micro_batch, batch.slots, batch.labels},
+                        {output, statistics_of(part)});
 }
 
 void Device::backward(Part& part, const ConstTensorView& output_gradient,
                       const TensorView& input_gradient) {
+  if (resident_) {
+    resident_->backward({*part.program, *part.weights, *part.tape}, output_gradient, loss_scale_);
+    return;
+  }
   part.program->backward(*part.weights, *part.tape, output_gradient,
                          {input_gradient, nn::part_of(std::span<float>(gradients_),
                                                       graph_.parameter_range(part.segment))});
 }
 
-MicroBatchResult Device::run(const feed::ReadyMicroBatch& batch) {
+nn::LossResult Device::run_head(const ConstTensorView& input, const feed::ReadyMicroBatch& batch,
+                                const TensorView& input_gradient, bool last) {
+  if (resident_) {
+    return resident_->train({*head_.program, *head_.weights, *head_.tape, last},
+                            {input, options_.micro_batch, batch.slots, batch.labels},
+                            statistics_of(head_), input_gradient, loss_scale_);
+  }
+  forward(head_, input, batch, logits_.view());
+  const nn::LossResult loss = nn::softmax_cross_entropy(
+      logits_.view(), batch.labels, options_.label_smoothing, logits_gradient_.view());
+  backward(head_, logits_gradient_.view(), input_gradient);
+  return loss;
+}
+
+MicroBatchResult Device::run(const feed::ReadyMicroBatch& batch, bool last) {
   const bool stem_here = batch.cut != cut_;
   ConstTensorView input = batch.tensor->view();
   if (stem_here) {
@@ -99,13 +129,10 @@ MicroBatchResult Device::run(const feed::ReadyMicroBatch& batch) {
                        std::to_string(batch.step) + " has shape " + to_string(input.shape) +
                        ", the head wants " + to_string(spec.shape));
   }
-  forward(head_, input, batch, logits_.view());
   MicroBatchResult result;
-  result.loss = nn::softmax_cross_entropy(logits_.view(), batch.labels, options_.label_smoothing,
-                                          logits_gradient_.view());
   std::shared_ptr<Tensor> cut_gradient;
   if (cut_ > 0 && stem_trains_) cut_gradient = std::make_shared<Tensor>(spec.type, spec.shape);
-  backward(head_, logits_gradient_.view(), cut_gradient ? cut_gradient->view() : TensorView{});
+  result.loss = run_head(input, batch, cut_gradient ? cut_gradient->view() : TensorView{}, last);
   result.gradient_range = graph_.parameter_range(head_.segment);
   if (stem_here && stem_trains_) {
     backward(stem_, cut_gradient->view(), {});

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,7 +11,9 @@
 #include "feed/coordinator.h"
 #include "nn/graph.h"
 #include "nn/loss.h"
+#include "nn/optimizer.h"
 #include "nn/program.h"
+#include "nn/resident.h"
 
 namespace outrigger::training {
 
@@ -19,13 +22,17 @@ struct DeviceOptions {
   nn::Precision precision = nn::Precision::kFloat32;
   uint64_t seed = 0;
   float label_smoothing = 0;
+  /// Of a backend that keeps a run's arrays itself.
+  nn::SgdOptions optimizer = {};
+  std::optional<float> average_decay = std::nullopt;
 };
 
 /// What one micro-batch gave. Spans point into the device and hold until the next run.
 struct MicroBatchResult {
   nn::LossResult loss;
   /// d loss / d parameters, summed over the samples: the whole arena, of which `gradient_range` was
-  /// computed here (all of it, or what lies behind the cut).
+  /// computed here (all of it, or what lies behind the cut). Empty where Device::resident() has
+  /// added them already.
   std::span<const float> gradients;
   nn::Range gradient_range;
   /// The gradient at the cut, where the stem ran elsewhere and trains; else null.
@@ -46,11 +53,17 @@ class Device {
   /// From now on steps are cut behind `cut` layers; compiles what is not compiled. `stem_trains`:
   /// gradients cross.
   void set_cut(int32_t cut, bool stem_trains);
+  /// The device's own arrays of the run; null where they are the host's.
+  nn::Resident* resident() const { return resident_.get(); }
+  /// What gradients are multiplied by on a resident's way; 1 but for float16.
+  void set_loss_scale(float scale) { loss_scale_ = scale; }
   /// Weights of the next micro-batches: the stem's (from an older version under staleness) and the
-  /// head's. Whole arenas.
+  /// head's. Whole arenas. With a resident, `parameters` is not read, and neither is
+  /// `stem_parameters` where it is empty: both are the resident's.
   void load(std::span<const float> stem_parameters, std::span<const float> parameters,
             std::span<const float> buffers);
-  MicroBatchResult run(const feed::ReadyMicroBatch& batch);
+  /// `last`: of the step, on this rank, with nothing cut away; as nn::ResidentPass::last.
+  MicroBatchResult run(const feed::ReadyMicroBatch& batch, bool last = false);
 
  private:
   struct Part {
@@ -61,11 +74,15 @@ class Device {
     bool loaded = false;
   };
   Part make_part(nn::Segment segment, bool input_gradient) const;
+  /// Empty parameters: the resident's.
   void load_part(Part& part, std::span<const float> parameters,
                  std::span<const float> buffers) const;
+  std::span<float> statistics_of(const Part& part);
   Part& stem();
   void forward(Part& part, const ConstTensorView& input, const feed::ReadyMicroBatch& batch,
                const TensorView& output);
+  nn::LossResult run_head(const ConstTensorView& input, const feed::ReadyMicroBatch& batch,
+                          const TensorView& input_gradient, bool last);
   void backward(Part& part, const ConstTensorView& output_gradient,
                 const TensorView& input_gradient);
 
@@ -73,6 +90,8 @@ class Device {
   const nn::Graph& graph_;
   const nn::Backend& backend_;
   ThreadPool& threads_;
+  const std::unique_ptr<nn::Resident> resident_;
+  float loss_scale_ = 1;
   int32_t cut_ = -1;
   bool stem_trains_ = false;
   Part head_;

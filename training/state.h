@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "nn/loss_scale.h"
+
 namespace outrigger::training {
 
 /// All that a run is, between two steps: what a checkpoint holds and what a resumed run starts
@@ -25,6 +27,7 @@ struct TrainingState {
   double best_metric = 0;             // of the validation metric, where best_step is set
   int64_t best_step = -1;
   int64_t evaluations_without_gain = 0;
+  nn::LossScale loss_scale;     // of float16
   int64_t evaluated_step = -1;  // the newest evaluation; a stop in the middle of one leaves it due
 };
 

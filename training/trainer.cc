@@ -5,10 +5,22 @@
 #include <string>
 
 #include "common/error.h"
+#include "common/log.h"
 
 namespace outrigger::training {
 
 namespace {
+
+constexpr const char* kTooLarge =
+    "; float16 ends at 65504: write spec.training.precision: BFloat16 or Float32";
+
+/// The device keeps what the optimizer needs.
+DeviceOptions device_options(const TrainerOptions& options) {
+  DeviceOptions device = options.device;
+  device.optimizer = options.optimizer;
+  device.average_decay = options.average_decay;
+  return device;
+}
 
 /// Zero times a number is zero, unless it is infinite or none; one sum finds any such.
 bool all_finite(std::span<const float> values) {
@@ -28,12 +40,28 @@ Trainer::Trainer(TrainerOptions options, const nn::Graph& graph, const nn::Backe
       clock_(clock),
       reducer_(reducer),
       state_(std::move(state)),
-      device_(options_.device, graph, backend, threads),
-      gradients_(static_cast<size_t>(graph.parameter_count())),
+      device_(device_options(options_), graph, backend, threads),
+      sums_on_device_(join_ranks()),
+      gradients_(device_.resident() != nullptr && (reducer == nullptr || sums_on_device_)
+                     ? 0
+                     : static_cast<size_t>(graph.parameter_count())),
       statistics_(static_cast<size_t>(graph.buffer_count()) * options_.micro_batches *
                   (reducer == nullptr ? 1 : reducer->replicas())),
       stem_away_(options_.micro_batches) {
+  ensure(!float16() || device_.resident() != nullptr, "float16 is for devices that scale the loss");
+  if (device_.resident() != nullptr)
+    device_.resident()->put({state_.parameters, state_.momentum, state_.averaged});
   publish(feed::kFrozenStem, state_.parameters, static_cast<uint64_t>(graph_.parameter_count()));
+}
+
+bool Trainer::join_ranks() {
+  if (device_.resident() == nullptr || reducer_ == nullptr || reducer_->replicas() == 1)
+    return false;
+  return device_.resident()->join(
+      {.rank = static_cast<int>(reducer_->rank()),
+       .size = static_cast<int>(reducer_->replicas()),
+       .limit = options_.rank_limit,
+       .from_first = [this](std::span<std::byte> bytes) { reducer_->broadcast(bytes); }});
 }
 
 uint64_t Trainer::batch_size() const {
@@ -54,10 +82,29 @@ uint64_t Trainer::stem_version(uint64_t step) const {
   return step > options_.staleness ? step - options_.staleness : 0;
 }
 
-std::span<const float> Trainer::parameters_of(uint64_t version) const {
+TrainingState& Trainer::state() {
+  parameters();
+  if (!others_fetched_) device_.resident()->fetch({{}, state_.momentum, state_.averaged});
+  others_fetched_ = true;
+  return state_;
+}
+
+const std::vector<float>& Trainer::parameters() {
+  if (!parameters_fetched_) device_.resident()->fetch({state_.parameters, {}, {}});
+  parameters_fetched_ = true;
+  return state_.parameters;
+}
+
+std::span<const float> Trainer::parameters_of(uint64_t version) {
   const auto former = state_.former_parameters.find(version);
-  return former == state_.former_parameters.end() ? std::span<const float>(state_.parameters)
+  return former == state_.former_parameters.end() ? std::span<const float>(parameters())
                                                   : former->second;
+}
+
+std::span<const float> Trainer::stem_of(uint64_t version) {
+  const bool present = !state_.former_parameters.contains(version);
+  return present && device_.resident() != nullptr ? std::span<const float>()
+                                                  : parameters_of(version);
 }
 
 // Under staleness the next step's version is known already: with it, workers run ahead.
@@ -79,7 +126,11 @@ StepReport Trainer::step() {
   report.plan = feed_.plan_of(state_.step);
   if (report.plan.stem_trains && report.plan.cut > 0) publish_stems();
   device_.set_cut(report.plan.cut, report.plan.stem_trains);
-  device_.load(parameters_of(stem_version(state_.step)), state_.parameters, state_.buffers);
+  device_.load(stem_of(stem_version(state_.step)), state_.parameters, state_.buffers);
+  if (device_.resident() != nullptr) {
+    device_.set_loss_scale(float16() ? state_.loss_scale.value : 1.0f);
+    device_.resident()->clear_gradients();
+  }
   std::ranges::fill(gradients_, 0.0f);
   std::ranges::fill(statistics_, 0.0f);
 
@@ -106,11 +157,12 @@ void Trainer::run_micro_batch(uint32_t index, StepReport& report, Sums& sums) {
   const TimePoint asked = clock_.now();
   const feed::ReadyMicroBatch batch = feed_.take(report.step, index);
   report.waited_for_input += clock_.now() - asked;
-  const MicroBatchResult result = device_.run(batch);
+  const bool last = sums_on_device_ && report.plan.cut == 0 && index + 1 == options_.micro_batches;
+  const MicroBatchResult result = device_.run(batch, last);
   if (!std::isfinite(result.loss.loss_sum)) {
     throw NumericalError("the loss is not a number at step " + std::to_string(report.step) +
                          ", micro-batch " + std::to_string(index) + " (slots from " +
-                         std::to_string(batch.slots.front()) + ")");
+                         std::to_string(batch.slots.front()) + ")" + (float16() ? kTooLarge : ""));
   }
   sums.loss += result.loss.loss_sum;
   sums.correct += result.loss.correct;
@@ -136,6 +188,11 @@ void Trainer::add_stem_gradients(StepReport& report) {
 }
 
 void Trainer::add(std::span<const float> gradients, nn::Range range) {
+  if (gradients.empty()) return;  // the device has added them
+  if (device_.resident() != nullptr) {
+    device_.resident()->add_gradients(range, gradients);
+    return;
+  }
   const bool whole = static_cast<int64_t>(gradients.size()) == graph_.parameter_count();
   const float* from = gradients.data() + (whole ? range.offset : 0);
   float* to = gradients_.data() + range.offset;
@@ -144,7 +201,7 @@ void Trainer::add(std::span<const float> gradients, nn::Range range) {
 
 void Trainer::reduce(Sums& sums) {
   if (reducer_ == nullptr || reducer_->replicas() == 1) return;
-  reducer_->all_reduce(gradients_);
+  reduce_gradients();
   reducer_->all_reduce(statistics_);  // every rank fills its own part, the others' are zero
   float told[2] = {static_cast<float>(sums.loss), static_cast<float>(sums.correct)};
   reducer_->all_reduce(told);
@@ -152,34 +209,89 @@ void Trainer::reduce(Sums& sums) {
   sums.correct = static_cast<int64_t>(told[1]);
 }
 
+void Trainer::reduce_gradients() {
+  if (sums_on_device_) {
+    device_.resident()->sum_over_ranks();
+    return;
+  }
+  if (device_.resident() != nullptr) device_.resident()->fetch_gradients(gradients_);
+  reducer_->all_reduce(gradients_);
+  if (device_.resident() != nullptr) device_.resident()->put_gradients(gradients_);
+}
+
 void Trainer::update(StepReport& report) {
+  report.learning_rate = options_.learning_rate(report.step);
+  const bool finite =
+      device_.resident() != nullptr ? update_on_device(report) : update_on_host(report);
+  after_update(finite, report);
+  ++state_.step;
+}
+
+// Under staleness stems need the weights as they are now for some steps more.
+void Trainer::keep_former() {
+  if (options_.staleness == 0) return;
+  state_.former_parameters[state_.step] = parameters();
+  while (state_.former_parameters.size() > options_.staleness) {
+    state_.former_parameters.erase(state_.former_parameters.begin());
+  }
+}
+
+bool Trainer::update_on_device(StepReport& report) {
+  keep_former();
+  const nn::ResidentUpdated updated =
+      device_.resident()->update({.learning_rate = report.learning_rate,
+                                  .mean = 1.0f / static_cast<float>(batch_size()),
+                                  .clip_norm = options_.clip_gradient_norm});
+  report.gradient_norm = updated.gradient_norm;
+  if (!std::isfinite(report.gradient_norm)) return false;
+  parameters_fetched_ = others_fetched_ = false;
+  if (!updated.weights_finite)
+    throw NumericalError("a weight is not a number at step " + std::to_string(report.step));
+  return true;
+}
+
+bool Trainer::update_on_host(StepReport& report) {
   const float scale = 1.0f / static_cast<float>(batch_size());
   for (float& value : gradients_) value *= scale;
   report.gradient_norm = std::sqrt(nn::sum_of_squares(graph_, gradients_));
-  if (!std::isfinite(report.gradient_norm)) {
-    throw NumericalError("the gradient is not a number at step " + std::to_string(report.step));
-  }
+  if (!std::isfinite(report.gradient_norm)) return false;
   if (options_.clip_gradient_norm && report.gradient_norm > *options_.clip_gradient_norm) {
     const auto shrink = static_cast<float>(*options_.clip_gradient_norm / report.gradient_norm);
     for (float& value : gradients_) value *= shrink;
   }
-  report.learning_rate = options_.learning_rate(report.step);
-  if (options_.staleness > 0) {
-    state_.former_parameters[state_.step] = state_.parameters;
-    while (state_.former_parameters.size() > options_.staleness) {
-      state_.former_parameters.erase(state_.former_parameters.begin());
-    }
-  }
+  keep_former();
   nn::sgd_step(graph_, options_.optimizer, report.learning_rate, gradients_, state_.momentum,
                state_.parameters);
-  update_statistics();
   // Before anybody saves them.
-  if (!all_finite(state_.parameters) || !all_finite(state_.buffers)) {
+  if (!all_finite(state_.parameters))
     throw NumericalError("a weight is not a number at step " + std::to_string(report.step));
-  }
   if (options_.average_decay)
     nn::average_weights(*options_.average_decay, state_.parameters, state_.averaged);
-  ++state_.step;
+  return true;
+}
+
+// A step whose float16 gradients were too large counts, and the next one has a smaller scale.
+void Trainer::after_update(bool finite, StepReport& report) {
+  if (!finite && !float16())
+    throw NumericalError("the gradient is not a number at step " + std::to_string(report.step));
+  if (float16()) {
+    const auto next = nn::next_scale({}, state_.loss_scale, finite);
+    if (!next) {
+      throw NumericalError("the gradient is not a number at step " + std::to_string(report.step) +
+                           ", whatever the loss is scaled by" + kTooLarge);
+    }
+    if (!finite) {
+      report.skipped = true;
+      report.gradient_norm = 0;
+      log::info("step {} is left out: its gradients pass float16's range; the loss scale is {} now",
+                report.step, next->value);
+    }
+    state_.loss_scale = *next;
+  }
+  update_statistics();
+  if (!all_finite(state_.buffers))
+    throw NumericalError("a running average is not a number at step " +
+                         std::to_string(report.step));
 }
 
 void Trainer::update_statistics() {

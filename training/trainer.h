@@ -19,7 +19,8 @@
 
 namespace outrigger::training {
 
-/// The loss or a gradient is no number any more. The state is as it was before the step.
+/// The loss, a gradient or a weight is no number any more: the run is over, and nothing of it is to
+/// be saved.
 class NumericalError : public Error {
  public:
   using Error::Error;
@@ -33,6 +34,8 @@ class Reducer {
   virtual uint32_t rank() const = 0;
   virtual uint32_t replicas() const = 0;
   virtual void all_reduce(std::span<float> values) = 0;
+  /// Replaces the bytes by rank 0's.
+  virtual void broadcast(std::span<std::byte> bytes) = 0;
 };
 
 struct TrainerOptions {
@@ -45,6 +48,8 @@ struct TrainerOptions {
   std::function<float(uint64_t step)> learning_rate;
   std::optional<double> clip_gradient_norm;
   std::optional<float> average_decay;
+  /// Where devices exchange gradients themselves: how long one waits for the others.
+  Duration rank_limit = std::chrono::seconds(60);
 };
 
 /// What one step told.
@@ -55,6 +60,7 @@ struct StepReport {
   double accuracy = 0;  // share of the batch whose largest logit was right
   float learning_rate = 0;
   double gradient_norm = 0;  // before clipping
+  bool skipped = false;      // float16's gradients were too large: nothing was updated
   Duration took{0};
   Duration waited_for_input{0};      // the device stood still for micro-batches
   Duration waited_for_gradients{0};  // and for stem gradients
@@ -77,14 +83,18 @@ class Trainer {
   StepReport step();
   /// From the next step that is not drawn yet.
   void set_plan(const feed::Plan& plan);
-  const TrainingState& state() const { return state_; }
-  TrainingState& state() { return state_; }
+  /// Everything; brings what a device keeps for itself to the host.
+  TrainingState& state();
+  /// The same, but for a device's arrays (parameters, momentum, averaged), which may be older.
+  const TrainingState& counters() const { return state_; }
 
  private:
   struct Sums {
     double loss = 0;
     int64_t correct = 0;
   };
+  /// Whether devices of several ranks sum gradients themselves.
+  bool join_ranks();
   void publish(uint64_t version, std::span<const float> parameters, uint64_t count);
   void publish_stems();
   void run_micro_batches(StepReport& report, Sums& sums);
@@ -92,10 +102,21 @@ class Trainer {
   void add_stem_gradients(StepReport& report);
   void add(std::span<const float> gradients, nn::Range range);
   void reduce(Sums& sums);
+  void reduce_gradients();
   void update(StepReport& report);
+  /// The two ways of it. False: the gradients are not finite, and nothing was done.
+  bool update_on_host(StepReport& report);
+  bool update_on_device(StepReport& report);
+  void after_update(bool finite, StepReport& report);
+  void keep_former();
   void update_statistics();
   uint64_t stem_version(uint64_t step) const;
-  std::span<const float> parameters_of(uint64_t version) const;
+  /// On the host, like what follows.
+  const std::vector<float>& parameters();
+  std::span<const float> parameters_of(uint64_t version);
+  /// What the device runs the stem with; empty: its own.
+  std::span<const float> stem_of(uint64_t version);
+  bool float16() const { return options_.device.precision == nn::Precision::kFloat16; }
   uint64_t batch_size() const;
 
   const TrainerOptions options_;
@@ -105,7 +126,10 @@ class Trainer {
   Reducer* reducer_;
   TrainingState state_;
   Device device_;
-  std::vector<float> gradients_;  // sums, then means
+  const bool sums_on_device_;
+  bool parameters_fetched_ = true;  // state_ has what the device's arrays have
+  bool others_fetched_ = true;
+  std::vector<float> gradients_;  // sums, then means; on a device of its own, for the host's sums
   std::vector<float>
       statistics_;  // all replicas' micro-batches in index order, buffer_count() each
   std::optional<uint64_t> published_;  // the newest version of a stem that trains

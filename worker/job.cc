@@ -155,10 +155,9 @@ nn::Precision precision(const api::TrainingJob& job) {
     case api::Precision::kBFloat16:
       return nn::Precision::kBFloat16;
     case api::Precision::kFloat16:
-      break;
+      return nn::Precision::kFloat32;
   }
-  throw InvalidInput(
-      "spec.training.precision: Float16 needs a GPU; allowed here are Float32 and BFloat16");
+  impossible("a precision");
 }
 
 ElementType activation_type(const api::TrainingJob& job) {

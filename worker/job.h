@@ -17,7 +17,7 @@ nn::ModelOptions model_options(const api::TrainingJob& job, int64_t classes);
 /// The network with its head for the job's loss. Throws InvalidInput that names the field.
 nn::Graph build_graph(const api::TrainingJob& job, int64_t classes);
 data::PipelineOptions pipeline_options(const api::TrainingJob& job);
-/// Throws InvalidInput for a precision that is not built yet.
+/// What CPUs compute the job in: Float32 where it asks for Float16, which they have not.
 nn::Precision precision(const api::TrainingJob& job);
 /// How activations lie in memory at a cut.
 ElementType activation_type(const api::TrainingJob& job);

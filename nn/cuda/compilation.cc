@@ -56,7 +56,11 @@ std::byte* BufferPlan::address(BufferId id, int moment, std::byte* tape, std::by
 }
 
 Compilation::Compilation(const Graph& graph, const ProgramOptions& options, Engine& engine)
-    : graph_(graph), options_(options), engine_(engine), begin_(options.segment.begin) {
+    : graph_(graph),
+      options_(options),
+      engine_(engine),
+      begin_(options.segment.begin),
+      gradient_moments_(static_cast<size_t>(options.segment.end - begin_), -1) {
   describe_values();
   weight_bytes_ = aligned(parameter_bytes()) + aligned(average_bytes());
 }
@@ -66,7 +70,7 @@ void Compilation::describe_values() {
   const auto describe = [&](const Shape& shape) {
     Value value;
     value.extent = to_extent(shape);
-    value.type = shape.size() == 3 ? map_type() : ElementType::kFloat32;
+    value.type = shape.size() == 3 ? map_type() : Stored::kFloat32;
     if (options_.batch * value.extent.size() > std::numeric_limits<int32_t>::max()) {
       throw InvalidInput(
           "a micro-batch of " + std::to_string(options_.batch) +
@@ -84,6 +88,18 @@ void Compilation::describe_values() {
     for (const int input : layer(i).inputs) wanted = wanted || value(input).wants_gradient;
     values_.back().wants_gradient = training() && wanted;
   }
+}
+
+Stored Compilation::map_type() const {
+  switch (options_.precision) {
+    case Precision::kFloat32:
+      return Stored::kFloat32;
+    case Precision::kBFloat16:
+      return Stored::kBFloat16;
+    case Precision::kFloat16:
+      return Stored::kFloat16;
+  }
+  impossible("a precision");
 }
 
 bool Compilation::trains(int i) const {
@@ -142,6 +158,13 @@ size_t Compilation::reserve(size_t bytes) {
 int64_t Compilation::parameter_offset(int i) const {
   return graph_.parameter_range({i, i + 1}).offset -
          graph_.parameter_range(options_.segment).offset;
+}
+int64_t Compilation::gradient_offset(int i) {
+  gradient_moments_[static_cast<size_t>(i - begin_)] = moment_;
+  return parameter_offset(i);
+}
+int Compilation::gradient_moment(int i) const {
+  return gradient_moments_[static_cast<size_t>(i - begin_)];
 }
 int64_t Compilation::statistics_offset(int i) const {
   return graph_.buffer_range({i, i + 1}).offset - graph_.buffer_range(options_.segment).offset;

@@ -29,7 +29,7 @@ struct BufferId {
 /// type, feature vectors are float32 always.
 struct Value {
   Extent extent;
-  ElementType type = ElementType::kFloat32;
+  Stored type = Stored::kFloat32;
   bool wants_gradient = false;
   BufferId data;
   BufferId gradient;  // set by the first who writes it
@@ -66,6 +66,13 @@ class BufferPlan {
   size_t tape_bytes_ = 0, scratch_bytes_ = 0;
 };
 
+/// A loss on the device: the end of the graph computes it and its gradient, instead of leaving the
+/// logits to the host.
+struct LossPass {
+  float smoothing = 0;
+  float* results = nullptr;  // {samples, 2}, as Kernels::softmax_loss
+};
+
 /// One forward or backward in progress: where everything lies.
 struct Run {
   Engine* engine = nullptr;
@@ -80,6 +87,8 @@ struct Run {
   const int32_t* labels = nullptr;  // null: none
   const ForwardInput* in = nullptr;
   const ForwardOutput* out = nullptr;
+  const LossPass* loss = nullptr;  // null: the host has it
+  float loss_scale = 1;            // of gradients on the device, not of those that cross its border
   const std::byte* output_gradient = nullptr;  // on the host, like what follows
   std::byte* input_gradient = nullptr;
 
@@ -104,9 +113,10 @@ class Compilation {
   Engine& engine() const { return engine_; }
   const Layer& layer(int i) const { return graph_.layers()[static_cast<size_t>(i)]; }
   bool training() const { return options_.mode == Mode::kTraining; }
-  ElementType map_type() const {
-    return options_.precision == Precision::kFloat32 ? ElementType::kFloat32
-                                                     : ElementType::kBFloat16;
+  Stored map_type() const;
+  /// Of what enters and leaves the segment at a cut.
+  Stored crossing_type() const {
+    return map_type() == Stored::kFloat16 ? Stored::kFloat32 : map_type();
   }
   /// The segment's input where `layer` lies before it.
   Value& value(int layer) {
@@ -139,6 +149,10 @@ class Compilation {
   size_t averages_at(int layer) const;
   /// The same in the segment's gradients and statistics, in floats.
   int64_t parameter_offset(int layer) const;
+  /// The same, for a step that writes the layer's gradients at this moment.
+  int64_t gradient_offset(int layer);
+  /// When that is; -1: never.
+  int gradient_moment(int layer) const;
   int64_t statistics_offset(int layer) const;
   /// Bytes of a copy's head: the parameters, then the running averages.
   size_t parameter_bytes() const;
@@ -156,6 +170,7 @@ class Compilation {
   BufferPlan buffers_;
   int moment_ = 0;
   size_t weight_bytes_ = 0;
+  std::vector<int> gradient_moments_;  // of the segment's layers
 };
 
 }  // namespace outrigger::nn::cuda

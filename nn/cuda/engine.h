@@ -7,7 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "nn/cuda/collective.h"
 #include "nn/cuda/kernels/kernels.h"
+#include "nn/resident.h"
 
 namespace outrigger::nn::cuda {
 
@@ -28,7 +30,7 @@ class PlannedConvolution {
   virtual ~PlannedConvolution() = default;
   virtual size_t workspace_bytes() const = 0;
   /// Of what a weight gradient is written as; maps have the shape's type.
-  virtual ElementType result_type() const = 0;
+  virtual Stored result_type() const = 0;
   /// forward: x, weights, y; input gradient: dy, weights, dx; weight gradient: dy, x, dw in {out,
   /// k, k, in}.
   virtual void run(const void* a, const void* b, void* result, void* workspace) = 0;
@@ -49,6 +51,8 @@ class Engine {
   virtual void release(void* memory) = 0;
   virtual void upload(void* device, const void* host, size_t bytes) = 0;
   virtual void download(void* host, const void* device, size_t bytes) = 0;
+  /// Within the device.
+  virtual void copy(void* to, const void* from, size_t bytes) = 0;
   virtual void clear(void* device, size_t bytes) = 0;
   virtual void synchronize() = 0;
   virtual void multiply(const Product& product) = 0;
@@ -56,6 +60,9 @@ class Engine {
   /// once a shape and pass, and shared.
   virtual std::shared_ptr<PlannedConvolution> plan_convolution(const ConvolutionShape& shape,
                                                                ConvolutionPass pass) = 0;
+  /// Meets the other ranks; null where there is no way between their devices, on all alike. The
+  /// engine must outlive it.
+  virtual std::unique_ptr<Collective> join(const RankGroup& ranks) = 0;
 };
 
 /// Memory of an engine, released with this. Movable.

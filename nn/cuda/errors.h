@@ -26,6 +26,12 @@ class OutOfDeviceMemory : public Error {
   using Error::Error;
 };
 
+/// Another rank of the job does not answer any more, or told of an error.
+class RankLost : public Error {
+ public:
+  using Error::Error;
+};
+
 /// What was asked for when memory ran out. All in bytes.
 struct Shortage {
   std::string what;  // "what a micro-batch of 64 keeps for its backward pass"

@@ -17,6 +17,11 @@ struct CudaTape final : Tape {
   bool labelled = false;
 };
 
+ElementType outside(Stored type) {
+  ensure(type != Stored::kFloat16, "float16 does not cross a cut");
+  return type == Stored::kBFloat16 ? ElementType::kBFloat16 : ElementType::kFloat32;
+}
+
 TensorSpec spec(ElementType type, int64_t batch, const Shape& shape) {
   TensorSpec all{type, {batch}};
   all.shape.insert(all.shape.end(), shape.begin(), shape.end());
@@ -36,12 +41,12 @@ CudaProgram::CudaProgram(const Graph& graph, const ProgramOptions& options,
   const auto before = [&](int end) -> const Shape& {
     return graph.layers()[static_cast<size_t>(end - 1)].output;
   };
-  input_spec_ = segment.begin == 0
-                    ? spec(ElementType::kUint8, options.batch, graph.input())
-                    : spec(compilation.map_type(), options.batch, before(segment.begin));
+  input_spec_ = segment.begin == 0 ? spec(ElementType::kUint8, options.batch, graph.input())
+                                   : spec(outside(compilation.crossing_type()), options.batch,
+                                          before(segment.begin));
   const bool last = segment.end == graph.size();
-  output_spec_ = spec(last ? ElementType::kFloat32 : compilation.map_type(), options.batch,
-                      before(segment.end));
+  output_spec_ = spec(last ? ElementType::kFloat32 : outside(compilation.crossing_type()),
+                      options.batch, before(segment.end));
   steps_ = make_steps(compilation);
   plan(compilation);
   parameter_bytes_ = compilation.parameter_bytes();
@@ -49,12 +54,16 @@ CudaProgram::CudaProgram(const Graph& graph, const ProgramOptions& options,
   averages_at_ = aligned(parameter_bytes_);
   weight_bytes_ = compilation.weight_bytes();
   find_untrained(graph, compilation);
+  plan_gradient_buckets(graph, compilation);
   const std::string what =
       "what one pass computes with (micro-batches of " + std::to_string(options.batch) + ")";
   scratch_ = DeviceMemory(engine_, plan_.scratch_bytes(), what, options.batch);
   if (!compilation.training()) return;
   gradients_ = DeviceMemory(engine_, parameter_bytes_, "the gradients");
   statistics_ = DeviceMemory(engine_, average_bytes_, "batch norms' statistics");
+  if (last)
+    losses_ = DeviceMemory(engine_, 2 * static_cast<size_t>(options.batch) * sizeof(float),
+                           "the losses", options.batch);
 }
 
 void CudaProgram::plan(Compilation& compilation) {
@@ -86,6 +95,21 @@ void CudaProgram::find_untrained(const Graph& graph, const Compilation& compilat
   }
 }
 
+// A parameter lies in one layer, so a bucket has all of it or nothing.
+void CudaProgram::plan_gradient_buckets(const Graph& graph, const Compilation& compilation) {
+  const int first_backward = static_cast<int>(steps_.size());
+  const int64_t first = graph.parameter_range(options_.segment).offset;
+  std::vector<GradientPiece> pieces;
+  for (int layer = options_.segment.begin; layer < options_.segment.end; ++layer) {
+    const Range range = graph.parameter_range({layer, layer + 1});
+    if (range.size == 0) continue;
+    const int moment = compilation.gradient_moment(layer);
+    pieces.push_back(
+        {{range.offset - first, range.size}, moment < 0 ? -1 : moment - first_backward});
+  }
+  buckets_ = plan_buckets(pieces, kBucketFloats);
+}
+
 std::unique_ptr<Weights> CudaProgram::new_weights() const {
   return std::make_unique<CudaWeights>(
       DeviceMemory(engine_, std::max<size_t>(weight_bytes_, 1), "a copy of the weights"));
@@ -113,6 +137,16 @@ void CudaProgram::load(Weights& weights, std::span<const float> parameters,
   for (const auto& step : steps_) step->load(*engine_, memory);
 }
 
+void CudaProgram::load_from_device(Weights& weights, const float* parameters,
+                                   std::span<const float> buffers) const {
+  ensure(buffers.size_bytes() == average_bytes_, "averages have the size of the segment's arena");
+  std::byte* memory = static_cast<CudaWeights&>(weights).memory.data();
+  const auto lock = engine_->enter();
+  engine_->copy(memory, parameters, parameter_bytes_);
+  engine_->upload(memory + averages_at_, buffers.data(), average_bytes_);
+  for (const auto& step : steps_) step->load(*engine_, memory);
+}
+
 Run CudaProgram::make_run(const Weights& weights, const Tape& tape) const {
   const auto& mine = static_cast<const CudaTape&>(tape);
   Run run;
@@ -128,8 +162,7 @@ Run CudaProgram::make_run(const Weights& weights, const Tape& tape) const {
   return run;
 }
 
-void CudaProgram::forward(const Weights& weights, Tape& tape, const ForwardInput& in,
-                          const ForwardOutput& out) const {
+void CudaProgram::check_input(const ForwardInput& in) const {
   const bool training = options_.mode == Mode::kTraining;
   ensure(in.count >= 1 && in.count <= options_.batch && (!training || in.count == options_.batch),
          "training takes whole micro-batches, inference 1 to batch samples");
@@ -138,21 +171,59 @@ void CudaProgram::forward(const Weights& weights, Tape& tape, const ForwardInput
   ensure(in.labels.empty() || in.labels.size() == static_cast<size_t>(in.count),
          "labels are none or one a sample");
   ensure(in.input.type == input_spec_.type, "the input has the program's type");
+}
+
+void CudaProgram::run_forward(Run& run, Tape& tape, const ForwardInput& in,
+                              std::span<float> statistics) const {
   auto& mine = static_cast<CudaTape&>(tape);
-  const auto lock = engine_->enter();
   engine_->upload(mine.slots.data(), in.slots.data(), in.slots.size_bytes());
   engine_->upload(mine.labels.data(), in.labels.data(), in.labels.size_bytes());
   mine.labelled = !in.labels.empty();
+  run.labels = mine.labelled ? reinterpret_cast<const int32_t*>(mine.labels.data()) : nullptr;
   // Frozen norms leave the caller's statistics untouched, so what is there goes along.
-  if (training) engine_->upload(statistics_.data(), out.statistics.data(), average_bytes_);
-  Run run = make_run(weights, tape);
+  if (options_.mode == Mode::kTraining)
+    engine_->upload(statistics_.data(), statistics.data(), average_bytes_);
   run.in = &in;
-  run.out = &out;
   for (const auto& step : steps_) {
     step->forward(run);
     ++run.moment;
   }
-  if (training) engine_->download(out.statistics.data(), statistics_.data(), average_bytes_);
+}
+
+void CudaProgram::run_backward(Run& run, const Sums* sums) const {
+  engine_->clear(gradients_.data(), parameter_bytes_);
+  run.moment = static_cast<int>(steps_.size());
+  auto bucket = buckets_.begin();
+  for (size_t i = 0; i < backward_.size(); ++i) {
+    backward_[i]->backward(run);
+    ++run.moment;
+    for (; bucket != buckets_.end() && bucket->step <= static_cast<int>(i); ++bucket)
+      finish_bucket(bucket->range, sums);
+  }
+}
+
+void CudaProgram::finish_bucket(Range bucket, const Sums* sums) const {
+  auto* gradients = reinterpret_cast<float*>(gradients_.data());
+  for (const Range range : untrained_) {
+    if (range.offset >= bucket.offset && range.offset < bucket.end())
+      engine_->clear(gradients + range.offset, floats(range));
+  }
+  if (sums == nullptr) return;
+  float* to = sums->gradients + bucket.offset;
+  engine_->kernels().add_scaled(gradients + bucket.offset, 1 / sums->loss_scale, to,
+                                static_cast<uint32_t>(bucket.size));
+  if (sums->ranks != nullptr) sums->ranks->begin_sum(to, static_cast<size_t>(bucket.size));
+}
+
+void CudaProgram::forward(const Weights& weights, Tape& tape, const ForwardInput& in,
+                          const ForwardOutput& out) const {
+  check_input(in);
+  const auto lock = engine_->enter();
+  Run run = make_run(weights, tape);
+  run.out = &out;
+  run_forward(run, tape, in, out.statistics);
+  if (options_.mode == Mode::kTraining)
+    engine_->download(out.statistics.data(), statistics_.data(), average_bytes_);
   engine_->synchronize();
 }
 
@@ -163,18 +234,57 @@ void CudaProgram::backward(const Weights& weights, Tape& tape, ConstTensorView o
          "gradients have the size of the segment's arena");
   ensure(output_gradient.type == output_spec_.type, "the gradient has the output's type");
   const auto lock = engine_->enter();
-  engine_->clear(gradients_.data(), parameter_bytes_);
   Run run = make_run(weights, tape);
   run.output_gradient = output_gradient.data;
   run.input_gradient = out.input_gradient.data;
-  run.moment = static_cast<int>(steps_.size());
-  for (const Step* step : backward_) {
-    step->backward(run);
-    ++run.moment;
-  }
-  for (const Range range : untrained_) engine_->clear(run.gradients + range.offset, floats(range));
+  run_backward(run, nullptr);
   engine_->download(out.gradients.data(), gradients_.data(), parameter_bytes_);
   engine_->synchronize();
+}
+
+LossResult CudaProgram::train(const ResidentPass& pass, const ForwardInput& in,
+                              std::span<float> statistics, const TensorView& input_gradient,
+                              float smoothing, const Sums& sums) const {
+  ensure(losses_.data() != nullptr, "a program that trains ends the graph");
+  ensure(in.labels.size() == static_cast<size_t>(in.count), "every sample has a label");
+  const int64_t classes = output_spec_.shape.back();
+  ensure(std::ranges::all_of(in.labels, [&](int32_t l) { return l >= 0 && l < classes; }),
+         "a label is one of the classes");
+  check_input(in);
+  if (backward_.empty()) throw InvalidInput("nothing of the model trains: freeze fewer layers");
+  const auto lock = engine_->enter();
+  const LossPass loss{smoothing, reinterpret_cast<float*>(losses_.data())};
+  Run run = make_run(pass.weights, pass.tape);
+  run.loss = &loss;
+  run.loss_scale = sums.loss_scale;
+  run.input_gradient = input_gradient.data;
+  run_forward(run, pass.tape, in, statistics);
+  run_backward(run, &sums);
+  engine_->download(statistics.data(), statistics_.data(), average_bytes_);
+  return read_loss();
+}
+
+void CudaProgram::backward_into(const ResidentPass& pass, const ConstTensorView& output_gradient,
+                                const Sums& sums) const {
+  ensure(options_.mode == Mode::kTraining, "only a training program has a backward pass");
+  ensure(output_gradient.type == output_spec_.type, "the gradient has the output's type");
+  const auto lock = engine_->enter();
+  Run run = make_run(pass.weights, pass.tape);
+  run.output_gradient = output_gradient.data;
+  run.loss_scale = sums.loss_scale;
+  run_backward(run, &sums);
+  engine_->synchronize();
+}
+
+LossResult CudaProgram::read_loss() const {
+  std::vector<float> results(losses_.bytes() / sizeof(float));
+  engine_->download(results.data(), losses_.data(), losses_.bytes());
+  LossResult loss;
+  for (size_t i = 0; i < results.size(); i += 2) {
+    loss.loss_sum += static_cast<double>(results[i]);
+    loss.correct += results[i + 1] != 0 ? 1 : 0;
+  }
+  return loss;
 }
 
 }  // namespace outrigger::nn::cuda

@@ -3,9 +3,11 @@
 #include <memory>
 #include <vector>
 
+#include "nn/cuda/bucket_plan.h"
 #include "nn/cuda/compilation.h"
 #include "nn/cuda/operations/step.h"
 #include "nn/program.h"
+#include "nn/resident.h"
 
 namespace outrigger::nn::cuda {
 
@@ -27,6 +29,22 @@ class CudaProgram final : public Program {
   void backward(const Weights& weights, Tape& tape, ConstTensorView output_gradient,
                 const BackwardOutput& out) const override;
 
+  /// A copy of parameters that are on the device already: the segment's.
+  void load_from_device(Weights& weights, const float* parameters,
+                        std::span<const float> buffers) const;
+  /// Where a pass leaves its gradients on the device: added to the segment's sums.
+  struct Sums {
+    float* gradients = nullptr;
+    float loss_scale = 1;
+    Collective* ranks = nullptr;  // sums what is final over them, beside the rest of the pass
+  };
+  /// As Resident::train and Resident::backward.
+  LossResult train(const ResidentPass& pass, const ForwardInput& in, std::span<float> statistics,
+                   const TensorView& input_gradient, float smoothing, const Sums& sums) const;
+  void backward_into(const ResidentPass& pass, const ConstTensorView& output_gradient,
+                     const Sums& sums) const;
+  Segment segment() const { return options_.segment; }
+
   size_t tape_bytes() const { return plan_.tape_bytes(); }
   size_t scratch_bytes() const { return plan_.scratch_bytes(); }
   size_t steps() const { return steps_.size(); }
@@ -35,6 +53,14 @@ class CudaProgram final : public Program {
   void find_untrained(const Graph& graph, const Compilation& compilation);
   void plan(Compilation& compilation);
   Run make_run(const Weights& weights, const Tape& tape) const;
+  void check_input(const ForwardInput& in) const;
+  /// Everything but what `run` says already; queues the work.
+  void run_forward(Run& run, Tape& tape, const ForwardInput& in, std::span<float> statistics) const;
+  /// `sums` null: gradients stay where they are.
+  void run_backward(Run& run, const Sums* sums) const;
+  void finish_bucket(Range bucket, const Sums* sums) const;
+  void plan_gradient_buckets(const Graph& graph, const Compilation& compilation);
+  LossResult read_loss() const;
 
   const ProgramOptions options_;
   const std::shared_ptr<Engine> engine_;
@@ -44,8 +70,9 @@ class CudaProgram final : public Program {
   std::vector<Range> untrained_;  // of the segment's gradients
   Steps steps_;
   std::vector<const Step*> backward_;
+  std::vector<GradientBucket> buckets_;
   BufferPlan plan_;
-  DeviceMemory scratch_, gradients_, statistics_;
+  DeviceMemory scratch_, gradients_, statistics_, losses_;
 };
 
 }  // namespace outrigger::nn::cuda

@@ -6,11 +6,8 @@
 
 #include "../unit/nn/cpu/network_run.h"
 #include "gpu.h"
-#include "nn/cpu/backend.h"
 #include "nn/cuda/errors.h"
-#include "nn/loss.h"
 #include "nn/models.h"
-#include "nn/optimizer.h"
 #include "nn/reference/backend.h"
 
 namespace outrigger::nn {
@@ -73,54 +70,6 @@ TEST_F(NetworkOnGpu, SaysWhatWouldFitWhereItsMemoryIsTooSmall) {
         << error.what();
   }
 }
-
-// The losses of some steps of plain gradient descent on one batch.
-std::vector<double> losses(const Backend& backend, const Graph& graph, int steps) {
-  constexpr int64_t kBatch = 16;
-  ThreadPool threads(available_cores());
-  auto values = draw_network_values(graph, kBatch);
-  const auto program =
-      backend.compile(graph, {.segment = graph.whole(), .batch = kBatch, .seed = 5}, threads);
-  const auto weights = program->new_weights();
-  const auto tape = program->new_tape();
-  Tensor logits(ElementType::kFloat32, program->output_spec().shape);
-  Tensor gradient(ElementType::kFloat32, program->output_spec().shape);
-  std::vector<float> gradients(values.parameters.size()), momentum(values.parameters.size());
-  std::vector<float> statistics(values.buffers.size());
-  std::vector<double> result;
-  for (int step = 0; step < steps; ++step) {
-    program->load(*weights, values.parameters, values.buffers);
-    program->forward(*weights, *tape,
-                     {{ElementType::kUint8, program->input_spec().shape,
-                       reinterpret_cast<const std::byte*>(values.pixels.data())},
-                      kBatch,
-                      values.slots,
-                      values.labels},
-                     {logits.view(), statistics});
-    const auto loss = softmax_cross_entropy(logits.view(), values.labels, 0, gradient.view());
-    result.push_back(loss.loss_sum / kBatch);
-    program->backward(*weights, *tape, gradient.view(), {{}, gradients});
-    for (float& value : gradients) value /= kBatch;
-    sgd_step(graph, {.momentum = 0.9f}, 0.01f, gradients, momentum, values.parameters);
-    update_running_averages(graph, graph.whole(), kBatch, statistics, values.buffers);
-  }
-  return result;
-}
-
-class ModelOnGpu : public testing::OnGpu, public ::testing::WithParamInterface<std::string> {};
-
-// TF32 is off, so only the order of sums differs.
-TEST_P(ModelOnGpu, TrainsTwentyStepsAsTheCpu) {
-  ModelOptions options{.name = GetParam(), .classes = 10};
-  if (GetParam() != "resnet18") options.head = HeadKind::kArcFace;
-  const Graph graph = build_model(options);
-  const auto expected = losses(*cpu::make_cpu_backend(), graph, 20);
-  const auto actual = losses(*gpu().backend, graph, 20);
-  for (size_t step = 0; step < expected.size(); ++step)
-    EXPECT_NEAR(actual[step], expected[step], 1e-3 * std::max(1.0, expected[step])) << step;
-}
-INSTANTIATE_TEST_SUITE_P(Models, ModelOnGpu,
-                         ::testing::Values("resnet18", "iresnet50", "mobilefacenet"));
 
 }  // namespace
 }  // namespace outrigger::nn

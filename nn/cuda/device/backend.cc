@@ -6,6 +6,7 @@
 
 #include "nn/cuda/device/engine.h"
 #include "nn/cuda/program.h"
+#include "nn/cuda/resident.h"
 
 namespace outrigger::nn::cuda {
 namespace {
@@ -18,6 +19,10 @@ class CudaBackend final : public Backend {
                                    ThreadPool&) const override {
     check_options(graph, options);
     return std::make_unique<CudaProgram>(graph, options, engine_);
+  }
+  std::unique_ptr<Resident> make_resident(const Graph& graph,
+                                          const ResidentOptions& options) const override {
+    return std::make_unique<CudaResident>(graph, options, engine_);
   }
 
  private:

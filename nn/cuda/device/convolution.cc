@@ -17,8 +17,9 @@ using Attributes = fe::graph::Tensor_attributes;
 
 enum Uid : int64_t { kMapIn = 1, kMapOut = 2, kWeights = 3 };
 
-fe::DataType_t data_type(ElementType type) {
-  return type == ElementType::kBFloat16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT;
+fe::DataType_t data_type(Stored type) {
+  if (type == Stored::kFloat16) return fe::DataType_t::HALF;
+  return type == Stored::kBFloat16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::FLOAT;
 }
 
 // cuDNN counts {N, C, H, W} whatever lies how in memory; channels lie innermost here.
@@ -38,7 +39,7 @@ Layout weights(const ConvolutionShape& s) {
   return {s.out_channels, s.group_in(), s.kernel, s.kernel};
 }
 
-Attributes attributes(const Layout& layout, Uid uid, ElementType type) {
+Attributes attributes(const Layout& layout, Uid uid, Stored type) {
   Attributes result;
   result.set_uid(uid)
       .set_dim(layout.sizes)
@@ -66,7 +67,7 @@ struct Target {
 class CudnnConvolution final : public PlannedConvolution {
  public:
   CudnnConvolution(const Target& target, const ConvolutionShape& shape, ConvolutionPass pass,
-                   ElementType result)
+                   Stored result)
       : handle_(target.handle), pass_(pass), result_(result) {
     if (target.described) graph_.set_device_properties(target.described);
     graph_.set_io_data_type(data_type(shape.type))
@@ -100,13 +101,13 @@ class CudnnConvolution final : public PlannedConvolution {
   }
 
   /// Whether cuDNN has a plan.
-  bool build(const CudaOptions& options, ElementType type) {
+  bool build(const CudaOptions& options, Stored type) {
     if (graph_.validate().is_bad() || graph_.build_operation_graph(handle_).is_bad() ||
         graph_.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad())
       return false;
     std::vector<fe::NumericalNote_t> unwanted;
     if (options.deterministic) unwanted.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
-    if (type == ElementType::kFloat32 && !options.tensor_float32) {
+    if (type == Stored::kFloat32 && !options.tensor_float32) {
       unwanted.push_back(fe::NumericalNote_t::TENSOR_CORE);
       unwanted.push_back(fe::NumericalNote_t::DOWN_CONVERT_INPUTS);
     }
@@ -117,7 +118,7 @@ class CudnnConvolution final : public PlannedConvolution {
   }
 
   size_t workspace_bytes() const override { return static_cast<size_t>(workspace_bytes_); }
-  ElementType result_type() const override { return result_; }
+  Stored result_type() const override { return result_; }
 
   void run(const void* a, const void* b, void* result, void* workspace) override {
     // cuDNN reads through these pointers, whatever their types say.
@@ -141,7 +142,7 @@ class CudnnConvolution final : public PlannedConvolution {
  private:
   const cudnnHandle_t handle_;
   const ConvolutionPass pass_;
-  const ElementType result_;
+  const Stored result_;
   fe::graph::Graph graph_;
   std::unordered_map<int64_t, void*> pointers_;
   int64_t workspace_bytes_ = 0;
@@ -149,11 +150,11 @@ class CudnnConvolution final : public PlannedConvolution {
 
 std::unique_ptr<PlannedConvolution> plan(const Target& target, const CudaOptions& options,
                                          const ConvolutionShape& shape, ConvolutionPass pass) {
-  std::vector<ElementType> results{shape.type};
+  std::vector<Stored> results{shape.type};
   // Gradients of weights are summed in float32; the fewest roundings are those that nobody makes.
-  if (pass == ConvolutionPass::kWeightGradient && shape.type != ElementType::kFloat32)
-    results.insert(results.begin(), ElementType::kFloat32);
-  for (const ElementType result : results) {
+  if (pass == ConvolutionPass::kWeightGradient && shape.type != Stored::kFloat32)
+    results.insert(results.begin(), Stored::kFloat32);
+  for (const Stored result : results) {
     auto plan = std::make_unique<CudnnConvolution>(target, shape, pass, result);
     if (plan->build(options, shape.type)) return plan;
   }

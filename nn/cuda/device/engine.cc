@@ -11,6 +11,7 @@
 #include "nn/cuda/device/check.h"
 #include "nn/cuda/device/convolution.h"
 #include "nn/cuda/device/launch.h"
+#include "nn/cuda/device/nccl_collective.h"
 #include "nn/cuda/device_facts.h"
 #include "nn/cuda/errors.h"
 
@@ -32,8 +33,9 @@ struct MemoryDeleter {
 template <typename Handle, typename Deleter>
 using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Deleter>;
 
-cudaDataType data_type(ElementType type) {
-  return type == ElementType::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
+cudaDataType data_type(Stored type) {
+  if (type == Stored::kFloat16) return CUDA_R_16F;
+  return type == Stored::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
 DeviceFacts gather_facts(const CudaOptions& options) {
@@ -127,6 +129,11 @@ class CudaEngine final : public Engine {
           "copying from the device");
     synchronize();
   }
+  void copy(void* to, const void* from, size_t bytes) override {
+    if (bytes == 0) return;
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_.get()),
+          "copying within the device");
+  }
   void clear(void* device, size_t bytes) override {
     if (bytes == 0) return;
     check(cudaMemsetAsync(device, 0, bytes, stream_.get()), "clearing memory of the device");
@@ -142,7 +149,7 @@ class CudaEngine final : public Engine {
                inner = static_cast<int>(p.inner);
     const auto compute =
         options_.tensor_float32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    const bool floats = p.a.type == ElementType::kFloat32;
+    const bool floats = p.a.type == Stored::kFloat32;
     check(
         cublasGemmEx(blas_.get(), p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                      p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, columns, rows, inner, &one,
@@ -150,6 +157,10 @@ class CudaEngine final : public Engine {
                      data_type(p.a.type), p.transpose_a ? rows : inner, &zero, p.c.data, CUDA_R_32F,
                      columns, floats ? compute : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
         "multiplying matrices");
+  }
+
+  std::unique_ptr<Collective> join(const RankGroup& ranks) override {
+    return join_with_nccl(ranks, stream_.get());
   }
 
   // Planning takes cuDNN some tenths of a second; a network has few shapes, and cuts and evaluation

@@ -81,6 +81,25 @@ __global__ void rows_kernel(uint32_t columns, F f) {
   for (uint32_t c = threadIdx.x; c < columns; c += kRowThreads) f.finish(row, c, sums);
 }
 
+template <typename F>
+__global__ void row_states_kernel(uint32_t columns, F f) {
+  using State = typename F::State;
+  __shared__ State shared[kRowThreads];
+  const uint32_t row = blockIdx.x;
+  State state = f.none();
+  for (uint32_t c = threadIdx.x; c < columns; c += kRowThreads)
+    state = f.merge(state, f.term(row, c));
+  shared[threadIdx.x] = state;
+  for (uint32_t half = kRowThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half)
+      shared[threadIdx.x] = f.merge(shared[threadIdx.x], shared[threadIdx.x + half]);
+  }
+  __syncthreads();
+  state = shared[0];
+  for (uint32_t c = threadIdx.x; c < columns; c += kRowThreads) f.finish(row, c, state);
+}
+
 /// Where KernelsOver's loops run: grids on a stream.
 class CudaLauncher {
  public:
@@ -121,6 +140,13 @@ class CudaLauncher {
     check_launch();
   }
 
+  template <typename F>
+  void row_states(Matrix size, const F& f) const {
+    if (size.size() == 0) return;
+    row_states_kernel<<<size.rows, kRowThreads, 0, stream_>>>(size.columns, f);
+    check_launch();
+  }
+
  private:
   static uint32_t blocks(uint32_t count, uint32_t of) { return (count + of - 1) / of; }
   static void check_launch() {
@@ -137,5 +163,6 @@ class CudaLauncher {
 extern template class MapKernels<CudaLauncher>;
 extern template class NormKernels<CudaLauncher>;
 extern template class FeatureKernels<CudaLauncher>;
+extern template class TrainingKernels<CudaLauncher>;
 
 }  // namespace outrigger::nn::cuda

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "common/tensor.h"
 #include "nn/cuda/kernels/scalar.h"
 
 /// Every kernel of our own, as one interface: on a GPU they are launched on the engine's stream
@@ -10,16 +9,17 @@
 /// (*.inc.h).
 namespace outrigger::nn::cuda {
 
-/// Memory of the device and how its elements are stored: kFloat32 or kBFloat16.
+/// Memory of the device and how its elements are stored: kFloat32, kBFloat16 or kFloat16. Two
+/// arrays of one call have one type, or one of them is float32.
 struct Array {
-  ElementType type = ElementType::kFloat32;
+  Stored type = Stored::kFloat32;
   void* data = nullptr;
 };
 struct ConstArray {
-  ElementType type = ElementType::kFloat32;
+  Stored type = Stored::kFloat32;
   const void* data = nullptr;
   ConstArray() = default;
-  ConstArray(ElementType of, const void* at) : type(of), data(at) {}
+  ConstArray(Stored of, const void* at) : type(of), data(at) {}
   ConstArray(const Array& array) : type(array.type), data(array.data) {}
 };
 
@@ -46,7 +46,7 @@ struct Window {
 
 /// A convolution of maps {N, H, W, C}; weights {out, kernel, kernel, in / groups}.
 struct ConvolutionShape {
-  ElementType type = ElementType::kFloat32;  // of maps and weights; sums are float32
+  Stored type = Stored::kFloat32;  // of maps and weights; sums are float32
   uint32_t samples = 0, in_channels = 0, out_channels = 0, groups = 1;
   int in_height = 0, in_width = 0, out_height = 0, out_width = 0;
   int kernel = 1, stride = 1, padding = 0;
@@ -96,6 +96,37 @@ struct DropoutDraw {
   uint32_t threshold = 0;
   float kept = 1;
 };
+
+/// Parameters in a row that the optimizer treats alike: up to `end`, from where the one before
+/// ends.
+struct OptimizerRange {
+  uint32_t end = 0;
+  float decay = 0;
+  bool trains = true;
+};
+/// How many parameters share an entry of SgdArrays::first.
+inline constexpr uint32_t kOptimizerBlock = 1024;
+
+/// All on the device.
+struct SgdArrays {
+  const OptimizerRange* ranges = nullptr;
+  const uint32_t* first = nullptr;  // of each block: the range that its first parameter is in
+  const float* gradients = nullptr;
+  float* momentum = nullptr;
+  float* parameters = nullptr;
+  float* averaged = nullptr;  // null: none are kept
+};
+struct SgdFactors {
+  float mean = 1;    // of a sum of gradients
+  float shrink = 1;  // by clipping
+  float learning_rate = 0;
+  float momentum = 0;
+  bool nesterov = false;
+  float average_decay = 0;
+};
+
+/// In how many sums norm_of_array leaves an array.
+inline constexpr uint32_t kNormColumns = 1024;
 
 /// Calls return at once; work is done in order. `add` adds to what the target holds.
 class Kernels {
@@ -169,6 +200,19 @@ class Kernels {
   /// d loss / d cosine.
   virtual void margin_slopes(const float* cosines, const int32_t* labels, float margin, float scale,
                              const float* d_logits, Array d_cosines, Matrix size) const = 0;
+
+  /// As softmax_cross_entropy (nn/loss.h); gradient times `scale`. results {rows, 2}: the loss, and
+  /// 1 where the largest logit is the label's, else 0.
+  virtual void softmax_loss(const float* logits, const int32_t* labels, float smoothing,
+                            float scale, float* gradient, float* results, Matrix size) const = 0;
+  /// to += from * factor.
+  virtual void add_scaled(const float* from, float factor, float* to, uint32_t count) const = 0;
+  virtual void scale(float* values, float factor, uint32_t count) const = 0;
+  /// Sums that the host adds up: out {2, kNormColumns} of squares, and of zeros, where a value that
+  /// is not finite gives NaN.
+  virtual void norm_of_array(const float* values, uint32_t count, double* out) const = 0;
+  /// One step of the optimizer over all parameters.
+  virtual void sgd(const SgdArrays& arrays, const SgdFactors& factors, uint32_t count) const = 0;
 };
 
 }  // namespace outrigger::nn::cuda

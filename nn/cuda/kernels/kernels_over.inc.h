@@ -1,24 +1,41 @@
 #pragma once
 
 // Kernels over a launcher: where loops run (a GPU, or the host in tests). What a launcher has:
-//   each(count, f), columns(size, f), rows(size, f), as told at the kernels that use them.
+//   each(count, f), columns(size, f), rows(size, f), row_states(size, f), as told at the kernels
+//   that use them.
 
+#include "common/error.h"
 #include "nn/angular_margin.h"
 #include "nn/cuda/kernels/elementwise.inc.h"
 #include "nn/cuda/kernels/kernels.h"
 #include "nn/cuda/kernels/norm.inc.h"
 #include "nn/cuda/kernels/rows.inc.h"
+#include "nn/cuda/kernels/training.inc.h"
 #include "nn/cuda/kernels/window.inc.h"
 
 namespace outrigger::nn::cuda {
 
 /// Calls f(T{}) with the array's element type.
 template <typename F>
-void with_type(ElementType type, const F& f) {
-  if (type == ElementType::kBFloat16) {
+void with_type(Stored type, const F& f) {
+  if (type == Stored::kBFloat16) {
     f(BFloat16{});
+  } else if (type == Stored::kFloat16) {
+    f(Float16{});
   } else {
     f(float{});
+  }
+}
+/// Calls f(A{}, B{}) for two arrays of one type, or of which one is float32.
+template <typename F>
+void with_types(Stored a, Stored b, const F& f) {
+  if (a == b) {
+    with_type(a, [&]<typename T>(T) { f(T{}, T{}); });
+  } else if (a == Stored::kFloat32) {
+    with_type(b, [&]<typename T>(T) { f(float{}, T{}); });
+  } else {
+    ensure(b == Stored::kFloat32, "of two types one is float32");
+    with_type(a, [&]<typename T>(T) { f(T{}, float{}); });
   }
 }
 template <typename T>
@@ -43,10 +60,8 @@ class MapKernels : public virtual Kernels {
     });
   }
   void convert(ConstArray from, Array to, uint32_t count, bool add) const override {
-    with_type(from.type, [&]<typename From>(From) {
-      with_type(to.type, [&]<typename To>(To) {
-        launcher_.each(count, ConvertKernel<From, To>{in<From>(from), out<To>(to), add});
-      });
+    with_types(from.type, to.type, [&]<typename From, typename To>(From, To) {
+      launcher_.each(count, ConvertKernel<From, To>{in<From>(from), out<To>(to), add});
     });
   }
   void add(ConstArray a, ConstArray b, Array to, uint32_t count, bool relu) const override {
@@ -67,22 +82,18 @@ class MapKernels : public virtual Kernels {
     });
   }
   void flatten(ConstArray map, Array features, uint32_t area, Matrix per_sample) const override {
-    with_type(map.type, [&]<typename From>(From) {
-      with_type(features.type, [&]<typename To>(To) {
-        launcher_.each(
-            per_sample.size() * area,
-            FlattenKernel<From, To>{in<From>(map), out<To>(features), area, per_sample.columns});
-      });
+    with_types(map.type, features.type, [&]<typename From, typename To>(From, To) {
+      launcher_.each(
+          per_sample.size() * area,
+          FlattenKernel<From, To>{in<From>(map), out<To>(features), area, per_sample.columns});
     });
   }
   void unflatten(ConstArray features, Array map, uint32_t area, Matrix per_sample,
                  bool add) const override {
-    with_type(features.type, [&]<typename From>(From) {
-      with_type(map.type, [&]<typename To>(To) {
-        launcher_.each(per_sample.size() * area,
-                       UnflattenKernel<From, To>{in<From>(features), out<To>(map), area,
-                                                 per_sample.columns, add});
-      });
+    with_types(features.type, map.type, [&]<typename From, typename To>(From, To) {
+      launcher_.each(per_sample.size() * area,
+                     UnflattenKernel<From, To>{in<From>(features), out<To>(map), area,
+                                               per_sample.columns, add});
     });
   }
   void max_pool(ConstArray x, Array y, uint8_t* taps, const Window& window) const override {
@@ -98,20 +109,16 @@ class MapKernels : public virtual Kernels {
     });
   }
   void average_pool(ConstArray x, Array y, const Window& window) const override {
-    with_type(x.type, [&]<typename From>(From) {
-      with_type(y.type, [&]<typename To>(To) {
-        launcher_.each(window.outputs(),
-                       AveragePoolKernel<From, To>{in<From>(x), out<To>(y), window});
-      });
+    with_types(x.type, y.type, [&]<typename From, typename To>(From, To) {
+      launcher_.each(window.outputs(),
+                     AveragePoolKernel<From, To>{in<From>(x), out<To>(y), window});
     });
   }
   void average_pool_backward(ConstArray dy, Array dx, bool add,
                              const Window& window) const override {
-    with_type(dy.type, [&]<typename From>(From) {
-      with_type(dx.type, [&]<typename To>(To) {
-        launcher_.each(window.inputs(),
-                       AveragePoolBackwardKernel<From, To>{in<From>(dy), out<To>(dx), add, window});
-      });
+    with_types(dy.type, dx.type, [&]<typename From, typename To>(From, To) {
+      launcher_.each(window.inputs(),
+                     AveragePoolBackwardKernel<From, To>{in<From>(dy), out<To>(dx), add, window});
     });
   }
   void convolve(ConstArray x, ConstArray weights, Array y,
@@ -223,20 +230,16 @@ class FeatureKernels : public virtual Kernels {
     });
   }
   void unit_rows(ConstArray x, Array unit, float* inverse, Matrix size) const override {
-    with_type(x.type, [&]<typename From>(From) {
-      with_type(unit.type, [&]<typename To>(To) {
-        launcher_.rows(size, UnitRowsKernel<From, To>{in<From>(x), out<To>(unit), inverse,
-                                                      kLeastLength, size.columns});
-      });
+    with_types(x.type, unit.type, [&]<typename From, typename To>(From, To) {
+      launcher_.rows(size, UnitRowsKernel<From, To>{in<From>(x), out<To>(unit), inverse,
+                                                    kLeastLength, size.columns});
     });
   }
   void unit_rows_backward(const float* d, ConstArray unit, const float* inverse, Array dx, bool add,
                           Matrix size) const override {
-    with_type(unit.type, [&]<typename U>(U) {
-      with_type(dx.type, [&]<typename To>(To) {
-        launcher_.rows(size, UnitRowsBackwardKernel<U, To>{d, in<U>(unit), inverse, out<To>(dx),
-                                                           add, size.columns});
-      });
+    with_types(unit.type, dx.type, [&]<typename U, typename To>(U, To) {
+      launcher_.rows(size, UnitRowsBackwardKernel<U, To>{d, in<U>(unit), inverse, out<To>(dx), add,
+                                                         size.columns});
     });
   }
   void margin_logits(const float* cosines, const int32_t* labels, float margin, float scale,
@@ -256,16 +259,46 @@ class FeatureKernels : public virtual Kernels {
   const Launcher& launcher_;
 };
 
+template <typename Launcher>
+class TrainingKernels : public virtual Kernels {
+ public:
+  explicit TrainingKernels(const Launcher& launcher) : launcher_(launcher) {}
+
+  void softmax_loss(const float* logits, const int32_t* labels, float smoothing, float scale,
+                    float* gradient, float* results, Matrix size) const override {
+    launcher_.row_states(
+        size, SoftmaxLossKernel{logits, labels, smoothing, scale, gradient, results, size.columns});
+  }
+  void add_scaled(const float* from, float factor, float* to, uint32_t count) const override {
+    launcher_.each(count, ScaleAddKernel{from, factor, to});
+  }
+  void scale(float* values, float factor, uint32_t count) const override {
+    launcher_.each(count, ScaleAddKernel{nullptr, factor, values});
+  }
+  void norm_of_array(const float* values, uint32_t count, double* to) const override {
+    const Matrix size{(count + kNormColumns - 1) / kNormColumns, kNormColumns};
+    launcher_.columns(size, NormOfArrayKernel{values, count, kNormColumns, to});
+  }
+  void sgd(const SgdArrays& arrays, const SgdFactors& factors, uint32_t count) const override {
+    launcher_.each(count, SgdKernel{arrays, factors});
+  }
+
+ private:
+  const Launcher& launcher_;
+};
+
 /// All of them. The launcher must outlive this.
 template <typename Launcher>
 class KernelsOver : public MapKernels<Launcher>,
                     public NormKernels<Launcher>,
-                    public FeatureKernels<Launcher> {
+                    public FeatureKernels<Launcher>,
+                    public TrainingKernels<Launcher> {
  public:
   explicit KernelsOver(const Launcher& launcher)
       : MapKernels<Launcher>(launcher),
         NormKernels<Launcher>(launcher),
-        FeatureKernels<Launcher>(launcher) {}
+        FeatureKernels<Launcher>(launcher),
+        TrainingKernels<Launcher>(launcher) {}
 };
 
 }  // namespace outrigger::nn::cuda

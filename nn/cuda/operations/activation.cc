@@ -24,7 +24,7 @@ class ActivationStep final : public Step {
     c.use(out_.gradient);
     c.use(in_.data);
     trains_ = prelu_ && c.trains(layer_);
-    gradient_at_ = c.parameter_offset(layer_);
+    if (trains_) gradient_at_ = c.gradient_offset(layer_);
     target_ = c.gradient(c.value(c.layer(layer_).inputs[0]));
   }
   void forward(const Run& run) const override {

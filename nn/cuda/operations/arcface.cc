@@ -36,7 +36,7 @@ class ArcFaceStep final : public Step {
     c.use(cosines_);
     slopes_ = c.create(bytes(rows_ * operation_.classes));
     trains_ = c.trains(layer_);
-    gradient_at_ = c.parameter_offset(layer_);
+    gradient_at_ = c.gradient_offset(layer_);
     if (trains_)
       of_weights_ = c.create(static_cast<size_t>(operation_.classes * inputs_) * sizeof(float));
     target_ = c.gradient(c.value(c.layer(layer_).inputs[0]));
@@ -44,7 +44,7 @@ class ArcFaceStep final : public Step {
   }
   void load(Engine& engine, std::byte* weights) const override {
     engine.kernels().unit_rows(
-        {ElementType::kFloat32, weights + parameters_at_}, {factor_, weights + unit_weights_at_},
+        {Stored::kFloat32, weights + parameters_at_}, {factor_, weights + unit_weights_at_},
         reinterpret_cast<float*>(weights + inverse_weights_at_), matrix(operation_.classes));
   }
   void forward(const Run& run) const override {
@@ -53,7 +53,7 @@ class ArcFaceStep final : public Step {
                             matrix(rows_));
     run.engine->multiply({.a = unit,
                           .b = unit_weights(run),
-                          .c = {ElementType::kFloat32, run.at<void>(cosines_)},
+                          .c = {Stored::kFloat32, run.at<void>(cosines_)},
                           .rows = rows_,
                           .columns = operation_.classes,
                           .inner = inputs_,
@@ -71,7 +71,7 @@ class ArcFaceStep final : public Step {
     auto* of_units = run.at<float>(of_units_);
     run.engine->multiply({.a = slopes,
                           .b = unit_weights(run),
-                          .c = {ElementType::kFloat32, of_units},
+                          .c = {Stored::kFloat32, of_units},
                           .rows = rows_,
                           .columns = inputs_,
                           .inner = operation_.classes});
@@ -84,13 +84,13 @@ class ArcFaceStep final : public Step {
     auto* of_weights = run.at<float>(of_weights_);
     run.engine->multiply({.a = slopes,
                           .b = {factor_, run.at(unit_)},
-                          .c = {ElementType::kFloat32, of_weights},
+                          .c = {Stored::kFloat32, of_weights},
                           .rows = operation_.classes,
                           .columns = inputs_,
                           .inner = rows_,
                           .transpose_a = true});
     run.kernels().unit_rows_backward(of_weights, unit_weights(run), run.weight(inverse_weights_at_),
-                                     {ElementType::kFloat32, run.gradients + gradient_at_}, false,
+                                     {Stored::kFloat32, run.gradients + gradient_at_}, false,
                                      matrix(operation_.classes));
   }
   size_t bytes(int64_t count) const { return static_cast<size_t>(count) * element_size(factor_); }
@@ -110,7 +110,7 @@ class ArcFaceStep final : public Step {
   Value in_, out_;
   int64_t rows_ = 0, inputs_ = 0, gradient_at_ = 0;
   bool margin_ = false, trains_ = false;
-  ElementType factor_ = ElementType::kFloat32;
+  Stored factor_ = Stored::kFloat32;
   size_t parameters_at_ = 0, unit_weights_at_ = 0, inverse_weights_at_ = 0;
   BufferId unit_, inverse_, cosines_, slopes_, of_units_, of_weights_;
   GradientTarget target_;

@@ -1,9 +1,10 @@
+#include "common/error.h"
 #include "nn/cuda/operations/step.h"
 
 namespace outrigger::nn::cuda {
 namespace {
 
-size_t byte_count(int64_t samples, int64_t elements, ElementType type) {
+size_t byte_count(int64_t samples, int64_t elements, Stored type) {
   return static_cast<size_t>(samples * elements) * element_size(type);
 }
 
@@ -14,7 +15,7 @@ class InputStep final : public Step {
   int output() const override { return layer_; }
 
   void plan_forward(Compilation& c) override {
-    outside_ = c.map_type();
+    outside_ = c.crossing_type();
     samples_ = c.samples();
     Value& value = c.value(layer_);
     c.create(value);
@@ -45,6 +46,11 @@ class InputStep final : public Step {
       run.kernels().convert(array(run, value_, value_.gradient),
                             {outside_, run.at<void>(staged_gradient_)}, count(), false);
     }
+    if (run.loss_scale != 1) {
+      ensure(outside_ == Stored::kFloat32, "what is scaled leaves as float32");
+      run.kernels().scale(run.at<float>(staged_gradient_ ? staged_gradient_ : value_.gradient),
+                          1 / run.loss_scale, count());
+    }
     run.engine->download(run.input_gradient, from,
                          byte_count(samples_, value_.extent.size(), outside_));
   }
@@ -53,7 +59,7 @@ class InputStep final : public Step {
   uint32_t count() const { return static_cast<uint32_t>(samples_ * value_.extent.size()); }
   const int layer_;
   int64_t samples_ = 0;
-  ElementType outside_ = ElementType::kFloat32;
+  Stored outside_ = Stored::kFloat32;
   Value value_;
   BufferId staged_, staged_gradient_;
 };
@@ -65,19 +71,22 @@ class OutputStep final : public Step {
   int output() const override { return layer_; }
 
   void plan_forward(Compilation& c) override {
-    const bool last = c.options().segment.end == c.graph().size();
-    outside_ = last ? ElementType::kFloat32 : c.map_type();
+    last_ = c.options().segment.end == c.graph().size();
+    outside_ = last_ ? Stored::kFloat32 : c.crossing_type();
     samples_ = c.samples();
     value_ = c.value(layer_);
+    size_ = c.matrix(value_);
     c.use(value_.data);
     if (value_.type != outside_) staged_ = c.create(all_bytes());
   }
   void plan_backward(Compilation& c) override {
     c.gradient(c.value(layer_));
     value_ = c.value(layer_);
+    if (last_ && !staged_) c.use(value_.data);  // a loss reads the logits
     if (value_.type != outside_) staged_gradient_ = c.create(all_bytes());
   }
   void forward(const Run& run) const override {
+    if (run.loss != nullptr) return;
     const std::byte* from = run.at(staged_ ? staged_ : value_.data);
     if (staged_) {
       run.kernels().convert(array(run, value_, value_.data), {outside_, run.at<void>(staged_)},
@@ -87,8 +96,18 @@ class OutputStep final : public Step {
                          byte_count(run.in->count, value_.extent.size(), outside_));
   }
   void backward(const Run& run) const override {
+    if (run.loss != nullptr) {
+      run.kernels().softmax_loss(run.at<float>(value_.data), run.labels, run.loss->smoothing,
+                                 run.loss_scale, run.at<float>(value_.gradient), run.loss->results,
+                                 size_);
+      return;
+    }
     std::byte* to = run.at(staged_gradient_ ? staged_gradient_ : value_.gradient);
     run.engine->upload(to, run.output_gradient, all_bytes());
+    if (run.loss_scale != 1) {
+      ensure(outside_ == Stored::kFloat32, "what is scaled comes as float32");
+      run.kernels().scale(reinterpret_cast<float*>(to), run.loss_scale, count());
+    }
     if (staged_gradient_)
       run.kernels().convert({outside_, to}, array(run, value_, value_.gradient), count(), false);
   }
@@ -97,8 +116,10 @@ class OutputStep final : public Step {
   uint32_t count() const { return static_cast<uint32_t>(samples_ * value_.extent.size()); }
   size_t all_bytes() const { return byte_count(samples_, value_.extent.size(), outside_); }
   const int layer_;
+  bool last_ = false;
   int64_t samples_ = 0;
-  ElementType outside_ = ElementType::kFloat32;
+  Matrix size_;
+  Stored outside_ = Stored::kFloat32;
   Value value_;
   BufferId staged_, staged_gradient_;
 };

@@ -58,7 +58,7 @@ class ConvolutionStep final : public Step {
     out_ = c.value(layer_);
     c.use(out_.gradient);
     trains_ = c.trains(layer_);
-    gradient_at_ = c.parameter_offset(layer_);
+    gradient_at_ = c.gradient_offset(layer_);
     if (trains_) plan_weight_gradient(c);
     Value& in = c.value(c.layer(layer_).inputs[0]);
     target_ = c.gradient(in);

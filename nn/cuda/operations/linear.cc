@@ -29,7 +29,7 @@ class LinearStep final : public Step {
     out_ = c.value(layer_);
     c.use(out_.gradient);
     trains_ = c.trains(layer_);
-    gradient_at_ = c.parameter_offset(layer_);
+    gradient_at_ = c.gradient_offset(layer_);
     if (trains_) c.use(rounds() ? rounded_x_ : in_.data);
     if (rounds()) rounded_dy_ = c.create(bytes(rows_ * outputs_));
     Value& in = c.value(c.layer(layer_).inputs[0]);
@@ -38,7 +38,7 @@ class LinearStep final : public Step {
   }
   void load(Engine& engine, std::byte* weights) const override {
     if (!rounds()) return;
-    engine.kernels().convert({ElementType::kFloat32, weights + parameters_at_},
+    engine.kernels().convert({Stored::kFloat32, weights + parameters_at_},
                              {factor_, weights + rounded_weights_at_},
                              static_cast<uint32_t>(inputs_ * outputs_), false);
   }
@@ -64,7 +64,7 @@ class LinearStep final : public Step {
                                     : ConstArray(array(run, in_, in_.data));
       run.engine->multiply({.a = dy,
                             .b = x,
-                            .c = {ElementType::kFloat32, gradient},
+                            .c = {Stored::kFloat32, gradient},
                             .rows = outputs_,
                             .columns = inputs_,
                             .inner = rows_,
@@ -84,7 +84,7 @@ class LinearStep final : public Step {
   }
 
  private:
-  bool rounds() const { return factor_ != ElementType::kFloat32; }
+  bool rounds() const { return factor_ != Stored::kFloat32; }
   size_t bytes(int64_t count) const { return static_cast<size_t>(count) * element_size(factor_); }
   Matrix size() const { return {static_cast<uint32_t>(rows_), static_cast<uint32_t>(outputs_)}; }
   ConstArray weights(const Run& run) const {
@@ -100,7 +100,7 @@ class LinearStep final : public Step {
   Value in_, out_;
   int64_t rows_ = 0, inputs_ = 0, outputs_ = 0, gradient_at_ = 0;
   bool bias_ = false, trains_ = false;
-  ElementType factor_ = ElementType::kFloat32;
+  Stored factor_ = Stored::kFloat32;
   size_t parameters_at_ = 0, rounded_weights_at_ = 0;
   BufferId rounded_x_, rounded_dy_, fresh_;
   GradientTarget target_;

@@ -35,7 +35,8 @@ class NormStep final : public Step {
     if (relu_ && group_.residual >= 0) c.use(out_.data);
     sums_ = c.create(two_rows());
     trains_ = c.trains(group_.norm);
-    gradient_at_ = c.parameter_offset(group_.norm);
+    gradient_at_ = c.gradient_offset(group_.norm);
+    if (slopes_train_) slopes_gradient_at_ = c.gradient_offset(group_.activation);
     // First the residual's, for that is written first: both may be one value.
     if (group_.residual >= 0) residual_target_ = c.gradient(c.value(group_.residual));
     target_ = c.gradient(c.value(c.layer(group_.norm).inputs[0]));
@@ -87,7 +88,6 @@ class NormStep final : public Step {
     prelu_ = !relu_;
     if (!prelu_) return;
     slopes_at_ = c.parameters_at(group_.activation);
-    slopes_gradient_at_ = c.parameter_offset(group_.activation);
     slopes_train_ = c.trains(group_.activation);
   }
 

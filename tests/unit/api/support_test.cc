@@ -42,8 +42,10 @@ INSTANTIATE_TEST_SUITE_P(
             "spec.data.validation.urls: reading shards from addresses is not built yet; put them "
             "into a folder "
             "and give path"},
-        NotBuilt{[](TrainingJobSpec& s) { s.training.precision = Precision::kFloat16; },
-                 "spec.training.precision: Float16 is not built yet; write BFloat16 or Float32"},
+        NotBuilt{
+            [](TrainingJobSpec& s) { s.training.precision = Precision::kFloat16; },
+            "spec.training.precision: Float16 needs a server on a GPU (spec.server.gpus); write "
+            "BFloat16 or Float32"},
         NotBuilt{[](TrainingJobSpec& s) { s.training.sync_every_steps = 2; },
                  "spec.training.syncEverySteps: more than 1 is not built yet; write 1"},
         NotBuilt{[](TrainingJobSpec& s) { s.training.recompute = Recompute::kActivations; },
@@ -88,7 +90,15 @@ TEST(Supported, WhatOnlyAClusterFollowsPassesOnOneMachine) {
 TEST(Supported, AGpuBuildTakesGpus) {
   TrainingJob job = runnable();
   job.spec.server.gpus = 1;
+  job.spec.training.precision = Precision::kFloat16;
   EXPECT_EQ(to_string(check_supported(job, {.gpu = true})), "");
+  EXPECT_EQ(to_string(check_supported(job, {.cluster = true, .gpu = true})), "");
+  job.spec.server.gpus = 2;
+  EXPECT_EQ(to_string(check_supported(job, {.cluster = true, .gpu = true})),
+            "spec.server.gpus: several GPUs in one pod are not built yet; write 1, and as many "
+            "server.replicas");
+  job.spec.server.gpus = 0;
+  EXPECT_NE(to_string(check_supported(job, {.cluster = true, .gpu = true})), "");
 }
 
 TEST(Supported, TheRefusalEndsTheProcessAsNotSupported) {

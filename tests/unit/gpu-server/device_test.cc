@@ -62,6 +62,7 @@ TEST(DeviceErrors, HaveExitCodesThatLaunchersKnow) {
   EXPECT_EQ(code_of([] { return ExitCode::kStopped; }), ExitCode::kStopped);
   EXPECT_EQ(code_of([]() -> ExitCode { throw nn::cuda::OutOfDeviceMemory("full"); }),
             ExitCode::kOutOfMemory);
+  EXPECT_EQ(code_of([]() -> ExitCode { throw nn::cuda::RankLost("gone"); }), ExitCode::kPeerLost);
   EXPECT_EQ(code_of([]() -> ExitCode { throw nn::cuda::DeviceError("gone"); }),
             ExitCode::kNoDevice);
 }

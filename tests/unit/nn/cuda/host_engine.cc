@@ -1,11 +1,13 @@
 #include "host_engine.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include "nn/cuda/arena_plan.h"
 #include "nn/cuda/kernels/kernels_over.inc.h"
 #include "nn/cuda/program.h"
+#include "nn/cuda/resident.h"
 
 namespace outrigger::nn::cuda::testing {
 namespace {
@@ -37,17 +39,43 @@ struct HostLauncher {
         f.finish(row, c, Sums<float>{static_cast<float>(sum), 0, 0});
     }
   }
+  // In strides, as a GPU's threads gather them.
+  template <typename F>
+  void row_states(Matrix size, const F& f) const {
+    constexpr uint32_t kLanes = 4;
+    for (uint32_t row = 0; row < size.rows; ++row) {
+      auto state = f.none();
+      for (uint32_t lane = 0; lane < kLanes; ++lane) {
+        auto part = f.none();
+        for (uint32_t c = lane; c < size.columns; c += kLanes) part = f.merge(part, f.term(row, c));
+        state = f.merge(state, part);
+      }
+      for (uint32_t c = 0; c < size.columns; ++c) f.finish(row, c, state);
+    }
+  }
 };
 
 float element(ConstArray array, int64_t i) {
-  return array.type == ElementType::kBFloat16
-             ? to_float(static_cast<const BFloat16*>(array.data)[i])
-             : static_cast<const float*>(array.data)[i];
+  float value = 0;
+  with_type(array.type, [&]<typename T>(T) { value = to_float(in<T>(array)[i]); });
+  return value;
 }
+
+class HostCollective final : public Collective {
+ public:
+  HostCollective(HostRanks& ranks, int rank) : ranks_(ranks), rank_(rank) {}
+  void begin_sum(float* values, size_t count) override { ranks_.sum(rank_, {values, count}); }
+  void finish() override {}
+
+ private:
+  HostRanks& ranks_;
+  const int rank_;
+};
 
 class HostEngine final : public Engine {
  public:
-  explicit HostEngine(SeenConvolution seen) : seen_(std::move(seen)) {}
+  explicit HostEngine(SeenConvolution seen, HostRanks* ranks = nullptr)
+      : seen_(std::move(seen)), ranks_(ranks) {}
   std::unique_lock<std::mutex> enter() override { return std::unique_lock(mutex_); }
   const Kernels& kernels() const override { return host_kernels(); }
   // Filled with what nobody wrote: a program that reads it gives no number.
@@ -57,10 +85,13 @@ class HostEngine final : public Engine {
     return memory;
   }
   void release(void* memory) override { std::free(memory); }
-  void upload(void* device, const void* host, size_t bytes) override { copy(device, host, bytes); }
-  void download(void* host, const void* device, size_t bytes) override {
-    copy(host, device, bytes);
+  void upload(void* device, const void* host, size_t bytes) override {
+    copy_bytes(device, host, bytes);
   }
+  void download(void* host, const void* device, size_t bytes) override {
+    copy_bytes(host, device, bytes);
+  }
+  void copy(void* to, const void* from, size_t bytes) override { copy_bytes(to, from, bytes); }
   void clear(void* device, size_t bytes) override {
     if (bytes > 0) std::memset(device, 0, bytes);
   }
@@ -84,26 +115,37 @@ class HostEngine final : public Engine {
     if (seen_) seen_(shape, pass);
     return nullptr;
   }
+  std::unique_ptr<Collective> join(const RankGroup& ranks) override {
+    if (ranks_ == nullptr) return nullptr;
+    return std::make_unique<HostCollective>(*ranks_, ranks.rank);
+  }
 
  private:
-  static void copy(void* to, const void* from, size_t bytes) {
+  static void copy_bytes(void* to, const void* from, size_t bytes) {
     if (bytes > 0) std::memcpy(to, from, bytes);
   }
   const SeenConvolution seen_;
+  HostRanks* const ranks_;
   std::mutex mutex_;
 };
 
 class HostBackend final : public Backend {
  public:
+  explicit HostBackend(HostRanks* ranks)
+      : engine_(std::make_shared<HostEngine>(SeenConvolution(), ranks)) {}
   std::string name() const override { return "cuda on the host"; }
   std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
                                    ThreadPool&) const override {
     check_options(graph, options);
     return std::make_unique<CudaProgram>(graph, options, engine_);
   }
+  std::unique_ptr<Resident> make_resident(const Graph& graph,
+                                          const ResidentOptions& options) const override {
+    return std::make_unique<CudaResident>(graph, options, engine_);
+  }
 
  private:
-  const std::shared_ptr<Engine> engine_ = make_host_engine();
+  const std::shared_ptr<Engine> engine_;
 };
 
 }  // namespace
@@ -111,7 +153,22 @@ class HostBackend final : public Backend {
 std::shared_ptr<Engine> make_host_engine(SeenConvolution seen) {
   return std::make_shared<HostEngine>(std::move(seen));
 }
-std::unique_ptr<Backend> make_host_backend() { return std::make_unique<HostBackend>(); }
+std::unique_ptr<Backend> make_host_backend(HostRanks* ranks) {
+  return std::make_unique<HostBackend>(ranks);
+}
+
+void HostRanks::sum(int rank, std::span<float> values) {
+  values_[static_cast<size_t>(rank)] = values;
+  barrier_.arrive_and_wait();
+  std::vector<float> sums(values.size());
+  for (const auto& theirs : values_) {
+    ensure(theirs.size() == sums.size(), "all ranks sum the same");
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += theirs[i];
+  }
+  barrier_.arrive_and_wait();
+  std::copy(sums.begin(), sums.end(), values.begin());
+  barrier_.arrive_and_wait();
+}
 
 const Kernels& host_kernels() {
   static const HostLauncher launcher;

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <barrier>
 #include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "nn/cuda/engine.h"
 #include "nn/program.h"
@@ -15,8 +18,19 @@ using SeenConvolution = std::function<void(const ConvolutionShape&, ConvolutionP
 
 std::shared_ptr<Engine> make_host_engine(SeenConvolution seen = {});
 
-/// The CUDA backend's programs on it.
-std::unique_ptr<Backend> make_host_backend();
+/// Where ranks in threads of one process meet; they sum in the order of the ranks.
+class HostRanks {
+ public:
+  explicit HostRanks(int size) : values_(static_cast<size_t>(size)), barrier_(size) {}
+  void sum(int rank, std::span<float> values);
+
+ private:
+  std::vector<std::span<float>> values_;
+  std::barrier<> barrier_;
+};
+
+/// The CUDA backend's programs on it; without `ranks` its residents cannot join others.
+std::unique_ptr<Backend> make_host_backend(HostRanks* ranks = nullptr);
 
 /// The kernels alone. Static.
 const Kernels& host_kernels();

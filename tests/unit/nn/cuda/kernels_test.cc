@@ -18,7 +18,7 @@ namespace {
 
 using testing::host_kernels;
 
-Array floats(std::vector<float>& values) { return {ElementType::kFloat32, values.data()}; }
+Array floats(std::vector<float>& values) { return {Stored::kFloat32, values.data()}; }
 
 TEST(BFloat16, RoundsAsEverywhereElse) {
   RandomStream random(1, RandomUse::kSyntheticData, 9);

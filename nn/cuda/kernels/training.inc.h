@@ -1,0 +1,118 @@
+#pragma once
+
+// What ends a step: the loss, sums of gradients, and the optimizer. A launcher's
+// row_states(size, f) merges f.term(row, column) over each row's columns, from f.none(), in an
+// order of its own, then calls f.finish(row, column, state) for every column.
+
+#include <cmath>
+
+#include "nn/cuda/kernels/kernels.h"
+#include "nn/cuda/kernels/scalar.h"
+
+namespace outrigger::nn::cuda {
+
+/// A row of logits so far: log sum exp(z) = largest + log(exp_sum). No initialisers: it lies in
+/// shared memory.
+struct SoftmaxState {
+  float largest;
+  float exp_sum;  // of exp(z - largest); 1 at least, 0 where there is no logit yet
+  float sum;      // of z
+  uint32_t best;  // column of the largest, the first of equals
+};
+
+OUTRIGGER_BOTH inline SoftmaxState merge_softmax(const SoftmaxState& a, const SoftmaxState& b) {
+  if (b.exp_sum == 0) return a;
+  if (a.exp_sum == 0) return b;
+  const bool second = b.largest > a.largest || (b.largest == a.largest && b.best < a.best);
+  const SoftmaxState& larger = second ? b : a;
+  const SoftmaxState& smaller = second ? a : b;
+  return {larger.largest, larger.exp_sum + smaller.exp_sum * expf(smaller.largest - larger.largest),
+          a.sum + b.sum, larger.best};
+}
+
+/// As softmax_cross_entropy (nn/loss.h). results {rows, 2}: the loss, and 1 where the label is the
+/// best.
+struct SoftmaxLossKernel {
+  using State = SoftmaxState;
+  const float* logits;
+  const int32_t* labels;
+  float smoothing;
+  float scale;
+  float* gradient;
+  float* results;
+  uint32_t columns;
+
+  OUTRIGGER_BOTH State none() const { return {0, 0, 0, 0}; }
+  OUTRIGGER_BOTH State term(uint32_t row, uint32_t column) const {
+    const float z = logits[row * columns + column];
+    return {z, 1, z, column};
+  }
+  OUTRIGGER_BOTH State merge(const State& a, const State& b) const { return merge_softmax(a, b); }
+  OUTRIGGER_BOTH void finish(uint32_t row, uint32_t column, const State& state) const {
+    const uint32_t i = row * columns + column;
+    const auto label = static_cast<uint32_t>(labels[row]);
+    const float even = smoothing / static_cast<float>(columns);
+    const float target = even + (column == label ? 1.0f - smoothing : 0.0f);
+    gradient[i] = scale * (expf(logits[i] - state.largest) / state.exp_sum - target);
+    if (column != 0) return;
+    const float mean = state.sum / static_cast<float>(columns);
+    results[2 * row] = state.largest + logf(state.exp_sum) -
+                       (1.0f - smoothing) * logits[row * columns + label] - smoothing * mean;
+    results[2 * row + 1] = state.best == label ? 1.0f : 0.0f;
+  }
+};
+
+/// to += from * factor, or to *= factor where there is no from.
+struct ScaleAddKernel {
+  const float* from;
+  float factor;
+  float* to;
+  OUTRIGGER_BOTH void operator()(uint32_t i) const {
+    to[i] = from == nullptr ? to[i] * factor : to[i] + from[i] * factor;
+  }
+};
+
+/// Sums over an array, as columns of a matrix whose last row may end early: of squares in `a`, and
+/// in `b` of what is 0 unless a value is not finite. out {2, columns}, in double.
+struct NormOfArrayKernel {
+  const float* values;
+  uint32_t count;
+  uint32_t columns;
+  double* out;
+  OUTRIGGER_BOTH Sums<float> term(uint32_t row, uint32_t column) const {
+    const uint32_t i = row * columns + column;
+    if (i >= count) return {};
+    return {values[i] * values[i], values[i] * 0.0f, 0};
+  }
+  OUTRIGGER_BOTH void finish(uint32_t column, const Sums<double>& sums) const {
+    out[column] = sums.a;
+    out[columns + column] = sums.b;
+  }
+};
+
+/// sgd_step and average_weights (nn/optimizer.h), for one parameter.
+struct SgdKernel {
+  SgdArrays arrays;
+  SgdFactors factors;
+  OUTRIGGER_BOTH void operator()(uint32_t i) const {
+    uint32_t range = arrays.first[i / kOptimizerBlock];
+    while (i >= arrays.ranges[range].end) ++range;
+    const OptimizerRange& rule = arrays.ranges[range];
+    float value = arrays.parameters[i];
+    if (rule.trains) {
+      const float mean = arrays.gradients[i] * factors.mean * factors.shrink;
+      const float gradient = mean + rule.decay * value;
+      const float momentum = factors.momentum * arrays.momentum[i] + gradient;
+      arrays.momentum[i] = momentum;
+      value -= factors.learning_rate *
+               (factors.nesterov ? gradient + factors.momentum * momentum : momentum);
+      arrays.parameters[i] = value;
+    }
+    if (arrays.averaged != nullptr) {
+      arrays.averaged[i] =
+          factors.average_decay * arrays.averaged[i] + (1.0f - factors.average_decay) * value;
+    }
+  }
+};
+
+}  // namespace outrigger::nn::cuda

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nn/cuda/engine.h"
+#include "nn/graph.h"
+#include "nn/resident.h"
+
+namespace outrigger::nn::cuda {
+
+/// A run's arrays in an engine's memory; passes are of CudaPrograms of that engine.
+class CudaResident final : public Resident {
+ public:
+  CudaResident(const Graph& graph, const ResidentOptions& options, std::shared_ptr<Engine> engine);
+
+  void put(const ResidentArrays& host) override;
+  void fetch(const ResidentArrays& host) override;
+  void load(const Program& program, Weights& weights, std::span<const float> buffers) override;
+  void clear_gradients() override;
+  LossResult train(const ResidentPass& pass, const ForwardInput& in, std::span<float> statistics,
+                   const TensorView& input_gradient, float loss_scale) override;
+  void backward(const ResidentPass& pass, const ConstTensorView& output_gradient,
+                float loss_scale) override;
+  void add_gradients(Range range, std::span<const float> gradients) override;
+  bool join(const RankGroup& ranks) override;
+  void sum_over_ranks() override;
+  void fetch_gradients(std::span<float> gradients) override;
+  void put_gradients(std::span<const float> gradients) override;
+  ResidentUpdated update(const ResidentUpdate& update) override;
+
+ private:
+  static float* floats(const DeviceMemory& memory) {
+    return reinterpret_cast<float*>(memory.data());
+  }
+  struct Sums {
+    double squares = 0;
+    double zeros = 0;  // no number where a value is none
+  };
+  Sums sum_up(const DeviceMemory& array);
+  uint32_t count() const { return static_cast<uint32_t>(graph_.parameter_count()); }
+  /// Of the segment, in arena `of`.
+  float* part(const DeviceMemory& of, Segment segment) const;
+
+  const Graph& graph_;
+  const ResidentOptions options_;
+  const std::shared_ptr<Engine> engine_;
+  DeviceMemory parameters_, momentum_, averaged_, gradients_;
+  DeviceMemory ranges_, first_;  // the optimizer's table
+  DeviceMemory sums_;
+  DeviceMemory incoming_;  // of add_gradients, made when it is first needed
+  std::vector<double> sums_on_host_;
+  std::unique_ptr<Collective> ranks_;  // null: alone, or the host sums
+  bool summing_ = false;               // the step's last pass has begun it
+};
+
+}  // namespace outrigger::nn::cuda

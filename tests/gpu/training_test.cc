@@ -1,0 +1,134 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "../unit/nn/cpu/network_run.h"
+#include "gpu.h"
+#include "nn/cpu/backend.h"
+#include "nn/loss.h"
+#include "nn/models.h"
+#include "nn/optimizer.h"
+#include "nn/resident.h"
+
+namespace outrigger::nn {
+namespace {
+
+using testing::draw_network_values;
+using testing::gpu;
+using testing::NetworkValues;
+
+constexpr int64_t kBatch = 16;
+constexpr float kRate = 0.01f;
+constexpr SgdOptions kSgd{.momentum = 0.9f};
+
+struct Compiled {
+  std::unique_ptr<Program> program;
+  std::unique_ptr<Weights> weights;
+  std::unique_ptr<Tape> tape;
+};
+
+Compiled compile(const Backend& backend, const Graph& graph, Precision precision,
+                 ThreadPool& threads) {
+  Compiled compiled;
+  compiled.program = backend.compile(
+      graph, {.segment = graph.whole(), .batch = kBatch, .precision = precision, .seed = 5},
+      threads);
+  compiled.weights = compiled.program->new_weights();
+  compiled.tape = compiled.program->new_tape();
+  return compiled;
+}
+
+ForwardInput input_of(const Program& program, const NetworkValues& values) {
+  return {{ElementType::kUint8, program.input_spec().shape,
+           reinterpret_cast<const std::byte*>(values.pixels.data())},
+          kBatch,
+          values.slots,
+          values.labels};
+}
+
+// The losses of steps on one batch, with loss, gradients and optimizer on the host.
+std::vector<double> losses_of_host(const Backend& backend, const Graph& graph, int steps) {
+  ThreadPool threads(available_cores());
+  auto values = draw_network_values(graph, kBatch);
+  const Compiled compiled = compile(backend, graph, Precision::kFloat32, threads);
+  const Program& program = *compiled.program;
+  Tensor logits(ElementType::kFloat32, program.output_spec().shape);
+  Tensor gradient(ElementType::kFloat32, program.output_spec().shape);
+  std::vector<float> gradients(values.parameters.size()), momentum(values.parameters.size());
+  std::vector<float> statistics(values.buffers.size());
+  std::vector<double> result;
+  for (int step = 0; step < steps; ++step) {
+    program.load(*compiled.weights, values.parameters, values.buffers);
+    program.forward(*compiled.weights, *compiled.tape, input_of(program, values),
+                    {logits.view(), statistics});
+    const auto loss = softmax_cross_entropy(logits.view(), values.labels, 0, gradient.view());
+    result.push_back(loss.loss_sum / kBatch);
+    program.backward(*compiled.weights, *compiled.tape, gradient.view(), {{}, gradients});
+    for (float& value : gradients) value /= kBatch;
+    sgd_step(graph, kSgd, kRate, gradients, momentum, values.parameters);
+    update_running_averages(graph, graph.whole(), kBatch, statistics, values.buffers);
+  }
+  return result;
+}
+
+// The same with all of it on the device.
+std::vector<double> losses_of_device(const Graph& graph, int steps, Precision precision,
+                                     float loss_scale) {
+  ThreadPool threads(1);
+  auto values = draw_network_values(graph, kBatch);
+  const Compiled compiled = compile(*gpu().backend, graph, precision, threads);
+  const auto resident = gpu().backend->make_resident(graph, {kSgd, std::nullopt, 0});
+  std::vector<float> momentum(values.parameters.size());
+  resident->put({values.parameters, momentum, {}});
+  std::vector<float> statistics(values.buffers.size());
+  std::vector<double> result;
+  for (int step = 0; step < steps; ++step) {
+    resident->load(*compiled.program, *compiled.weights, values.buffers);
+    resident->clear_gradients();
+    const LossResult loss =
+        resident->train({*compiled.program, *compiled.weights, *compiled.tape},
+                        input_of(*compiled.program, values), statistics, {}, loss_scale);
+    result.push_back(loss.loss_sum / kBatch);
+    const ResidentUpdated updated = resident->update({kRate, 1.0f / kBatch, std::nullopt});
+    EXPECT_TRUE(std::isfinite(updated.gradient_norm) && updated.weights_finite) << step;
+    update_running_averages(graph, graph.whole(), kBatch, statistics, values.buffers);
+  }
+  return result;
+}
+
+Graph model(const std::string& name) {
+  ModelOptions options{.name = name, .classes = 10};
+  if (name != "resnet18") options.head = HeadKind::kArcFace;
+  return build_model(options);
+}
+
+class TrainingOnGpu : public testing::OnGpu, public ::testing::WithParamInterface<std::string> {};
+
+// TF32 is off, so only the order of sums differs.
+TEST_P(TrainingOnGpu, TakesTwentyStepsAsTheCpu) {
+  const Graph graph = model(GetParam());
+  const auto expected = losses_of_host(*cpu::make_cpu_backend(), graph, 20);
+  const auto by_program = losses_of_host(*gpu().backend, graph, 20);
+  const auto resident = losses_of_device(graph, 20, Precision::kFloat32, 1);
+  for (size_t step = 0; step < expected.size(); ++step) {
+    const double tolerance = 1e-3 * std::max(1.0, expected[step]);
+    EXPECT_NEAR(by_program[step], expected[step], tolerance) << step;
+    EXPECT_NEAR(resident[step], expected[step], tolerance) << step;
+  }
+}
+
+// Of the first step's loss the digits of the type hold; later ones drift apart, and all fall.
+TEST_P(TrainingOnGpu, LearnsInFloat16WithALossScale) {
+  const Graph graph = model(GetParam());
+  const auto exact = losses_of_device(graph, 20, Precision::kFloat32, 1);
+  const auto half = losses_of_device(graph, 20, Precision::kFloat16, 128);
+  EXPECT_NEAR(half.front(), exact.front(), 0.02 * exact.front());
+  EXPECT_LT(half.back(), half.front());
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TrainingOnGpu,
+                         ::testing::Values("resnet18", "iresnet50", "mobilefacenet"));
+
+}  // namespace
+}  // namespace outrigger::nn

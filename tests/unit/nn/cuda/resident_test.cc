@@ -1,0 +1,292 @@
+#include "nn/resident.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "../cpu/network_run.h"
+#include "host_engine.h"
+#include "nn/loss.h"
+#include "nn/reference/backend.h"
+
+namespace outrigger::nn {
+namespace {
+
+using testing::draw_network_values;
+using testing::narrow_resnet;
+using testing::NetworkValues;
+using testing::relative_distance;
+
+constexpr int64_t kBatch = 4;
+
+/// A run's arrays on the host.
+struct Arrays {
+  std::vector<float> parameters, momentum, averaged;
+  explicit Arrays(std::vector<float> of)
+      : parameters(std::move(of)), momentum(parameters.size()), averaged(parameters) {}
+  ResidentArrays view() { return {parameters, momentum, averaged}; }
+};
+
+struct Compiled {
+  std::unique_ptr<Program> program;
+  std::unique_ptr<Weights> weights;
+  std::unique_ptr<Tape> tape;
+  ResidentPass pass() { return {*program, *weights, *tape}; }
+};
+
+Compiled compile(const Backend& backend, const Graph& graph, Segment segment,
+                 Precision precision = Precision::kFloat32) {
+  ThreadPool threads(1);
+  Compiled compiled;
+  compiled.program = backend.compile(graph,
+                                     {.segment = segment,
+                                      .batch = kBatch,
+                                      .precision = precision,
+                                      .input_gradient = segment.begin > 0,
+                                      .seed = 5},
+                                     threads);
+  compiled.weights = compiled.program->new_weights();
+  compiled.tape = compiled.program->new_tape();
+  return compiled;
+}
+
+ForwardInput input_of(const Program& program, const NetworkValues& values) {
+  return {{ElementType::kUint8, program.input_spec().shape,
+           reinterpret_cast<const std::byte*>(values.pixels.data())},
+          kBatch,
+          values.slots,
+          values.labels};
+}
+
+// What the host makes of the same: loss, statistics and gradients of one micro-batch.
+struct Truth {
+  LossResult loss;
+  std::vector<float> statistics, gradients;
+};
+
+Truth truth(const Graph& graph, const NetworkValues& values, float smoothing) {
+  auto compiled = compile(*make_reference_backend(), graph, graph.whole());
+  const Program& program = *compiled.program;
+  program.load(*compiled.weights, values.parameters, values.buffers);
+  Tensor logits(ElementType::kFloat32, program.output_spec().shape);
+  Tensor gradient(ElementType::kFloat32, program.output_spec().shape);
+  Truth result{
+      {}, std::vector<float>(values.buffers.size()), std::vector<float>(values.parameters.size())};
+  program.forward(*compiled.weights, *compiled.tape, input_of(program, values),
+                  {logits.view(), result.statistics});
+  result.loss = softmax_cross_entropy(logits.view(), values.labels, smoothing, gradient.view());
+  program.backward(*compiled.weights, *compiled.tape, gradient.view(), {{}, result.gradients});
+  return result;
+}
+
+void step_on_host(const Graph& graph, const SgdOptions& options, std::vector<float> gradients,
+                  float mean, double clip, Arrays& arrays) {
+  for (float& value : gradients) value *= mean;
+  const double norm = std::sqrt(sum_of_squares(graph, gradients));
+  if (norm > clip)
+    for (float& value : gradients) value *= static_cast<float>(clip / norm);
+  sgd_step(graph, options, 0.1f, gradients, arrays.momentum, arrays.parameters);
+  average_weights(0.9f, arrays.parameters, arrays.averaged);
+}
+
+const SgdOptions kSgd{.momentum = 0.9f, .nesterov = true, .weight_decay = 1e-3f};
+
+// Two micro-batches with one set of weights, then a step; twice.
+TEST(CudaResident, TrainsAsTheHostDoes) {
+  for (const bool frozen : {false, true}) {
+    const Graph graph = frozen ? narrow_resnet("layer2") : narrow_resnet();
+    auto values = draw_network_values(graph, kBatch);
+    const auto backend = cuda::testing::make_host_backend();
+    const auto resident = backend->make_resident(graph, {kSgd, 0.9f, 0.1f});
+    Arrays host(values.parameters), device(values.parameters);
+    resident->put(device.view());
+    auto compiled = compile(*backend, graph, graph.whole());
+    for (int step = 0; step < 2; ++step) {
+      resident->load(*compiled.program, *compiled.weights, values.buffers);
+      resident->clear_gradients();
+      values.parameters = host.parameters;
+      const Truth expected = truth(graph, values, 0.1f);
+      std::vector<float> sums(values.parameters.size());
+      for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
+        std::vector<float> statistics(values.buffers.size());
+        const LossResult loss = resident->train(
+            compiled.pass(), input_of(*compiled.program, values), statistics, {}, 1);
+        EXPECT_NEAR(loss.loss_sum, expected.loss.loss_sum, 1e-4 * expected.loss.loss_sum);
+        EXPECT_EQ(loss.correct, expected.loss.correct);
+        EXPECT_LT(relative_distance(statistics, expected.statistics), 1e-4);
+        for (size_t i = 0; i < sums.size(); ++i) sums[i] += expected.gradients[i];
+      }
+      std::vector<float> gathered(sums.size());
+      resident->fetch_gradients(gathered);
+      EXPECT_LT(relative_distance(gathered, sums), 1e-3);
+      const auto updated = resident->update({0.1f, 1.0f / (2 * kBatch), 0.5});
+      EXPECT_TRUE(updated.weights_finite);
+      EXPECT_GT(updated.gradient_norm, 0.5) << "it is clipped";
+      step_on_host(graph, kSgd, sums, 1.0f / (2 * kBatch), 0.5, host);
+    }
+    resident->fetch(device.view());
+    EXPECT_LT(relative_distance(device.parameters, host.parameters), 1e-4);
+    EXPECT_LT(relative_distance(device.momentum, host.momentum), 1e-3);
+    EXPECT_LT(relative_distance(device.averaged, host.averaged), 1e-4);
+  }
+}
+
+// The optimizer's kernel against the host's, on the same gradients: bit for bit.
+TEST(CudaResident, StepsAsTheHostsOptimizer) {
+  const Graph graph = narrow_resnet("layer1");
+  const auto values = draw_network_values(graph, kBatch);
+  const auto backend = cuda::testing::make_host_backend();
+  for (const bool nesterov : {false, true}) {
+    SgdOptions options = kSgd;
+    options.nesterov = nesterov;
+    const auto resident = backend->make_resident(graph, {options, 0.9f, 0});
+    Arrays host(values.parameters), device(values.parameters);
+    resident->put(device.view());
+    std::vector<float> gradients(values.parameters.size());
+    for (const Parameter& parameter : graph.parameters()) {
+      if (!parameter.trainable) continue;
+      for (int64_t i = parameter.range.offset; i < parameter.range.end(); ++i)
+        gradients[static_cast<size_t>(i)] = static_cast<float>(i % 13) - 6;
+    }
+    for (int step = 0; step < 3; ++step) {
+      resident->put_gradients(gradients);
+      resident->update({0.1f, 0.25f, std::nullopt});
+      step_on_host(graph, options, gradients, 0.25f, 1e30, host);
+    }
+    resident->fetch(device.view());
+    EXPECT_EQ(device.parameters, host.parameters);
+    EXPECT_EQ(device.momentum, host.momentum);
+    EXPECT_EQ(device.averaged, host.averaged);
+  }
+}
+
+TEST(CudaResident, UpdatesNothingWhereAGradientIsNotFinite) {
+  const Graph graph = narrow_resnet();
+  const auto values = draw_network_values(graph, kBatch);
+  const auto backend = cuda::testing::make_host_backend();
+  const auto resident = backend->make_resident(graph, {kSgd, 0.9f, 0});
+  Arrays device(values.parameters);
+  resident->put(device.view());
+  std::vector<float> gradients(values.parameters.size(), 1.0f);
+  gradients.back() = std::nanf("");
+  resident->put_gradients(gradients);
+  EXPECT_FALSE(std::isfinite(resident->update({0.1f, 1, std::nullopt}).gradient_norm));
+  Arrays after(values.parameters);
+  resident->fetch(after.view());
+  EXPECT_EQ(after.parameters, values.parameters);
+  EXPECT_EQ(after.momentum, device.momentum);
+}
+
+TEST(CudaResident, AddsWhatWasComputedElsewhere) {
+  const Graph graph = narrow_resnet();
+  const auto backend = cuda::testing::make_host_backend();
+  const auto resident = backend->make_resident(graph, {kSgd, std::nullopt, 0});
+  std::vector<float> all(static_cast<size_t>(graph.parameter_count()));
+  resident->clear_gradients();
+  resident->add_gradients({3, 2}, std::vector<float>{1, 2});
+  resident->add_gradients({4, 3}, std::vector<float>{10, 20, 30});
+  resident->fetch_gradients(all);
+  EXPECT_EQ((std::vector<float>(all.begin(), all.begin() + 8)),
+            (std::vector<float>{0, 0, 0, 1, 12, 20, 30, 0}));
+}
+
+// Each rank has a micro-batch of its own; all end with the sum, the same bits on all.
+TEST(CudaResident, SumsOverTheRanksThatJoined) {
+  const Graph graph = narrow_resnet();
+  const auto values = draw_network_values(graph, kBatch);
+  const auto gradients_of = [&](cuda::testing::HostRanks* ranks, int rank, bool last) {
+    const auto backend = cuda::testing::make_host_backend(ranks);
+    const auto resident = backend->make_resident(graph, {kSgd, std::nullopt, 0});
+    EXPECT_EQ(resident->join({rank, 2, std::chrono::seconds(1), {}}), ranks != nullptr);
+    std::vector<float> zeros(values.parameters.size()), parameters = values.parameters;
+    resident->put({parameters, zeros, {}});
+    resident->clear_gradients();
+    auto compiled = compile(*backend, graph, graph.whole());
+    resident->load(*compiled.program, *compiled.weights, values.buffers);
+    auto mine = values;
+    if (rank == 1) std::ranges::reverse(mine.pixels);
+    std::vector<float> statistics(values.buffers.size()), sums(values.parameters.size());
+    auto pass = compiled.pass();
+    pass.last = last;
+    resident->train(pass, input_of(*compiled.program, mine), statistics, {}, 1);
+    if (ranks != nullptr) resident->sum_over_ranks();
+    resident->fetch_gradients(sums);
+    return sums;
+  };
+  auto expected = gradients_of(nullptr, 0, false);
+  const auto second = gradients_of(nullptr, 1, false);
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] += second[i];
+  for (const bool last : {false, true}) {
+    cuda::testing::HostRanks ranks(2);
+    std::vector<float> others;
+    std::jthread other([&] { others = gradients_of(&ranks, 1, last); });
+    EXPECT_EQ(gradients_of(&ranks, 0, last), expected);
+    other.join();
+    EXPECT_EQ(others, expected);
+  }
+}
+
+// Powers of two change no digit of float32, whatever crosses the cut.
+TEST(CudaResident, GivesTheSameGradientsWithEveryLossScale) {
+  const Graph graph = narrow_resnet();
+  const auto values = draw_network_values(graph, kBatch);
+  const auto backend = cuda::testing::make_host_backend();
+  const int cut = graph.cut("layer1").layers;
+  const auto run = [&](float scale) {
+    const auto resident = backend->make_resident(graph, {kSgd, std::nullopt, 0});
+    std::vector<float> zeros(values.parameters.size()), parameters = values.parameters;
+    resident->put({parameters, zeros, {}});
+    resident->clear_gradients();
+    auto stem = compile(*backend, graph, {0, cut});
+    auto head = compile(*backend, graph, {cut, graph.size()});
+    std::vector<float> statistics(values.buffers.size());
+    const Range stem_buffers = graph.buffer_range({0, cut});
+    const auto stem_statistics = part_of(std::span(statistics), stem_buffers);
+    const auto head_statistics =
+        std::span(statistics).subspan(static_cast<size_t>(stem_buffers.size));
+    resident->load(*stem.program, *stem.weights, stem_statistics);
+    resident->load(*head.program, *head.weights, head_statistics);
+    const TensorSpec spec = head.program->input_spec();
+    Tensor crossing(spec.type, spec.shape), gradient(spec.type, spec.shape);
+    stem.program->forward(*stem.weights, *stem.tape, input_of(*stem.program, values),
+                          {crossing.view(), stem_statistics});
+    resident->train(head.pass(), {crossing.view(), kBatch, values.slots, values.labels},
+                    head_statistics, gradient.view(), scale);
+    resident->backward(stem.pass(), gradient.view(), scale);
+    std::vector<float> sums(values.parameters.size());
+    resident->fetch_gradients(sums);
+    const auto crossed = gradient.as<float>();
+    sums.insert(sums.end(), crossed.begin(), crossed.end());
+    return sums;
+  };
+  EXPECT_EQ(run(1), run(4096));
+}
+
+// float16 has 11 bits; without a scale, what is below 6e-8 is gone.
+TEST(CudaResident, InFloat16IsAsNearAsItsDigits) {
+  const Graph graph = narrow_resnet();
+  const auto values = draw_network_values(graph, kBatch);
+  const auto backend = cuda::testing::make_host_backend();
+  const Truth expected = truth(graph, values, 0);
+  const auto resident = backend->make_resident(graph, {kSgd, std::nullopt, 0});
+  std::vector<float> zeros(values.parameters.size()), parameters = values.parameters;
+  resident->put({parameters, zeros, {}});
+  auto compiled = compile(*backend, graph, graph.whole(), Precision::kFloat16);
+  resident->load(*compiled.program, *compiled.weights, values.buffers);
+  resident->clear_gradients();
+  std::vector<float> statistics(values.buffers.size()), sums(values.parameters.size());
+  const LossResult loss =
+      resident->train(compiled.pass(), input_of(*compiled.program, values), statistics, {}, 256);
+  resident->fetch_gradients(sums);
+  EXPECT_NEAR(loss.loss_sum, expected.loss.loss_sum, 0.02 * expected.loss.loss_sum);
+  EXPECT_LT(relative_distance(statistics, expected.statistics), 0.01);
+  const double far = relative_distance(sums, expected.gradients);
+  EXPECT_LT(far, 0.1);
+  EXPECT_GT(far, 1e-5) << "it was not float16";
+}
+
+}  // namespace
+}  // namespace outrigger::nn

@@ -1,0 +1,206 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "host_engine.h"
+#include "nn/graph_builder.h"
+#include "nn/models.h"
+#include "nn/reference/backend.h"
+#include "tests/fakes/simulation.h"
+#include "training/trainer.h"
+
+/// A trainer whose device keeps weights and gradients itself, beside workers on CPUs: the same run
+/// as on the host, but for roundings.
+namespace outrigger {
+namespace {
+
+using nn::Precision;
+
+constexpr int64_t kMicroBatch = 2;
+constexpr uint32_t kMicroBatches = 3;
+constexpr uint64_t kSteps = 4;
+
+nn::Graph small_graph() {
+  nn::GraphBuilder builder("small", {6, 6, 1});
+  builder.add("normalize", nn::Normalize{{0.5f}, {0.25f}});
+  builder.add("conv1", nn::Convolution{.out_channels = 3, .kernel = 3, .padding = 1});
+  builder.add("bn1", nn::BatchNorm{});
+  builder.add("relu1", nn::Relu{});
+  builder.add("pool1", nn::MaxPool{});
+  builder.add("conv2", nn::Convolution{.out_channels = 4, .kernel = 3, .padding = 1, .bias = true});
+  builder.add("bn2", nn::BatchNorm{});
+  builder.add("relu2", nn::Relu{});
+  builder.add("flatten", nn::Flatten{});
+  builder.add("fc", nn::Linear{.out_features = 3});
+  return builder.build();
+}
+
+data::Dataset small_dataset() {
+  data::Dataset dataset;
+  dataset.set_classes({"a", "b", "c"});
+  dataset.begin_container("", false);
+  for (int i = 0; i < 20; ++i) dataset.add_file("image" + std::to_string(i), i % 3);
+  dataset.finish();
+  return dataset;
+}
+
+struct Way {
+  std::string cut = "Input";
+  uint32_t away = 0;
+  uint64_t staleness = 0;
+  Precision precision = Precision::kFloat32;
+  float loss_scale = 65536;
+  float learning_rate = 0.1f;
+};
+
+struct Outcome {
+  training::TrainingState state;
+  std::vector<double> losses;
+  std::vector<bool> skipped;
+};
+
+class DeviceTrainer : public ::testing::Test {
+ protected:
+  training::TrainingState first_state(const Way& way) const {
+    training::TrainingState state;
+    state.parameters.resize(static_cast<size_t>(graph_.parameter_count()));
+    state.momentum.resize(state.parameters.size());
+    state.buffers.resize(static_cast<size_t>(graph_.buffer_count()));
+    nn::initialize(graph_, 3, state.parameters, state.buffers);
+    state.averaged = state.parameters;
+    state.loss_scale.value = way.loss_scale;
+    return state;
+  }
+
+  // Workers compute on the CPU whatever the device is.
+  fakes::Simulation::World world(const Way& way) const {
+    fakes::Simulation::World world;
+    world.graph = &graph_;
+    world.backend = cpu_.get();
+    world.dataset = &dataset_;
+    world.agent = {
+        .leases = 2, .micro_batch = kMicroBatch, .precision = Precision::kFloat32, .seed = 9};
+    world.coordinator.incarnation = 1;
+    world.coordinator.total_steps = kSteps;
+    world.coordinator.micro_batches = kMicroBatches;
+    world.coordinator.micro_batch = kMicroBatch;
+    world.coordinator.staleness = way.staleness;
+    world.order = {.seed = 9, .samples = 20};
+    return world;
+  }
+
+  feed::Plan plan(const Way& way) const {
+    const int cut = graph_.cut(way.cut).layers;
+    feed::Plan plan;
+    plan.number = 1;
+    plan.cut = cut;
+    plan.stems_away = way.away;
+    plan.stem_trains = cut > 0;
+    plan.stem_parameters = static_cast<uint64_t>(graph_.parameter_range({0, cut}).size);
+    plan.stem_buffers = static_cast<uint64_t>(graph_.buffer_range({0, cut}).size);
+    return plan;
+  }
+
+  training::TrainerOptions trainer_options(const Way& way) const {
+    training::TrainerOptions options;
+    options.device = {
+        .micro_batch = kMicroBatch, .precision = way.precision, .seed = 9, .label_smoothing = 0.1f};
+    options.micro_batches = kMicroBatches;
+    options.staleness = way.staleness;
+    options.optimizer = {.momentum = 0.9f, .nesterov = true, .weight_decay = 1e-3f};
+    options.learning_rate = [rate = way.learning_rate](uint64_t) { return rate; };
+    options.clip_gradient_norm = 2.0;
+    options.average_decay = 0.9f;
+    return options;
+  }
+
+  Outcome run(const nn::Backend& backend, const Way& way) {
+    fakes::SimulationOptions options;
+    options.plans = {plan(way)};
+    fakes::Simulation simulation(world(way), options, nullptr);
+    ThreadPool threads(1);
+    training::Trainer trainer(trainer_options(way), graph_, backend, threads, simulation,
+                              simulation, first_state(way));
+    Outcome outcome;
+    while (trainer.counters().step < kSteps) {
+      const auto report = trainer.step();
+      outcome.losses.push_back(report.loss);
+      outcome.skipped.push_back(report.skipped);
+    }
+    outcome.state = trainer.state();
+    return outcome;
+  }
+
+  static void expect_near(const std::vector<float>& actual, const std::vector<float>& expected,
+                          double tolerance, const char* what) {
+    ASSERT_EQ(actual.size(), expected.size()) << what;
+    double far = 0, length = 0;
+    for (size_t i = 0; i < actual.size(); ++i) {
+      far += std::pow(double{actual[i]} - double{expected[i]}, 2);
+      length += std::pow(double{expected[i]}, 2);
+    }
+    EXPECT_LE(std::sqrt(far), tolerance * std::sqrt(length)) << what;
+  }
+
+  static void expect_same_run(const Outcome& actual, const Outcome& expected, double tolerance) {
+    for (size_t step = 0; step < kSteps; ++step)
+      EXPECT_NEAR(actual.losses[step], expected.losses[step], tolerance) << step;
+    expect_near(actual.state.parameters, expected.state.parameters, tolerance, "parameters");
+    expect_near(actual.state.momentum, expected.state.momentum, tolerance, "momentum");
+    expect_near(actual.state.averaged, expected.state.averaged, tolerance, "averaged");
+    expect_near(actual.state.buffers, expected.state.buffers, tolerance, "running averages");
+  }
+
+  const nn::Graph graph_ = small_graph();
+  const data::Dataset dataset_ = small_dataset();
+  const std::unique_ptr<nn::Backend> cpu_ = nn::make_reference_backend();
+  const std::unique_ptr<nn::Backend> device_ = nn::cuda::testing::make_host_backend();
+};
+
+TEST_F(DeviceTrainer, TrainsAsOnTheHostWhereverItIsCut) {
+  for (const Way& way :
+       {Way{}, Way{.cut = "pool1"}, Way{.cut = "pool1", .away = 2}, Way{.cut = "relu2", .away = 3},
+        Way{.cut = "pool1", .away = 2, .staleness = 1}}) {
+    SCOPED_TRACE(way.cut + ", away " + std::to_string(way.away) + ", staleness " +
+                 std::to_string(way.staleness));
+    expect_same_run(run(*device_, way), run(*cpu_, way), 1e-3);
+  }
+}
+
+TEST_F(DeviceTrainer, TrainsInFloat16AsNearAsItsDigits) {
+  for (const Way& way :
+       {Way{.precision = Precision::kFloat16, .loss_scale = 1024},
+        Way{.cut = "pool1", .away = 1, .precision = Precision::kFloat16, .loss_scale = 1024}}) {
+    Way exact = way;
+    exact.precision = Precision::kFloat32;
+    const Outcome actual = run(*device_, way);
+    expect_same_run(actual, run(*cpu_, exact), 0.1);
+    EXPECT_EQ(actual.state.loss_scale.good_steps, static_cast<int64_t>(kSteps));
+    EXPECT_THAT(actual.skipped, ::testing::Each(false));
+  }
+}
+
+TEST_F(DeviceTrainer, LeavesOutStepsWhoseFloat16GradientsAreTooLargeAndScalesLess) {
+  const Way way{.precision = Precision::kFloat16, .loss_scale = 0x1p24f};
+  const Outcome outcome = run(*device_, way);
+  ASSERT_TRUE(outcome.skipped[0]);
+  EXPECT_LT(outcome.state.loss_scale.value, 0x1p24f);
+  const auto all =
+      static_cast<size_t>(std::count(outcome.skipped.begin(), outcome.skipped.end(), true));
+  EXPECT_EQ(outcome.state.loss_scale.value, std::ldexp(1.0f, 24 - static_cast<int>(all)));
+  if (all == kSteps) {
+    EXPECT_EQ(outcome.state.parameters, first_state(way).parameters);
+  }
+}
+
+TEST_F(DeviceTrainer, EndsWhereWeightsAreNoNumbersAnyMore) {
+  const Way way{.learning_rate = std::numeric_limits<float>::infinity()};
+  EXPECT_THROW(run(*device_, way), training::NumericalError);
+  EXPECT_THROW(run(*cpu_, way), training::NumericalError);
+}
+
+}  // namespace
+}  // namespace outrigger
