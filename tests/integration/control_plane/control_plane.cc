@@ -145,6 +145,13 @@ void ControlPlane::start_api_server() {
                                                "--allow-privileged"},
                       log("apiserver"));
   const kube::Resource namespaces{"", "v1", "namespaces", "Namespace", false};
+  // Until all paths are there, those of custom resources too, the server says 503 of any it has
+  // not.
+  const auto has_paths = [](kube::Client& client) {
+    const auto job = client.get({"outrigger.dev", "v1alpha1", "trainingjobs", "TrainingJob"},
+                                {"default", "none"});
+    return job || job.error().code() != 503;
+  };
   wait_for("the API server", [&] {
     if (api_server_->poll())
       throw IoError("the API server ended: " + read_file(log("apiserver")).substr(0, 4000));
@@ -152,7 +159,7 @@ void ControlPlane::start_api_server() {
     try {
       kube::Client client(admin_, {.timeout = seconds(2), .retry = {.tries = 1}});
       // Its own first steps (roles, priority levels) are behind it once these exist.
-      return static_cast<bool>(client.get(namespaces, {"", "kube-system"})) &&
+      return has_paths(client) && static_cast<bool>(client.get(namespaces, {"", "kube-system"})) &&
              static_cast<bool>(client.get({"rbac.authorization.k8s.io", "v1", "clusterrolebindings",
                                            "ClusterRoleBinding", false},
                                           {"", "system:node-proxier"}));
