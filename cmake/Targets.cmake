@@ -5,12 +5,13 @@ if(OUTRIGGER_PRECOMPILE)
     <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <condition_variable> <csignal> <cstdint> <cstdlib> <cstring>
     <deque> <filesystem> <fstream> <functional> <iostream> <limits> <map> <memory> <mutex> <numeric> <optional> <random>
     <set> <span> <sstream> <stop_token> <string> <string_view> <thread> <unordered_map> <utility> <variant> <vector>
-    <nlohmann/json.hpp>)
+    <nlohmann/json.hpp> <spdlog/fmt/fmt.h>)
   add_library(outrigger_precompiled OBJECT "${PROJECT_SOURCE_DIR}/cmake/precompiled.cc")
   target_precompile_headers(outrigger_precompiled PRIVATE ${precompiled_headers})
+  target_link_libraries(outrigger_precompiled PRIVATE spdlog::spdlog)
   add_library(outrigger_precompiled_tests OBJECT "${PROJECT_SOURCE_DIR}/cmake/precompiled.cc")
   target_precompile_headers(outrigger_precompiled_tests PRIVATE ${precompiled_headers} <gmock/gmock.h> <gtest/gtest.h>)
-  target_link_libraries(outrigger_precompiled_tests PRIVATE GTest::gmock)
+  target_link_libraries(outrigger_precompiled_tests PRIVATE GTest::gmock spdlog::spdlog)
 endif()
 
 # Lets a target use those of `from`. Not for targets and sources that are optimised in a way of their own.
