@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "../unit/nn/cpu/network_run.h"
 #include "gpu.h"
+#include "network_run.h"
 #include "nn/cpu/backend.h"
 #include "nn/loss.h"
 #include "nn/models.h"
@@ -16,6 +16,7 @@ namespace {
 
 using testing::draw_network_values;
 using testing::gpu;
+using testing::input_of;
 using testing::NetworkValues;
 
 constexpr int64_t kBatch = 16;
@@ -37,14 +38,6 @@ Compiled compile(const Backend& backend, const Graph& graph, Precision precision
   compiled.weights = compiled.program->new_weights();
   compiled.tape = compiled.program->new_tape();
   return compiled;
-}
-
-ForwardInput input_of(const Program& program, const NetworkValues& values) {
-  return {{ElementType::kUint8, program.input_spec().shape,
-           reinterpret_cast<const std::byte*>(values.pixels.data())},
-          kBatch,
-          values.slots,
-          values.labels};
 }
 
 // The losses of steps on one batch, with loss, gradients and optimizer on the host.

@@ -101,6 +101,10 @@ bool Planner::is_news(uint64_t step, const Measured& now) const {
 std::optional<Candidate> Planner::best(const Situation& situation, double bias,
                                        uint64_t step) const {
   const auto estimate = [&](const Situation& in, const Choice& choice) {
+    // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's
+    // time.
+    const double told = predict(in.job, in.server, in.workers, choice).seconds;
+    if (!std::isfinite(told)) return told;
     const Measured* ran = lately(choice, step);
     return ran != nullptr ? ran->seconds : bias * trial_.seconds(in, choice);
   };
@@ -120,16 +124,16 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
 
   const Situation situation{job_, options_, server, workers};
   const double expected = trial_.seconds(situation, present_);
-  const double bias =
-      std::isfinite(expected) && expected > 0 ? std::clamp(now->seconds / expected, 0.5, 2.0) : 1.0;
+  const bool runs = std::isfinite(expected);
+  const double bias = runs && expected > 0 ? std::clamp(now->seconds / expected, 0.5, 2.0) : 1.0;
   const auto found = best(situation, bias, step);
   if (!found || found->choice == present_) return std::nullopt;
   const double seconds = found->prediction.seconds;
   // What spreads so far cannot be told apart by a mean over a few steps.
   const double doubt = kDoubt * now->deviation / std::max(now->seconds, 1e-12);
-  if (seconds > (1 - options_.margin) * now->seconds) return std::nullopt;
+  if (runs && seconds > (1 - options_.margin) * now->seconds) return std::nullopt;
   moved_ = step;
-  if (seconds > (1 - options_.margin - doubt) * now->seconds) {
+  if (runs && seconds > (1 - options_.margin - doubt) * now->seconds) {
     looked_.reset();  // perhaps, once more steps are known
     return std::nullopt;
   }

@@ -1,6 +1,7 @@
 #include "training/simulator/trial.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "training/simulator/cluster.h"
 
@@ -21,6 +22,9 @@ uint64_t steps_of(const JobCosts& job) {
 }
 
 double simulated_seconds(const Situation& in, const Choice& choice) {
+  // With nobody to run its stems, as when the last worker has left, a plan cannot be simulated.
+  const double told = predict(in.job, in.server, in.workers, choice).seconds;
+  if (!std::isfinite(told)) return told;
   SimulatedCluster cluster{in.server, {}};
   for (const WorkerRates& rates : in.workers)
     cluster.workers.push_back({.name = "", .rates = rates});

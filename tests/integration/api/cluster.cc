@@ -55,9 +55,7 @@ std::string Cluster::missing() {
 }
 
 Cluster::Cluster() {
-  std::string name = (std::filesystem::temp_directory_path() / "outrigger-api.XXXXXX").string();
-  ensure(::mkdtemp(name.data()) != nullptr, "a temporary folder can be made");
-  folder_ = name;
+  const std::string name = folder_.path().string();
   namespace_ =
       "outrigger-api-" + name.substr(name.size() - 6);  // a deleted one is not free at once
   for (char& c : namespace_) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -67,17 +65,14 @@ Cluster::Cluster() {
   require(program() + " create namespace " + namespace_);
 }
 
-Cluster::~Cluster() {
-  run(program() + " delete namespace --wait=false " + namespace_);
-  std::filesystem::remove_all(folder_);
-}
+Cluster::~Cluster() { run(program() + " delete namespace --wait=false " + namespace_); }
 
 CommandResult Cluster::kubectl(const std::string& arguments) const {
   return run(program() + " --namespace " + namespace_ + " " + arguments);
 }
 
 std::filesystem::path Cluster::write(const std::string& name, const std::string& text) const {
-  auto path = folder_ / name;
+  auto path = folder_.path() / name;
   std::filesystem::create_directories(path.parent_path());
   write_file_atomically(path, text);
   return path;

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include "common/file.h"
+
 namespace outrigger::api {
 
 struct CommandResult {
@@ -29,7 +31,7 @@ class Cluster {
   std::filesystem::path write(const std::string& name, const std::string& text) const;
 
  private:
-  std::filesystem::path folder_;
+  TemporaryDirectory folder_{"outrigger-api"};
   std::string namespace_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "common/file.h"
 
 namespace outrigger::api {
@@ -47,7 +49,8 @@ TEST(LastWords, OfACrashAreNone) {
 }
 
 TEST(LastWords, ThatCannotBeWrittenEndNobody) {
-  write_last_words("/nonexistent/words", {ExitCode::kDone, "done", {}});
+  EXPECT_NO_THROW(write_last_words("/nonexistent/words", {ExitCode::kDone, "done", {}}));
+  EXPECT_FALSE(std::filesystem::exists("/nonexistent"));
 }
 
 }  // namespace

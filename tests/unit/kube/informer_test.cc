@@ -331,6 +331,9 @@ TEST_F(InformerTest, StopsInTheMiddleOfAnything) {
   informer_->start();
   informer_->stop();
   informer_->stop();
+  make("too-late");
+  const std::scoped_lock lock(mutex_);
+  EXPECT_THAT(told_, IsEmpty());
 }
 
 TEST_F(InformerTest, StopsWhileTheServerDoesNotAnswer) {

@@ -74,7 +74,12 @@ TEST(ReadPod, WhateverIsOfAnotherKindThanItShouldBeIsPassedOver) {
       const Json kept = inner;
       for (const Json& wrong : {Json(), Json(7), Json("x"), Json::array({1}), Json::object()}) {
         inner = wrong;
-        read_pod(object);
+        std::optional<Pod> pod;
+        EXPECT_NO_THROW(pod = read_pod(object)) << part << "." << field << ": " << wrong;
+        if (part != "metadata") {
+          ASSERT_TRUE(pod) << part << "." << field << ": " << wrong;
+          EXPECT_EQ(pod->index, 3);
+        }
       }
       inner = kept;
     }

@@ -58,11 +58,7 @@ TEST(Allocation, NoneInAStepAfterTheFirst) {
     program->load(*weights, values.parameters, values.buffers);
     Tensor output(ElementType::kFloat32, program->output_spec().shape);
     std::vector<float> statistics(values.buffers.size()), gradients(values.parameters.size());
-    const ForwardInput in{{ElementType::kUint8, program->input_spec().shape,
-                           reinterpret_cast<const std::byte*>(values.pixels.data())},
-                          6,
-                          values.slots,
-                          values.labels};
+    const ForwardInput in = testing::input_of(*program, values);
     const ForwardOutput out{output.view(), statistics};
     const ConstTensorView gradient{
         ElementType::kFloat32, program->output_spec().shape,

@@ -32,12 +32,8 @@ struct Bench {
     program->load(*weights, values.parameters, values.buffers);
   }
   std::vector<float> forward(int64_t count, Tape& on) {
-    const ForwardInput in{{ElementType::kUint8, program->input_spec().shape,
-                           reinterpret_cast<const std::byte*>(values.pixels.data())},
-                          count,
-                          std::span(values.slots).first(static_cast<size_t>(count)),
-                          values.labels};
-    program->forward(*weights, on, in, {output.view(), statistics});
+    program->forward(*weights, on, testing::input_of(*program, values, count),
+                     {output.view(), statistics});
     const auto all = output.as<float>();
     return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count * output.view().shape[1])};
   }
@@ -94,12 +90,7 @@ TEST(CpuProgram, ServesSeveralThreadsAtOnce) {
     Tensor output(ElementType::kFloat32, bench.program->output_spec().shape);
     std::vector<float> statistics(bench.values.buffers.size());
     for (int i = 0; i < 3; ++i) {
-      bench.program->forward(*bench.weights, *tape,
-                             {{ElementType::kUint8, bench.program->input_spec().shape,
-                               reinterpret_cast<const std::byte*>(bench.values.pixels.data())},
-                              4,
-                              bench.values.slots,
-                              bench.values.labels},
+      bench.program->forward(*bench.weights, *tape, testing::input_of(*bench.program, bench.values),
                              {output.view(), statistics});
       EXPECT_TRUE(std::equal(expected.begin(), expected.end(), output.as<float>().begin()));
     }

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../cpu/network_run.h"
 #include "common/error.h"
 #include "host_engine.h"
+#include "network_run.h"
 #include "nn/graph_builder.h"
 #include "nn/models.h"
 #include "nn/reference/backend.h"

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <thread>
 
-#include "../cpu/network_run.h"
 #include "host_engine.h"
+#include "network_run.h"
 #include "nn/loss.h"
 #include "nn/reference/backend.h"
 
@@ -16,6 +16,7 @@ namespace outrigger::nn {
 namespace {
 
 using testing::draw_network_values;
+using testing::input_of;
 using testing::narrow_resnet;
 using testing::NetworkValues;
 using testing::relative_distance;
@@ -51,14 +52,6 @@ Compiled compile(const Backend& backend, const Graph& graph, Segment segment,
   compiled.weights = compiled.program->new_weights();
   compiled.tape = compiled.program->new_tape();
   return compiled;
-}
-
-ForwardInput input_of(const Program& program, const NetworkValues& values) {
-  return {{ElementType::kUint8, program.input_spec().shape,
-           reinterpret_cast<const std::byte*>(values.pixels.data())},
-          kBatch,
-          values.slots,
-          values.labels};
 }
 
 // What the host makes of the same: loss, statistics and gradients of one micro-batch.

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <utility>
 #include <vector>
 
 #include "common/random.h"
 #include "tests/unit/training/planner/rates.h"
+#include "training/simulator/trial.h"
 
 namespace outrigger::training {
 namespace {
@@ -47,11 +50,15 @@ JobCosts two_cut_job() {
 /// A job that runs as the model says, times a noise, under a planner.
 class Drive {
  public:
-  explicit Drive(PlannerOptions options = {}) : planner_(two_cut_job(), options) {}
+  explicit Drive(PlannerOptions options = {}, Trial trial = by_model())
+      : planner_(two_cut_job(), options, std::move(trial)) {}
 
   void steps(uint64_t count, const std::vector<WorkerRates>& workers, double noise = 0) {
     for (uint64_t i = 0; i < count; ++i, ++step_) {
-      const double true_seconds = predict(two_cut_job(), kServer, workers, present_).seconds;
+      double true_seconds = this->seconds(workers);
+      // The server takes what nobody else runs, until the plan says so.
+      if (!std::isfinite(true_seconds))
+        true_seconds = predict(two_cut_job(), kServer, workers, {}).seconds;
       const double seconds = true_seconds * (1 + noise * (random_.uniform() - 0.5));
       planner_.measured(step_, present_, seconds, workers.size());
       const auto decision = planner_.consider(step_, kServer, workers);
@@ -117,6 +124,15 @@ TEST(Planner, FollowsWorkersThatLeaveAndCome) {
   EXPECT_EQ(drive.present(), Choice{});
   drive.steps(20, four);
   EXPECT_LE(drive.seconds(four), 1.05 * best(four));
+}
+
+TEST(Planner, GoesOnWhenTheLastWorkerLeavesThatRanItsStems) {
+  const std::vector<WorkerRates> four(4, kWorker);
+  Drive drive({}, by_simulation(two_cut_job()));
+  drive.steps(30, four);
+  ASSERT_GT(drive.present().away, 0u);
+  drive.steps(20, {});
+  EXPECT_EQ(drive.present().away, 0u);
 }
 
 TEST(Planner, FollowsALinkThatNarrows) {

@@ -124,6 +124,18 @@ TEST(BySimulation, TellsWhatALongRunTakes) {
   EXPECT_LT(helped, alone);
 }
 
+TEST(BySimulation, IsInfiniteWhereNobodyRunsTheStems) {
+  const JobCosts job = four_cut_job();
+  WorkerRates decoder = kWorker;
+  decoder.stems = false;
+  const std::vector<WorkerRates> decoders(2, decoder);
+  const std::vector<WorkerRates> none;
+  const PlannerOptions options;
+  const Trial trial = by_simulation(job);
+  for (const std::vector<WorkerRates>& workers : {none, decoders})
+    EXPECT_FALSE(std::isfinite(trial.seconds({job, options, kServer, workers}, {2, 3, 0})));
+}
+
 TEST(BySimulation, GivesWayToTheModelWhereItWouldTakeTooLong) {
   EXPECT_LT(by_simulation(four_cut_job(8)).most, by_model().most);
   EXPECT_EQ(by_simulation(four_cut_job(512)).most, by_model().most);

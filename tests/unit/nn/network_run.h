@@ -27,6 +27,10 @@ Graph narrow_resnet(const std::optional<std::string>& freeze_until = std::nullop
 
 NetworkValues draw_network_values(const Graph& graph, int64_t batch);
 
+/// The first `images` (0: all) of them as the input of a program that reads pixels; a view of
+/// `values`.
+ForwardInput input_of(const Program& program, const NetworkValues& values, int64_t images = 0);
+
 /// What a network's forward and backward pass gives, the pieces of its segments side by side.
 struct NetworkResult {
   std::vector<float> output;

@@ -92,6 +92,15 @@ NetworkValues draw_network_values(const Graph& graph, int64_t batch) {
   return values;
 }
 
+ForwardInput input_of(const Program& program, const NetworkValues& values, int64_t images) {
+  const int64_t count = images > 0 ? images : values.batch;
+  return {{ElementType::kUint8, program.input_spec().shape,
+           reinterpret_cast<const std::byte*>(values.pixels.data())},
+          count,
+          std::span(values.slots).first(static_cast<size_t>(count)),
+          std::span(values.labels).first(static_cast<size_t>(count))};
+}
+
 NetworkResult run_network(const Backend& backend, ThreadPool& threads, const Graph& graph,
                           Precision precision, const NetworkValues& values,
                           const std::vector<int>& cuts) {
@@ -107,11 +116,10 @@ NetworkResult run_network(const Backend& backend, ThreadPool& threads, const Gra
   result.statistics.resize(values.buffers.size());
   result.gradients.resize(values.parameters.size());
   for (size_t i = 0; i < pieces.size(); ++i) {
-    ConstTensorView input{ElementType::kUint8, pieces[0].program->input_spec().shape,
-                          reinterpret_cast<const std::byte*>(values.pixels.data())};
-    if (i > 0) input = pieces[i - 1].output.view();
+    ForwardInput input = input_of(*pieces[0].program, values);
+    if (i > 0) input.input = pieces[i - 1].output.view();
     pieces[i].program->forward(
-        *pieces[i].weights, *pieces[i].tape, {input, values.batch, values.slots, values.labels},
+        *pieces[i].weights, *pieces[i].tape, input,
         {pieces[i].output.view(), part_of(std::span(result.statistics), pieces[i].buffers)});
   }
   const auto output = pieces.back().output.as<float>();
