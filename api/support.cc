@@ -45,9 +45,9 @@ constexpr Missing kMissing[] = {
      "more than 1 is not built yet; write 1"},
     {"spec.training.recompute",
      [](const auto& spec, const auto&) {
-       return spec.training.recompute == Recompute::kActivations;
+       return spec.training.recompute == Recompute::kActivations && spec.server.gpus > 0;
      },
-     "Activations is not built yet; write None"},
+     "Activations is not built yet for a server on a GPU; write None"},
     {"spec.server.gpus",
      [](const auto& spec, const auto& can) { return spec.server.gpus > 0 && !can.gpu; },
      "no GPU can be used here; write 0 to train on the CPU"},

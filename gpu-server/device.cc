@@ -7,7 +7,6 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/thread_pool.h"
-#include "nn/cpu/backend.h"
 #include "nn/cuda/backend.h"
 #include "nn/cuda/errors.h"
 #include "worker/job.h"
@@ -42,8 +41,11 @@ OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job) {
           "spec.training.precision: Float16 needs a GPU; allowed here are Float32 and "
           "BFloat16");
     }
-    return {nn::cpu::make_cpu_backend(), worker::precision(job)};
+    return {worker::cpu_backend(job), worker::precision(job)};
   }
+  if (job.spec.training.recompute == api::Recompute::kActivations)
+    throw api::Failure(api::ExitCode::kNotSupported,
+                       "spec.training.recompute: Activations is not built yet for a GPU; write None");
   nn::cuda::CudaOptions options;
   options.bfloat16 = worker::precision(job) == nn::Precision::kBFloat16;
   options.device = launch.rank % static_cast<int>(std::max<int64_t>(1, job.spec.server.gpus));

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/memory.h"
 #include "nn/cpu/backend.h"
+#include "nn/recompute.h"
 #include "training/simulator/trial.h"
 #include "worker/job.h"
 
@@ -52,22 +53,38 @@ double measure_optimizer(const api::TrainingJob& job, const nn::Graph& graph, co
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+/// What is computed again in the backward pass: of a stem all, since other micro-batches came
+/// between; of a head all but the last piece.
+void add_recomputing(training::CutCosts& cut, const nn::Graph& graph,
+                     const std::vector<nn::cpu::LayerCost>& layers) {
+  const auto forward = [&](int32_t begin, int32_t end) {
+    double sum = 0;
+    for (int32_t i = begin; i < end; ++i) sum += layers[static_cast<size_t>(i)].forward_seconds;
+    return sum;
+  };
+  if (cut.trains) cut.stem_backward += forward(0, cut.cut);
+  const auto pieces = nn::recompute_cuts(graph, {cut.cut, graph.size()});
+  if (!pieces.empty()) cut.head += forward(cut.cut, pieces.back());
+}
+
 /// What stem and head take where the graph is cut so.
 void add_memory(training::CutCosts& cut, const api::TrainingJob& job, const nn::Graph& graph,
                 ThreadPool& threads) {
+  const auto backend = worker::cpu_backend(job);
   nn::ProgramOptions options{.batch = worker::micro_batch(job),
                              .precision = worker::precision(job)};
+  const auto measure = [&](double& kept, double& fixed) {
+    const nn::ProgramMemory memory = backend->compile(graph, options, threads)->memory();
+    kept = static_cast<double>(memory.kept);
+    fixed = static_cast<double>(memory.weights + memory.work_space);
+  };
   options.segment = {cut.cut, graph.size()};
   options.input_gradient = cut.cut > 0 && cut.trains;
-  const auto head = nn::cpu::measure_memory(graph, options, threads);
-  cut.head_kept = static_cast<double>(head.kept);
-  cut.head_fixed = static_cast<double>(head.fixed);
+  measure(cut.head_kept, cut.head_fixed);
   if (cut.cut == 0) return;
   options.segment = {0, cut.cut};
   options.input_gradient = false;
-  const auto stem = nn::cpu::measure_memory(graph, options, threads);
-  cut.stem_kept = static_cast<double>(stem.kept);
-  cut.stem_fixed = static_cast<double>(stem.fixed);
+  measure(cut.stem_kept, cut.stem_fixed);
 }
 
 uint32_t share_of(const api::TrainingJob& job, const RunSize& size) {
@@ -114,6 +131,8 @@ training::JobCosts measure_job(const api::TrainingJob& job, const nn::Graph& gra
     cut.crossing = elements * static_cast<double>(element_size(worker::activation_type(job)));
     add_memory(cut, job, graph, threads);
     add_times(cut, layers);
+    if (job.spec.training.recompute == api::Recompute::kActivations)
+      add_recomputing(cut, graph, layers);
     costs.cuts.push_back(cut);
   }
   return costs;

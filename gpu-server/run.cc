@@ -5,7 +5,6 @@
 
 #include "common/log.h"
 #include "gpu-server/introduction.h"
-#include "nn/cpu/backend.h"
 #include "worker/file_pixels.h"
 #include "worker/job.h"
 
@@ -37,8 +36,8 @@ feed::SampleOrder order_of(const api::TrainingJob& job, const data::Dataset& tra
   return order;
 }
 
-std::unique_ptr<nn::Backend> local_backend(const OpenDevice& device) {
-  if (device.emulation == nullptr) return nn::cpu::make_cpu_backend();
+std::unique_ptr<nn::Backend> local_backend(const api::TrainingJob& job, const OpenDevice& device) {
+  if (device.emulation == nullptr) return worker::cpu_backend(job);
   return worker::make_emulated_backend(device.emulation->times, device.emulation->local);
 }
 
@@ -90,7 +89,7 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       size_(run_size(job_, train_)),
       graph_(worker::build_graph(job_, static_cast<int64_t>(train_.classes().size()))),
       device_(std::move(device)),
-      cpu_(local_backend(device_)),
+      cpu_(local_backend(job_, device_)),
       threads_(launch_.threads.value_or(available_cores())),
       files_(job_, launch_, graph_, train_.classes()),
       state_(files_.first_state()),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -15,6 +16,21 @@ namespace outrigger::nn {
 enum class Precision : uint8_t { kFloat32, kBFloat16, kFloat16 };
 enum class Mode : uint8_t { kTraining, kInference };
 
+/// Memory that programs of one backend use in turn: their work space, and what their one tape
+/// keeps. A forward pass of one ends what another's has kept. One thread at a time.
+class WorkSpace {
+ public:
+  virtual ~WorkSpace() = default;
+  virtual size_t bytes() const = 0;
+};
+
+/// What a program takes, in bytes; zeros where its backend does not know.
+struct ProgramMemory {
+  size_t kept = 0;        // of a micro-batch, from its forward to its backward
+  size_t weights = 0;     // one packed copy
+  size_t work_space = 0;  // that all micro-batches share
+};
+
 struct ProgramOptions {
   Segment segment;
   int64_t batch = 1;  // samples of one micro-batch (m); the group of batch norm in training
@@ -22,6 +38,7 @@ struct ProgramOptions {
   Mode mode = Mode::kTraining;
   bool input_gradient = false;  // whether backward also gives the gradient of the segment's input
   uint64_t seed = 0;            // the job's; keys dropout
+  std::shared_ptr<WorkSpace> work_space = nullptr;  // Backend::make_work_space; null: of its own
 };
 
 /// Aborts unless a program of the graph can have these options. For backends.
@@ -81,6 +98,7 @@ class Program {
   virtual TensorSpec input_spec() const = 0;
   /// Like input_spec; always float32 where the segment ends the graph (logits or embeddings).
   virtual TensorSpec output_spec() const = 0;
+  virtual ProgramMemory memory() const { return {}; }
   virtual std::unique_ptr<Weights> new_weights() const = 0;
   virtual std::unique_ptr<Tape> new_tape() const = 0;
   /// Repacks the segment's parameters (exactly parameter_range(segment)) and running averages
@@ -105,6 +123,8 @@ class Backend {
   virtual std::string name() const = 0;
   virtual std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
                                            ThreadPool& threads) const = 0;
+  /// For programs that are never in use at once; null where each has memory of its own.
+  virtual std::shared_ptr<WorkSpace> make_work_space() const { return nullptr; }
   /// Keeps a run's arrays on the backend's own device (nn/resident.h); null where that is the host.
   /// The graph must outlive it.
   virtual std::unique_ptr<Resident> make_resident(const Graph& graph,

@@ -2,9 +2,12 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "common/error.h"
+#include "nn/cpu/backend.h"
 #include "nn/graph_builder.h"
+#include "nn/recompute.h"
 
 namespace outrigger::worker {
 namespace {
@@ -163,6 +166,13 @@ nn::Precision precision(const api::TrainingJob& job) {
 ElementType activation_type(const api::TrainingJob& job) {
   return precision(job) == nn::Precision::kBFloat16 ? ElementType::kBFloat16
                                                     : ElementType::kFloat32;
+}
+
+std::unique_ptr<nn::Backend> cpu_backend(const api::TrainingJob& job) {
+  auto backend = nn::cpu::make_cpu_backend();
+  return job.spec.training.recompute == api::Recompute::kActivations
+             ? nn::make_recomputing(std::move(backend))
+             : std::move(backend);
 }
 
 uint64_t seed(const api::TrainingJob& job) { return static_cast<uint64_t>(job.spec.training.seed); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "api/training_job.h"
 #include "data/pipeline.h"
@@ -21,6 +22,8 @@ data::PipelineOptions pipeline_options(const api::TrainingJob& job);
 nn::Precision precision(const api::TrainingJob& job);
 /// How activations lie in memory at a cut.
 ElementType activation_type(const api::TrainingJob& job);
+/// The backend of CPUs for the job's programs, with what it asks to recompute.
+std::unique_ptr<nn::Backend> cpu_backend(const api::TrainingJob& job);
 uint64_t seed(const api::TrainingJob& job);
 int64_t micro_batch(const api::TrainingJob& job);
 

@@ -70,7 +70,7 @@ struct Workshop {
         graph(build_graph(job, setup.classes)),
         pace(launch.emulate_cores),
         times(launch.emulate ? std::optional(read_emulated_times(*launch.emulate)) : std::nullopt),
-        backend(times ? make_emulated_backend(*times, pace) : nn::cpu::make_cpu_backend()),
+        backend(times ? make_emulated_backend(*times, pace) : cpu_backend(job)),
         train_root(api::data_path(job, launch, job.spec.data.train.path.value_or(""))),
         pixels(make_pixels(launch)),
         agent({.leases = 4,

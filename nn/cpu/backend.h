@@ -27,16 +27,6 @@ struct LayerCost {
   double backward_seconds = 0;
 };
 
-/// What a compiled segment takes, in bytes.
-struct SegmentMemory {
-  int64_t kept = 0;   // of a micro-batch, from its forward to its backward
-  int64_t fixed = 0;  // packed weights, and work space that all micro-batches share
-};
-
-/// Compiles the segment and tells.
-SegmentMemory measure_memory(const Graph& graph, const ProgramOptions& options,
-                             ThreadPool& threads);
-
 /// Runs a compiled segment with made-up values `repeats` times after a warm-up and returns each
 /// layer's least cost; the planner's measurement. Layers that cost nothing (joined to another) are
 /// listed with 0. Backward only in training.

@@ -7,12 +7,6 @@
 
 namespace outrigger::nn::cpu {
 
-SegmentMemory measure_memory(const Graph& graph, const ProgramOptions& options,
-                             ThreadPool& threads) {
-  const CpuProgram program(graph, options, threads);
-  return {static_cast<int64_t>(program.tape_bytes()), static_cast<int64_t>(program.fixed_bytes())};
-}
-
 std::vector<LayerCost> profile(const Graph& graph, const ProgramOptions& options,
                                ThreadPool& threads, int repeats) {
   CpuProgram program(graph, options, threads);

@@ -17,10 +17,24 @@ struct CpuWeights final : Weights {
   Arena memory;
 };
 
-struct CpuTape final : Tape {
-  explicit CpuTape(size_t bytes) : memory(bytes) {}
+struct CpuTape : Tape {
+  virtual std::byte* data() = 0;
+};
+struct OwnTape final : CpuTape {
+  explicit OwnTape(size_t bytes) : memory(bytes) {}
+  std::byte* data() override { return memory.data(); }
   Arena memory;
 };
+struct SharedTape final : CpuTape {
+  explicit SharedTape(std::shared_ptr<CpuWorkSpace> of) : space(std::move(of)) {}
+  std::byte* data() override { return space->tape.data(); }
+  std::shared_ptr<CpuWorkSpace> space;
+};
+
+std::shared_ptr<CpuWorkSpace> space_of(const ProgramOptions& options) {
+  if (options.work_space == nullptr) return std::make_shared<CpuWorkSpace>();
+  return std::static_pointer_cast<CpuWorkSpace>(options.work_space);
+}
 
 Shape batched(int64_t batch, const Shape& shape) {
   Shape all{batch};
@@ -46,6 +60,8 @@ CpuProgram::CpuProgram(const Graph& graph, const ProgramOptions& options, Thread
       blocks_(choose_blocks(graph, options.batch)),
       layers_(graph.size()),
       buffers_(blocks_),
+      shares_space_(options.work_space != nullptr),
+      space_(space_of(options)),
       slots_(threads.size()) {
   const Segment segment = options.segment;
   const auto layers = graph.layers();
@@ -91,8 +107,9 @@ void CpuProgram::plan(Compilation& c) {
   buffers_.assign(forward_, backward_);
   weight_bytes_ = c.weight_bytes();
   slot_bytes_ = c.slot_bytes();
-  scratch_ = std::make_unique<Arena>(buffers_.scratch_bytes());
-  slot_scratch_ = std::make_unique<Arena>(slot_bytes_ * static_cast<size_t>(slots_.size()));
+  space_->scratch.reserve(buffers_.scratch_bytes());
+  space_->slots.reserve(slot_bytes_ * static_cast<size_t>(slots_.size()));
+  if (shares_space_) space_->tape.reserve(buffers_.tape_bytes());
 }
 
 std::unique_ptr<Weights> CpuProgram::new_weights() const {
@@ -100,7 +117,8 @@ std::unique_ptr<Weights> CpuProgram::new_weights() const {
 }
 
 std::unique_ptr<Tape> CpuProgram::new_tape() const {
-  return std::make_unique<CpuTape>(buffers_.tape_bytes());
+  if (shares_space_) return std::make_unique<SharedTape>(space_);
+  return std::make_unique<OwnTape>(buffers_.tape_bytes());
 }
 
 void CpuProgram::load(Weights& weights, std::span<const float> parameters,
@@ -119,9 +137,9 @@ Run CpuProgram::make_run(const Weights& weights, Tape& tape) const {
   Run run;
   run.plan = &buffers_;
   run.slots = &slots_;
-  run.tape = static_cast<CpuTape&>(tape).memory.data();
-  run.scratch = scratch_->data();
-  run.slot_scratch = slot_scratch_->data();
+  run.tape = static_cast<CpuTape&>(tape).data();
+  run.scratch = space_->scratch.data();
+  run.slot_scratch = space_->slots.data();
   run.slot_bytes = slot_bytes_;
   run.weights = static_cast<const CpuWeights&>(weights).memory.data();
   return run;
@@ -138,7 +156,7 @@ void CpuProgram::forward(const Weights& weights, Tape& tape, const ForwardInput&
          "tensors have the program's types");
   ensure(!training || static_cast<int64_t>(out.statistics.size()) == buffer_count_,
          "statistics have the size of the segment's arena");
-  const std::scoped_lock lock(one_pass_);
+  const std::scoped_lock lock(space_->one_pass);
   Run run = make_run(weights, tape);
   run.in = &in;
   run.out = &out;
@@ -152,7 +170,7 @@ void CpuProgram::backward(const Weights& weights, Tape& tape, ConstTensorView ou
   ensure(static_cast<int64_t>(out.gradients.size()) == parameter_count_,
          "gradients have the size of the segment's arena");
   ensure(output_gradient.type == output_spec_.type, "the gradient has the output's type");
-  const std::scoped_lock lock(one_pass_);
+  const std::scoped_lock lock(space_->one_pass);
   for (const Range& range : untrained_)
     std::fill_n(out.gradients.begin() + range.offset, range.size, 0.0f);
   Run run = make_run(weights, tape);
@@ -194,6 +212,9 @@ void log_missing_bfloat16() {
 class CpuBackend final : public Backend {
  public:
   std::string name() const override { return "cpu"; }
+  std::shared_ptr<WorkSpace> make_work_space() const override {
+    return std::make_shared<CpuWorkSpace>();
+  }
   std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
                                    ThreadPool& threads) const override {
     check_options(graph, options);

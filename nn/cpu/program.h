@@ -22,14 +22,27 @@ class Arena {
         data_(memory_.view().data) {}
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
+  size_t bytes() const { return memory_.bytes(); }
+  /// What was in it is lost where it grows.
+  void reserve(size_t bytes) {
+    if (bytes > memory_.bytes()) *this = Arena(bytes);
+  }
 
  private:
   Tensor memory_;
   std::byte* data_;  // a view holds its shape by value, which a step must not make
 };
 
-/// A compiled segment. Scratch belongs to the program, so one forward or backward runs at a time;
-/// others wait.
+/// Of one program or of several: one forward or backward runs at a time in it, others wait.
+struct CpuWorkSpace final : WorkSpace {
+  size_t bytes() const override { return scratch.bytes() + slots.bytes() + tape.bytes(); }
+  std::mutex one_pass;
+  Arena scratch{0};
+  Arena slots{0};  // a part for each thread
+  Arena tape{0};   // of programs that share it
+};
+
+/// A compiled segment.
 class CpuProgram final : public Program {
  public:
   CpuProgram(const Graph& graph, const ProgramOptions& options, ThreadPool& threads);
@@ -45,11 +58,8 @@ class CpuProgram final : public Program {
   void backward(const Weights& weights, Tape& tape, ConstTensorView output_gradient,
                 const BackwardOutput& out) const override;
 
-  size_t tape_bytes() const { return buffers_.tape_bytes(); }
-  /// Of one copy of the weights, and of the work space.
-  size_t fixed_bytes() const {
-    return weight_bytes_ + buffers_.scratch_bytes() +
-           slot_bytes_ * static_cast<size_t>(threads_.size());
+  ProgramMemory memory() const override {
+    return {shares_space_ ? 0 : buffers_.tape_bytes(), weight_bytes_, space_->bytes()};
   }
   /// Counts the time of each piece from now on. Not while a pass runs.
   void start_stopwatches();
@@ -73,9 +83,9 @@ class CpuProgram final : public Program {
   Schedule forward_, backward_;
   size_t weight_bytes_ = 0, slot_bytes_ = 0;
 
-  mutable std::mutex one_pass_;
+  const bool shares_space_;
+  const std::shared_ptr<CpuWorkSpace> space_;
   mutable Slots slots_;
-  mutable std::unique_ptr<Arena> scratch_, slot_scratch_;
   std::unique_ptr<Stopwatch> forward_watch_, backward_watch_;
 };
 

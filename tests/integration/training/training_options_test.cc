@@ -55,6 +55,13 @@ TEST(TrainingOptions, AveragedWeightsAreWhatIsEvaluatedAndHandedOut) {
   EXPECT_EQ(train(without, 0)->weights(), evaluated().weights()) << "training itself is the same";
 }
 
+TEST(TrainingOptions, WhatIsComputedAgainIsWhatWasNotKept) {
+  JobText job{.cut = "relu2", .share = 50};
+  const auto kept = train(job, 1);
+  job.more_training = "    recompute: Activations\n";
+  EXPECT_EQ(train(job, 1)->weights(), kept->weights());
+}
+
 TEST(TrainingOptions, TheAverageIsTheOneOfTheFormula) {
   JobText job = kEvaluated;
   job.steps = 3;

@@ -48,8 +48,6 @@ INSTANTIATE_TEST_SUITE_P(
             "BFloat16 or Float32"},
         NotBuilt{[](TrainingJobSpec& s) { s.training.sync_every_steps = 2; },
                  "spec.training.syncEverySteps: more than 1 is not built yet; write 1"},
-        NotBuilt{[](TrainingJobSpec& s) { s.training.recompute = Recompute::kActivations; },
-                 "spec.training.recompute: Activations is not built yet; write None"},
         NotBuilt{[](TrainingJobSpec& s) { s.server.gpus = 1; },
                  "spec.server.gpus: no GPU can be used here; write 0 to train on the CPU"},
         NotBuilt{[](TrainingJobSpec& s) { s.server.engine = Engine::kExternal; },
@@ -93,6 +91,11 @@ TEST(Supported, AGpuBuildTakesGpus) {
   job.spec.training.precision = Precision::kFloat16;
   EXPECT_EQ(to_string(check_supported(job, {.gpu = true})), "");
   EXPECT_EQ(to_string(check_supported(job, {.cluster = true, .gpu = true})), "");
+  job.spec.training.recompute = Recompute::kActivations;
+  EXPECT_EQ(
+      to_string(check_supported(job, {.gpu = true})),
+      "spec.training.recompute: Activations is not built yet for a server on a GPU; write None");
+  job.spec.training.recompute = Recompute::kNone;
   job.spec.server.gpus = 2;
   EXPECT_EQ(to_string(check_supported(job, {.cluster = true, .gpu = true})),
             "spec.server.gpus: several GPUs in one pod are not built yet; write 1, and as many "

@@ -87,13 +87,12 @@ TEST_F(Validate, ReportsEveryFileAndEndsAsInvalidSpec) {
 
 TEST_F(Validate, WarnsOfWhatIsNotBuiltYet) {
   std::string text = kJob;
-  text.insert(text.find("epochs: 3"), "recompute: Activations, ");
+  text.insert(text.find("  split:"), "  network: {encryption: TLS}\n");
   const Outcome outcome = outrigger({"validate", file("job.yaml", text)});
   EXPECT_EQ(outcome.status, 0);
   EXPECT_THAT(
       outcome.err,
-      HasSubstr("`outrigger run` refuses it here: spec.training.recompute: Activations is not "
-                "built yet"));
+      HasSubstr("`outrigger run` refuses it here: spec.network.encryption: TLS is not built yet"));
 }
 
 TEST_F(Validate, PrintsTheResolvedJobAsAJobFile) {

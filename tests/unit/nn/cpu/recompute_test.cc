@@ -1,0 +1,150 @@
+#include "nn/recompute.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "network_run.h"
+#include "nn/cpu/backend.h"
+#include "nn/models.h"
+
+namespace outrigger::nn {
+namespace {
+
+using testing::draw_network_values;
+using testing::input_of;
+using ::testing::IsEmpty;
+using testing::narrow_resnet;
+using testing::NetworkResult;
+using testing::NetworkValues;
+using testing::run_network;
+
+constexpr int64_t kImages = 6;
+
+Graph deep_net() {
+  return build_model({.name = "resnet18", .height = 64, .width = 64, .channels = 3, .classes = 11});
+}
+
+TEST(RecomputeCuts, AreLegalOnesThatTakeLess) {
+  const Graph graph = deep_net();
+  const auto cuts = recompute_cuts(graph, graph.whole(), 1);
+  ASSERT_THAT(cuts, Not(IsEmpty()));
+  int before = 0;
+  for (const int cut : cuts) {
+    EXPECT_GT(cut, before);
+    EXPECT_EQ(graph.cut_at(cut).layers, cut);
+    before = cut;
+  }
+  EXPECT_LT(cuts.back(), graph.size());
+}
+
+TEST(RecomputeCuts, AreFewerTheMoreMicroBatchesAreInFlight) {
+  const Graph graph = deep_net();
+  size_t before = graph.cuts().size();
+  for (const int in_flight : {1, 4, 16, 1000}) {
+    const size_t now = recompute_cuts(graph, graph.whole(), in_flight).size();
+    EXPECT_LE(now, before) << in_flight;
+    before = now;
+  }
+  EXPECT_EQ(before, 0u) << "where what enters counts for all";
+}
+
+TEST(Recomputing, GivesBitwiseTheSame) {
+  const Graph graph = narrow_resnet();
+  const NetworkValues values = draw_network_values(graph, kImages);
+  ThreadPool threads(2);
+  const NetworkResult kept =
+      run_network(*cpu::make_cpu_backend(), threads, graph, Precision::kFloat32, values);
+  const auto backend = make_recomputing(cpu::make_cpu_backend());
+  EXPECT_EQ(kept, run_network(*backend, threads, graph, Precision::kFloat32, values));
+  std::vector<int> all;
+  for (const Cut& cut : graph.cuts().subspan(1)) all.push_back(cut.layers);
+  EXPECT_EQ(kept, run_network(*backend, threads, graph, Precision::kFloat32, values, all));
+}
+
+/// A stem whose micro-batches wait for their gradients.
+struct Stem {
+  explicit Stem(const Backend& backend, const Graph& graph, ThreadPool& threads)
+      : program(backend.compile(
+            graph, {.segment = {0, graph.cut("layer3").layers}, .batch = kImages, .seed = 5},
+            threads)),
+        weights(program->new_weights()),
+        output(program->output_spec().type, program->output_spec().shape) {
+    const NetworkValues values = draw_network_values(graph, kImages);
+    const Segment segment{0, graph.cut("layer3").layers};
+    parameters = graph.parameter_range(segment);
+    buffers = graph.buffer_range(segment);
+    program->load(*weights, part_of(std::span(values.parameters), parameters),
+                  part_of(std::span(values.buffers), buffers));
+  }
+  std::vector<float> forward(Tape& tape, const NetworkValues& values) {
+    std::vector<float> statistics(static_cast<size_t>(buffers.size));
+    program->forward(*weights, tape, input_of(*program, values), {output.view(), statistics});
+    const auto all = output.as<float>();
+    return {all.begin(), all.end()};
+  }
+  std::vector<float> backward(Tape& tape) {
+    std::vector<float> gradients(static_cast<size_t>(parameters.size));
+    Tensor gradient(output.type(), output.shape());
+    std::ranges::fill(gradient.as<float>(), 0.5f);
+    program->backward(*weights, tape, gradient.view(), {{}, gradients});
+    return gradients;
+  }
+  std::unique_ptr<Program> program;
+  std::unique_ptr<Weights> weights;
+  Tensor output;
+  Range parameters, buffers;
+};
+
+TEST(Recomputing, KeepsMicroBatchesApart) {
+  const Graph graph = narrow_resnet();
+  ThreadPool threads(2);
+  Stem kept(*cpu::make_cpu_backend(), graph, threads);
+  Stem again(*make_recomputing(cpu::make_cpu_backend()), graph, threads);
+  NetworkValues first = draw_network_values(graph, kImages);
+  NetworkValues second = first;
+  std::ranges::reverse(second.pixels);
+  for (uint64_t& slot : second.slots) slot += 100;
+
+  std::vector<std::vector<float>> results[2];
+  int which = 0;
+  for (Stem* stem : {&kept, &again}) {
+    auto& result = results[which++];
+    const auto a = stem->program->new_tape(), b = stem->program->new_tape();
+    result.push_back(stem->forward(*a, first));
+    result.push_back(stem->forward(*b, second));
+    result.push_back(stem->backward(*a));
+    result.push_back(stem->forward(*a, second));
+    result.push_back(stem->backward(*b));
+    result.push_back(stem->backward(*a));
+  }
+  EXPECT_NE(results[0][0], results[0][1]);
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST(Recomputing, TakesLessMemory) {
+  const Graph graph = deep_net();
+  ThreadPool threads(2);
+  const ProgramOptions options{.segment = graph.whole(), .batch = 32};
+  const auto backend = cpu::make_cpu_backend();
+  const ProgramMemory kept = backend->compile(graph, options, threads)->memory();
+  const ProgramMemory again =
+      make_recomputing(cpu::make_cpu_backend())->compile(graph, options, threads)->memory();
+  EXPECT_LT(again.kept + again.work_space, 0.7 * static_cast<double>(kept.kept + kept.work_space));
+  EXPECT_EQ(again.weights, kept.weights);
+}
+
+TEST(Recomputing, LeavesInferenceAlone) {
+  const Graph graph = narrow_resnet();
+  ThreadPool threads(2);
+  const ProgramOptions options{.segment = graph.whole(), .batch = 2, .mode = Mode::kInference};
+  const auto backend = make_recomputing(cpu::make_cpu_backend());
+  const ProgramMemory kept = cpu::make_cpu_backend()->compile(graph, options, threads)->memory();
+  const ProgramMemory again = backend->compile(graph, options, threads)->memory();
+  EXPECT_EQ(again.kept, kept.kept);
+  EXPECT_EQ(again.work_space, kept.work_space);
+}
+
+}  // namespace
+}  // namespace outrigger::nn
