@@ -34,6 +34,7 @@ struct SplitSpec {
       kCutAuto};  // kCutAuto, kCutInput (pixels only), or the last layer that workers run
   std::optional<int> share_percent;  // absent: Auto; says something only where the cut is a layer
   int min_server_percent = 0;
+  std::optional<int64_t> max_bytes_per_second;  // of plans that are found; absent: no bound
   WireSpec wire;
   bool operator==(const SplitSpec&) const = default;
 };

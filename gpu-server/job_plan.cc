@@ -92,6 +92,11 @@ RunSize run_size(const api::TrainingJob& job, const data::Dataset& train) {
   return size;
 }
 
+bool wants_planner(const api::TrainingJob& job) {
+  const api::SplitSpec& split = job.spec.split;
+  return split.cut == api::kCutAuto || (split.cut != api::kCutInput && !split.share_percent);
+}
+
 void complete_plan(feed::Plan& plan, const nn::Graph& graph) {
   plan.cut_name = graph.cut_at(plan.cut).name;
   if (plan.cut == 0) return;
@@ -139,6 +144,15 @@ feed::Plan make_plan(const api::TrainingJob& job, const nn::Graph& graph, const 
   plan.number = number;
   if (split.cut != api::kCutAuto) plan.cut = graph.cut(split.cut).layers;
   complete_plan(plan, graph);
+  if (split.max_bytes_per_second) {
+    if (!wants_planner(job))
+      throw InvalidInput(
+          "spec.split.maxBytesPerSecond: " + std::to_string(*split.max_bytes_per_second) +
+          " bounds plans that are found, and cut and sharePercent leave nothing to find; write "
+          "cut: "
+          "Auto, or a layer without sharePercent");
+    plan.local_inputs = size.micro_batches;  // until more is known
+  }
   if (plan.cut == 0) return plan;
   const double share = split.share_percent.value_or(0) / 100.0;
   plan.stems_away = static_cast<uint32_t>(std::lround(share * size.micro_batches));

@@ -31,6 +31,9 @@ struct RunSize {
 
 RunSize run_size(const api::TrainingJob& job, const data::Dataset& train);
 
+/// Whether spec.split leaves anything to find.
+bool wants_planner(const api::TrainingJob& job);
+
 /// The plan that spec.split says; cut Input, or no stem away, where it leaves that to the planner.
 /// Throws InvalidInput where the cut is none of the graph's or
 /// leaves the server too little.

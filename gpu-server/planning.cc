@@ -143,6 +143,8 @@ training::PlannerOptions planner_options(const api::TrainingJob& job, const nn::
   const api::SplitSpec& split = job.spec.split;
   training::PlannerOptions options;
   options.least_server_percent = split.min_server_percent;
+  if (split.max_bytes_per_second)
+    options.most_bytes_per_second = static_cast<double>(*split.max_bytes_per_second);
   if (split.cut != api::kCutAuto) {
     const int32_t layers = graph.cut(split.cut).layers;
     const auto cuts = graph.cuts();
@@ -164,11 +166,6 @@ training::ScaleBounds scale_bounds(const api::TrainingJob& job) {
       std::max(workers.replicas, ranks * static_cast<int>(bounds.most))));
   if (workers.autoscaling) bounds.target_stall = workers.autoscaling->target_stall_percent / 100.0;
   return bounds;
-}
-
-bool wants_planner(const api::TrainingJob& job) {
-  const api::SplitSpec& split = job.spec.split;
-  return split.cut == api::kCutAuto || (split.cut != api::kCutInput && !split.share_percent);
 }
 
 PlannedDevice measured_device(const api::TrainingJob& job, const nn::Graph& graph,

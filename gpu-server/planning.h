@@ -39,8 +39,6 @@ PlannedDevice emulated_device(const training::Profile& profile, int cores, const
 training::PlannerOptions planner_options(const api::TrainingJob& job, const nn::Graph& graph,
                                          const RunSize& size);
 
-/// Whether spec.split leaves anything to find.
-bool wants_planner(const api::TrainingJob& job);
 /// Between how many workers spec.workers lets their number follow the stall.
 training::ScaleBounds scale_bounds(const api::TrainingJob& job);
 

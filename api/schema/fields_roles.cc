@@ -26,6 +26,12 @@ void describe(Struct<SplitSpec>& s) {
   s.add("minServerPercent", &SplitSpec::min_server_percent,
         "Least part of the network's multiply-adds that stays on the server's device.")
       .between(0, 100);
+  s.add("maxBytesPerSecond", &SplitSpec::max_bytes_per_second,
+        "Most bytes a second that a plan which is found may move between a server and its workers, "
+        "in "
+        "each direction. What would move more stays on the server.")
+      .absent("no bound")
+      .between(1000, 1'000'000'000'000);
   s.add("wire", &SplitSpec::wire, "How tensors travel between server and workers.");
 }
 

@@ -124,7 +124,7 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
 
   const Situation situation{job_, options_, server, workers};
   const double expected = trial_.seconds(situation, present_);
-  const bool runs = std::isfinite(expected);
+  const bool runs = holds(situation, present_, now->seconds) && std::isfinite(expected);
   const double bias = runs && expected > 0 ? std::clamp(now->seconds / expected, 0.5, 2.0) : 1.0;
   const auto found = best(situation, bias, step);
   if (!found || found->choice == present_) return std::nullopt;

@@ -120,6 +120,8 @@ std::string to_json(const Profile& profile) {
               {"layers", layers}};
   if (profile.options.cut) object["fixedCut"] = *profile.options.cut;
   if (profile.options.away) object["fixedAway"] = *profile.options.away;
+  if (std::isfinite(profile.options.most_bytes_per_second))
+    object["mostBytesPerSecond"] = profile.options.most_bytes_per_second;
   return object.dump();
 }
 
@@ -145,6 +147,8 @@ Profile read_profile(const std::string& text, const std::string& name) {
   });
   profile.options.least_server_percent = fields.number("leastServerPercent");
   if (fields.has("fixedCut")) profile.options.cut = fields.integer<size_t>("fixedCut");
+  if (fields.has("mostBytesPerSecond"))
+    profile.options.most_bytes_per_second = fields.number("mostBytesPerSecond");
   if (fields.has("fixedAway")) profile.options.away = fields.integer<uint32_t>("fixedAway");
   if (costs.cuts.empty() || costs.cuts.front().cut != 0)
     throw InvalidInput(name + ": profile.cuts: the first must be Input, with 0 layers");

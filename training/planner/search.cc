@@ -24,15 +24,18 @@ bool allowed(const Situation& in, const Choice& choice) {
          misfit(in.job, in.server, in.workers, choice).empty();
 }
 
-/// Every share of every cut, each with the local input that the model thinks best.
+/// Every share of every cut, each with the local input that the model thinks best where no more may
+/// pass than the options say.
 std::vector<Candidate> all_shares(const Situation& in) {
   std::vector<Candidate> all;
+  ServerRates server = in.server;
+  server.bytes_per_second = std::min(server.bytes_per_second, in.options.most_bytes_per_second);
   for (size_t cut = 0; cut < in.job.cuts.size(); ++cut) {
     const uint32_t most = cut == 0 ? 0 : in.job.micro_batches;
     for (uint32_t away = cut == 0 ? 0 : 1; away <= most; ++away) {
       Choice choice{cut, away};
       if (!allowed(in, choice)) continue;
-      const LocalInput input = best_local_input(in.job, in.server, in.workers, choice);
+      const LocalInput input = best_local_input(in.job, server, in.workers, choice);
       if (!std::isfinite(input.prediction.seconds)) continue;
       choice.local = input.local;
       all.push_back({choice, input.prediction});
@@ -51,7 +54,7 @@ class Contest {
     --left_;
     const double seconds = tried_[choice] = trial_.seconds(in_, choice);
     if (best_ && seconds >= tried_.at(*best_)) return;
-    if (std::isfinite(seconds)) best_ = choice;
+    if (holds(in_, choice, seconds)) best_ = choice;
   }
 
   /// What differs by one micro-batch, until nothing of that is better.
@@ -99,6 +102,21 @@ void enter_all(Contest& contest, std::vector<Candidate> all, size_t most) {
 
 }  // namespace
 
+double traffic(const JobCosts& job, const Choice& choice, size_t workers) {
+  const CutCosts& cut = job.cuts[choice.cut];
+  const double pixels = job.pixels * (job.micro_batches - choice.away - choice.local);
+  const double to_server = pixels + choice.away * cut.activations;
+  if (choice.away == 0 || !cut.trains) return to_server;
+  // Every stem sends its weights' gradients; every worker gets the weights.
+  return std::max(to_server + choice.away * cut.weights,
+                  choice.away * cut.gradients + static_cast<double>(workers) * cut.weights);
+}
+
+bool holds(const Situation& in, const Choice& choice, double seconds) {
+  return allowed(in, choice) && std::isfinite(seconds) &&
+         traffic(in.job, choice, in.workers.size()) <= in.options.most_bytes_per_second * seconds;
+}
+
 std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& options,
                                   const ServerRates& server, std::span<const WorkerRates> workers) {
   std::vector<Candidate> best;
@@ -123,6 +141,8 @@ std::optional<Candidate> search(const Situation& situation, const Choice& presen
   Contest contest(situation, trial);
   contest.enter(present);
   contest.enter({});  // no split at all: nothing may be worse than that
+  if (std::isfinite(situation.options.most_bytes_per_second))
+    contest.enter({.local = situation.job.micro_batches});  // and nothing moves less
   enter_all(contest, all_shares(situation), trial.most / 3);
   contest.climb();
   return contest.winner();
@@ -134,9 +154,12 @@ std::vector<Candidate> tried_candidates(const Situation& in, const Trial& trial)
   const auto found = search(in, {}, trial);
   for (Candidate& row : rows) {
     if (found && found->choice.cut == row.choice.cut &&
-        found->prediction.seconds < row.prediction.seconds)
+        (found->prediction.seconds < row.prediction.seconds ||
+         !holds(in, row.choice, row.prediction.seconds)))
       row = *found;
   }
+  std::erase_if(
+      rows, [&](const Candidate& row) { return !holds(in, row.choice, row.prediction.seconds); });
   return rows;
 }
 

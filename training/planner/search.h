@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -16,9 +17,11 @@ struct PlannerOptions {
   std::optional<size_t> cut;        // the user's, a place in JobCosts::cuts; absent: any
   std::optional<uint32_t> away;     // the user's share, as micro-batches; absent: any
   double least_server_percent = 0;  // of the multiply-adds
-  double margin = 0.03;             // a better plan must be so much better
-  uint64_t dwell = 10;              // steps between two moves
-  uint64_t memory = 200;            // steps for which a measured step time counts
+  /// Between the server and all its workers, in each direction.
+  double most_bytes_per_second = std::numeric_limits<double>::infinity();
+  double margin = 0.03;   // a better plan must be so much better
+  uint64_t dwell = 10;    // steps between two moves
+  uint64_t memory = 200;  // steps for which a measured step time counts
 };
 
 /// What is planned for.
@@ -44,6 +47,12 @@ struct Trial {
 
 /// What `predict` says.
 Trial by_model();
+
+/// Bytes that a step moves between the server and its workers, in the fuller direction.
+double traffic(const JobCosts& job, const Choice& choice, size_t workers);
+
+/// Whether the options allow a plan whose steps take so long, and memory holds it.
+bool holds(const Situation& in, const Choice& choice, double seconds);
 
 /// The best share of every cut that the options allow and memory holds, in the order of cuts.
 std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& options,

@@ -95,6 +95,31 @@ TEST_F(Search, TriesOnlyWhatTheOptionsAllow) {
   }
 }
 
+TEST_F(Search, KeepsToTheBytesASecondThatTheOptionsAllow) {
+  for (const double most : {1e5, 3e6, 1e7, 1e9}) {
+    options.most_bytes_per_second = most;
+    const auto found = run(by_model());
+    ASSERT_TRUE(found) << most;
+    EXPECT_LE(traffic(job, found->choice, workers.size()), most * found->prediction.seconds)
+        << most;
+    for (const Candidate& row : tried_candidates({job, options, kServer, workers}, by_model()))
+      EXPECT_LE(traffic(job, row.choice, workers.size()), most * row.prediction.seconds) << most;
+  }
+  options.most_bytes_per_second = 1;
+  const Choice all_local{.local = 8};
+  EXPECT_EQ(run(by_model())->choice, all_local);
+  options.most_bytes_per_second = 1e9;
+  EXPECT_NE(run(by_model())->choice, all_local);
+}
+
+TEST(Traffic, IsTheFullerDirections) {
+  const JobCosts job = four_cut_job();
+  EXPECT_DOUBLE_EQ(traffic(job, {}, 4), 8e6) << "pixels";
+  EXPECT_DOUBLE_EQ(traffic(job, {.local = 3}, 4), 5e6);
+  EXPECT_DOUBLE_EQ(traffic(job, {2, 5, 1}, 4), 2e6 + 5 * (1e6 + 1e5)) << "and stems' gradients";
+  EXPECT_DOUBLE_EQ(traffic(job, {2, 8, 0}, 100), 8e6 + 100 * 1e5) << "weights for every worker";
+}
+
 TEST_F(Search, FindsNothingWhereNothingIsPossible) {
   const auto never = [](const Situation&, const Choice&) {
     return std::numeric_limits<double>::infinity();
