@@ -41,8 +41,10 @@ constexpr Missing kMissing[] = {
      },
      "Float16 needs a server on a GPU (spec.server.gpus); write BFloat16 or Float32"},
     {"spec.training.syncEverySteps",
-     [](const auto& spec, const auto&) { return spec.training.sync_every_steps > 1; },
-     "more than 1 is not built yet; write 1"},
+     [](const auto& spec, const auto&) {
+       return spec.training.sync_every_steps > 1 && spec.training.staleness > 0;
+     },
+     "more than 1 is not built yet beside staleness; write 1, or staleness: 0"},
     {"spec.training.recompute",
      [](const auto& spec, const auto&) {
        return spec.training.recompute == Recompute::kActivations && spec.server.gpus > 0;

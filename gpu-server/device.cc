@@ -44,8 +44,9 @@ OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job) {
     return {worker::cpu_backend(job), worker::precision(job)};
   }
   if (job.spec.training.recompute == api::Recompute::kActivations)
-    throw api::Failure(api::ExitCode::kNotSupported,
-                       "spec.training.recompute: Activations is not built yet for a GPU; write None");
+    throw api::Failure(
+        api::ExitCode::kNotSupported,
+        "spec.training.recompute: Activations is not built yet for a GPU; write None");
   nn::cuda::CudaOptions options;
   options.bfloat16 = worker::precision(job) == nn::Precision::kBFloat16;
   options.device = launch.rank % static_cast<int>(std::max<int64_t>(1, job.spec.server.gpus));

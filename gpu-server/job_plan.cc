@@ -92,6 +92,13 @@ RunSize run_size(const api::TrainingJob& job, const data::Dataset& train) {
   return size;
 }
 
+uint64_t step_synchronized_before(const api::TrainingJob& job, uint64_t step) {
+  const uint64_t every = api::rank_count(job.spec) == 1
+                             ? 1
+                             : static_cast<uint64_t>(job.spec.training.sync_every_steps);
+  return (step - 1) / every * every;
+}
+
 bool wants_planner(const api::TrainingJob& job) {
   const api::SplitSpec& split = job.spec.split;
   return split.cut == api::kCutAuto || (split.cut != api::kCutInput && !split.share_percent);
@@ -283,6 +290,8 @@ training::TrainerOptions trainer_options(const api::TrainingJob& job, const nn::
   options.micro_batches = size.micro_batches;
   options.rank_limit = job.spec.progress_deadline;  // rank 0 evaluates and saves while others wait
   options.staleness = static_cast<uint64_t>(training.staleness);
+  options.sync_every = static_cast<uint64_t>(training.sync_every_steps);
+  options.total_steps = size.total_steps;
   options.most_stem_parameters =
       static_cast<uint64_t>(graph.parameter_range({0, deepest_cut(job, graph)}).size);
   const auto& sgd = std::get<api::Sgd>(training.optimizer);

@@ -31,6 +31,9 @@ struct RunSize {
 
 RunSize run_size(const api::TrainingJob& job, const data::Dataset& train);
 
+/// The last step before `step`, which is not 0, after which all ranks had the same weights.
+uint64_t step_synchronized_before(const api::TrainingJob& job, uint64_t step);
+
 /// Whether spec.split leaves anything to find.
 bool wants_planner(const api::TrainingJob& job);
 

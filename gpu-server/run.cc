@@ -1,6 +1,5 @@
 #include "gpu-server/run.h"
 
-#include <cmath>
 #include <utility>
 
 #include "common/log.h"
@@ -186,13 +185,16 @@ void Run::train_to_the_end() {
   agreement_.check_start(trainer_.counters().step);
   evaluate_if_due();  // the run before was stopped in the middle of it
   while (trainer_.counters().step < size_.total_steps) {
-    const Wishes wishes = settle();
-    if (wishes.stop_early) {
-      log::info("no gain for a while: stopping early, as asked");
-      return;
+    if (trainer_.synchronized()) {
+      const Wishes wishes = settle();
+      if (wishes.stop_early) {
+        log::info("no gain for a while: stopping early, as asked");
+        return;
+      }
+      if (wishes.stop) throw Cancelled("the run was asked to stop");
     }
-    if (wishes.stop) throw Cancelled("the run was asked to stop");
     after_step(trainer_.step());
+    if (!trainer_.synchronized()) continue;
     const uint64_t step = trainer_.counters().step;
     evaluate_if_due();
     if (files_.checkpoint_due(step) && step < size_.total_steps) save_checkpoint();
@@ -262,51 +264,6 @@ void Run::after_step(const training::StepReport& report) {
     reporter_.replacement(one);
     log::warning("slot {}: {} is broken ({}), replaced by sample {}", one.slot, one.path,
                  one.reason, one.by);
-  }
-}
-
-bool Run::due_for_evaluation(uint64_t step) const {
-  if (!job_.spec.training.evaluate || validation_.size() == 0 || !first_rank()) return false;
-  if (step == size_.total_steps) return true;
-  const auto every = job_.spec.training.evaluate->every_steps;
-  if (every) return step % static_cast<uint64_t>(*every) == 0;
-  return std::floor(size_.epochs_of(step)) > std::floor(size_.epochs_of(step - 1));
-}
-
-void Run::evaluate_if_due() {
-  const uint64_t step = trainer_.counters().step;
-  const bool done = trainer_.counters().evaluated_step >= static_cast<int64_t>(step);
-  if (step > 0 && !done && due_for_evaluation(step)) evaluate();
-}
-
-bool Run::without_gain() const {
-  const auto& evaluate = job_.spec.training.evaluate;
-  return evaluate && evaluate->stop_after_no_gain && first_rank() &&
-         trainer_.counters().evaluations_without_gain >= *evaluate->stop_after_no_gain;
-}
-
-void Run::evaluate() {
-  const api::EvaluateSpec& spec = *job_.spec.training.evaluate;
-  const TimePoint start = clock_.now();
-  const auto span = trace_.span("evaluate", 0, static_cast<int64_t>(trainer_.counters().step));
-  training::TrainingState& state = trainer_.state();
-  const auto& parameters = state.averaged.empty() ? state.parameters : state.averaged;
-  const auto result = evaluator_.run(feed_, validation_, parameters, state.buffers,
-                                     spec.metric != api::EvaluationMetric::kAccuracy);
-  reporter_.evaluation(state.step, result, clock_.now() - start);
-  state.evaluated_step = static_cast<int64_t>(state.step);
-  double metric = result.accuracy;
-  if (spec.metric == api::EvaluationMetric::kVerification) metric = result.verification.value_or(0);
-  if (spec.metric == api::EvaluationMetric::kIdentification)
-    metric = result.identification.value_or(0);
-  if (state.best_step < 0 || metric > state.best_metric) {
-    state.best_metric = metric;
-    state.best_step = static_cast<int64_t>(state.step);
-    state.evaluations_without_gain = 0;
-    take_over_broken_samples();
-    if (spec.keep_best) files_.save_best(state);
-  } else {
-    ++state.evaluations_without_gain;
   }
 }
 

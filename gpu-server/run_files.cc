@@ -82,7 +82,8 @@ training::TrainingState RunFiles::fresh_state() const {
 }
 
 bool RunFiles::checkpoint_due(uint64_t step) const {
-  return store_ && step % static_cast<uint64_t>(job_.spec.checkpoint.every_steps) == 0;
+  const auto every = static_cast<uint64_t>(job_.spec.checkpoint.every_steps);
+  return store_ && step / every > step_synchronized_before(job_, step) / every;
 }
 
 bool RunFiles::save(const training::TrainingState& state) {

@@ -42,31 +42,17 @@ Trainer::Trainer(TrainerOptions options, const nn::Graph& graph, const nn::Backe
       state_(std::move(state)),
       device_(device_options(options_), graph, backend, threads),
       sums_on_device_(join_ranks()),
-      gradients_(device_.resident() != nullptr && (reducer == nullptr || sums_on_device_)
+      gradients_(device_.resident() != nullptr &&
+                         (reducer == nullptr || sums_on_device_ || local_steps())
                      ? 0
                      : static_cast<size_t>(graph.parameter_count())),
       statistics_(static_cast<size_t>(graph.buffer_count()) * options_.micro_batches *
-                  (reducer == nullptr ? 1 : reducer->replicas())),
+                  (local_steps() ? 1 : ranks())),
       stem_away_(options_.micro_batches) {
   ensure(!float16() || device_.resident() != nullptr, "float16 is for devices that scale the loss");
   if (device_.resident() != nullptr)
     device_.resident()->put({state_.parameters, state_.momentum, state_.averaged});
   publish(feed::kFrozenStem, state_.parameters, static_cast<uint64_t>(graph_.parameter_count()));
-}
-
-bool Trainer::join_ranks() {
-  if (device_.resident() == nullptr || reducer_ == nullptr || reducer_->replicas() == 1)
-    return false;
-  return device_.resident()->join(
-      {.rank = static_cast<int>(reducer_->rank()),
-       .size = static_cast<int>(reducer_->replicas()),
-       .limit = options_.rank_limit,
-       .from_first = [this](std::span<std::byte> bytes) { reducer_->broadcast(bytes); }});
-}
-
-uint64_t Trainer::batch_size() const {
-  return static_cast<uint64_t>(options_.device.micro_batch) * options_.micro_batches *
-         (reducer_ == nullptr ? 1 : reducer_->replicas());
 }
 
 void Trainer::set_plan(const feed::Plan& plan) { feed_.set_plan(plan); }
@@ -167,7 +153,8 @@ void Trainer::run_micro_batch(uint32_t index, StepReport& report, Sums& sums) {
   sums.loss += result.loss.loss_sum;
   sums.correct += result.loss.correct;
   add(result.gradients, result.gradient_range);
-  const uint32_t first = reducer_ == nullptr ? 0 : reducer_->rank() * options_.micro_batches;
+  const uint32_t first =
+      reducer_ == nullptr || local_steps() ? 0 : reducer_->rank() * options_.micro_batches;
   std::ranges::copy(
       result.statistics,
       statistics_.begin() + static_cast<ptrdiff_t>((first + index) * result.statistics.size()));
@@ -199,32 +186,13 @@ void Trainer::add(std::span<const float> gradients, nn::Range range) {
   for (int64_t i = 0; i < range.size; ++i) to[i] += from[i];
 }
 
-void Trainer::reduce(Sums& sums) {
-  if (reducer_ == nullptr || reducer_->replicas() == 1) return;
-  reduce_gradients();
-  reducer_->all_reduce(statistics_);  // every rank fills its own part, the others' are zero
-  float told[2] = {static_cast<float>(sums.loss), static_cast<float>(sums.correct)};
-  reducer_->all_reduce(told);
-  sums.loss = static_cast<double>(told[0]);
-  sums.correct = static_cast<int64_t>(told[1]);
-}
-
-void Trainer::reduce_gradients() {
-  if (sums_on_device_) {
-    device_.resident()->sum_over_ranks();
-    return;
-  }
-  if (device_.resident() != nullptr) device_.resident()->fetch_gradients(gradients_);
-  reducer_->all_reduce(gradients_);
-  if (device_.resident() != nullptr) device_.resident()->put_gradients(gradients_);
-}
-
 void Trainer::update(StepReport& report) {
   report.learning_rate = options_.learning_rate(report.step);
   const bool finite =
       device_.resident() != nullptr ? update_on_device(report) : update_on_host(report);
   after_update(finite, report);
   ++state_.step;
+  if (local_steps() && synchronized()) average_over_ranks();
 }
 
 // Under staleness stems need the weights as they are now for some steps more.

@@ -42,6 +42,10 @@ struct TrainerOptions {
   DeviceOptions device;
   uint32_t micro_batches = 1;  // M of this rank
   uint64_t staleness = 0;      // s
+  /// Above 1 every rank steps by itself, and so many steps apart all take the mean of their
+  /// weights.
+  uint64_t sync_every = 1;
+  uint64_t total_steps = 0;  // the last of which ends in a mean
   /// How many floats of the parameters the stem of any plan may have; 0: all.
   uint64_t most_stem_parameters = 0;
   nn::SgdOptions optimizer;
@@ -71,7 +75,7 @@ struct StepReport {
 /// Runs steps: for every micro-batch in index order head forward, loss and backward; gradients
 /// added in index order to float32 sums; then clip, optimizer, running averages, and the next
 /// version of the stem goes out. The state changes only at the end of a step, so it is a checkpoint
-/// between any two calls. One thread.
+/// between any two calls (where synchronized). One thread.
 class Trainer {
  public:
   /// References must outlive this. `reducer` may be null: one replica.
@@ -81,6 +85,8 @@ class Trainer {
 
   /// One optimizer step. Throws NumericalError, and what the feed throws.
   StepReport step();
+  /// Whether all ranks have the same state between these two steps: a checkpoint.
+  bool synchronized() const;
   /// From the next step that is not drawn yet.
   void set_plan(const feed::Plan& plan);
   /// Everything; brings what a device keeps for itself to the host.
@@ -117,6 +123,11 @@ class Trainer {
   /// What the device runs the stem with; empty: its own.
   std::span<const float> stem_of(uint64_t version);
   bool float16() const { return options_.device.precision == nn::Precision::kFloat16; }
+  /// Whether ranks step by themselves.
+  bool local_steps() const;
+  void average_over_ranks();
+  uint32_t ranks() const { return reducer_ == nullptr ? 1 : reducer_->replicas(); }
+  /// Samples of a step, over all ranks that step together.
   uint64_t batch_size() const;
 
   const TrainerOptions options_;

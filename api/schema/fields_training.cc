@@ -124,7 +124,9 @@ void describe(Struct<TrainingSpec>& s) {
         "Steps by which a stem's weights may be behind; 0: the result is that of one process.")
       .between(0, 16);
   s.add("syncEverySteps", &TrainingSpec::sync_every_steps,
-        "Steps between two all-reduces among replicas.")
+        "1: ranks add their gradients in every step. More: each steps by itself on its part of the "
+        "batch, and after so many steps all take the mean of their weights; checkpoints, "
+        "evaluations, stops and new plans wait for that.")
       .between(1, 10'000);
   s.add("recompute", &TrainingSpec::recompute,
         "Activations: computed again in the backward pass, to save memory.");

@@ -21,8 +21,8 @@ void start_all(TrainingRun& run, int workers_each, bool resume) {
   }
 }
 
-std::string uninterrupted(int workers_each) {
-  TrainingRun run(two_ranks());
+std::string uninterrupted(int workers_each, const JobText& job = two_ranks()) {
+  TrainingRun run(job);
   start_all(run, workers_each, false);
   EXPECT_EQ(run.wait_for_server(), 0);
   EXPECT_EQ(run.wait_for_second_rank(), 0);
@@ -43,6 +43,28 @@ TEST(Replicas, ALostRankEndsTheOtherAndTheResumedRunIsTheUninterruptedOne) {
   EXPECT_EQ(run.wait_for_server(), 23) << "the exit code of a lost replica";
   run.wait_for_second_rank();
   start_all(run, 2, true);
+  EXPECT_EQ(run.wait_for_server(), 0);
+  EXPECT_EQ(run.wait_for_second_rank(), 0);
+  EXPECT_EQ(run.weights(), truth);
+}
+
+/// Ranks that step by themselves and meet in every fourth step.
+JobText meeting_now_and_then() {
+  JobText job = two_ranks();
+  job.more_training = "    syncEverySteps: 4\n";
+  return job;
+}
+
+TEST(Replicas, StepsByThemselvesAreGoneOnWithToo) {
+  const std::string truth = uninterrupted(1, meeting_now_and_then());
+  EXPECT_NE(truth, uninterrupted(1)) << "another way of training";
+  TrainingRun run(meeting_now_and_then());
+  start_all(run, 2, false);
+  run.wait_for_step(13);
+  run.signal_second_rank(SIGTERM);
+  EXPECT_EQ(run.wait_for_second_rank(), 20);
+  EXPECT_EQ(run.wait_for_server(), 20);
+  start_all(run, 1, true);
   EXPECT_EQ(run.wait_for_server(), 0);
   EXPECT_EQ(run.wait_for_second_rank(), 0);
   EXPECT_EQ(run.weights(), truth);

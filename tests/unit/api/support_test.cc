@@ -46,8 +46,13 @@ INSTANTIATE_TEST_SUITE_P(
             [](TrainingJobSpec& s) { s.training.precision = Precision::kFloat16; },
             "spec.training.precision: Float16 needs a server on a GPU (spec.server.gpus); write "
             "BFloat16 or Float32"},
-        NotBuilt{[](TrainingJobSpec& s) { s.training.sync_every_steps = 2; },
-                 "spec.training.syncEverySteps: more than 1 is not built yet; write 1"},
+        NotBuilt{
+            [](TrainingJobSpec& s) {
+              s.training.sync_every_steps = 2;
+              s.training.staleness = 1;
+            },
+            "spec.training.syncEverySteps: more than 1 is not built yet beside staleness; write "
+            "1, or staleness: 0"},
         NotBuilt{[](TrainingJobSpec& s) { s.server.gpus = 1; },
                  "spec.server.gpus: no GPU can be used here; write 0 to train on the CPU"},
         NotBuilt{[](TrainingJobSpec& s) { s.server.engine = Engine::kExternal; },

@@ -1,0 +1,180 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <thread>
+
+#include "nn/graph_builder.h"
+#include "nn/models.h"
+#include "nn/reference/backend.h"
+#include "tests/fakes/simulation.h"
+#include "training/trainer.h"
+
+/// Ranks that step by themselves and take the mean of their weights now and then.
+namespace outrigger {
+namespace {
+
+constexpr int64_t kMicroBatch = 2;
+constexpr uint32_t kMicroBatches = 2;
+constexpr uint32_t kRanks = 2;
+constexpr uint64_t kSteps = 7;
+
+nn::Graph small_graph() {
+  nn::GraphBuilder builder("small", {6, 6, 1});
+  builder.add("normalize", nn::Normalize{{0.5f}, {0.25f}});
+  builder.add("conv1", nn::Convolution{.out_channels = 3, .kernel = 3, .padding = 1});
+  builder.add("bn1", nn::BatchNorm{});
+  builder.add("relu1", nn::Relu{});
+  builder.add("flatten", nn::Flatten{});
+  builder.add("fc", nn::Linear{.out_features = 3});
+  return builder.build();
+}
+
+data::Dataset small_dataset() {
+  data::Dataset dataset;
+  dataset.set_classes({"a", "b", "c"});
+  dataset.begin_container("", false);
+  for (int i = 0; i < 20; ++i) dataset.add_file("image" + std::to_string(i), i % 3);
+  dataset.finish();
+  return dataset;
+}
+
+/// What ranks that are threads share.
+struct Meeting {
+  std::barrier<> barrier{kRanks};
+  std::span<float> theirs[kRanks];
+  std::atomic<int> sums = 0;
+};
+
+class ThreadReducer final : public training::Reducer {
+ public:
+  ThreadReducer(Meeting& meeting, uint32_t rank) : meeting_(meeting), rank_(rank) {}
+  uint32_t rank() const override { return rank_; }
+  uint32_t replicas() const override { return kRanks; }
+  void all_reduce(std::span<float> values) override {
+    meeting_.theirs[rank_] = values;
+    meeting_.barrier.arrive_and_wait();
+    std::vector<float> sum(values.size());
+    for (const auto& one : meeting_.theirs)
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
+    meeting_.barrier.arrive_and_wait();
+    std::ranges::copy(sum, values.begin());
+    if (rank_ == 0) ++meeting_.sums;
+  }
+  void broadcast(std::span<std::byte>) override { FAIL() << "nothing is to be told"; }
+
+ private:
+  Meeting& meeting_;
+  const uint32_t rank_;
+};
+
+class TrainerRanks : public ::testing::Test {
+ protected:
+  training::TrainingState first_state() const {
+    training::TrainingState state;
+    state.parameters.resize(static_cast<size_t>(graph_.parameter_count()));
+    state.momentum.resize(state.parameters.size());
+    state.buffers.resize(static_cast<size_t>(graph_.buffer_count()));
+    nn::initialize(graph_, 3, state.parameters, state.buffers);
+    state.averaged = state.parameters;
+    return state;
+  }
+
+  fakes::Simulation::World world(uint32_t rank) const {
+    fakes::Simulation::World world;
+    world.graph = &graph_;
+    world.backend = backend_.get();
+    world.dataset = &dataset_;
+    world.agent = {.leases = 2, .micro_batch = kMicroBatch, .seed = 9};
+    world.coordinator.incarnation = 1;
+    world.coordinator.total_steps = kSteps;
+    world.coordinator.micro_batches = kMicroBatches;
+    world.coordinator.micro_batch = kMicroBatch;
+    world.coordinator.first_micro_batch = rank * kMicroBatches;
+    world.coordinator.all_micro_batches = kRanks * kMicroBatches;
+    world.order = {.seed = 9, .samples = 20};
+    return world;
+  }
+
+  /// The states after each step of one rank.
+  std::vector<training::TrainingState> train(uint32_t rank, training::Reducer* reducer,
+                                             uint64_t sync_every) const {
+    training::TrainerOptions options;
+    options.device = {.micro_batch = kMicroBatch, .seed = 9};
+    options.micro_batches = kMicroBatches;
+    options.sync_every = sync_every;
+    options.total_steps = kSteps;
+    options.optimizer = {.momentum = 0.9f};
+    options.learning_rate = [](uint64_t) { return 0.1f; };
+    options.average_decay = 0.9f;
+    fakes::SimulationOptions play;
+    play.plans = {feed::Plan{.number = 1}};
+    fakes::Simulation simulation(world(rank), play, nullptr);
+    ThreadPool threads(1);
+    training::Trainer trainer(options, graph_, *backend_, threads, simulation, simulation,
+                              first_state(), reducer);
+    std::vector<training::TrainingState> states;
+    while (trainer.counters().step < kSteps) {
+      const bool was_synchronized = trainer.synchronized();
+      EXPECT_EQ(was_synchronized, reducer == nullptr || trainer.counters().step % sync_every == 0);
+      trainer.step();
+      states.push_back(trainer.state());
+    }
+    EXPECT_TRUE(trainer.synchronized()) << "after the last step";
+    return states;
+  }
+
+  std::vector<std::vector<training::TrainingState>> train_together(uint64_t sync_every) {
+    std::vector<std::vector<training::TrainingState>> states(kRanks);
+    std::vector<std::jthread> ranks;
+    for (uint32_t rank = 0; rank < kRanks; ++rank)
+      ranks.emplace_back([&, rank] {
+        ThreadReducer reducer(meeting_, rank);
+        states[rank] = train(rank, &reducer, sync_every);
+      });
+    ranks.clear();
+    return states;
+  }
+
+  static bool same(const training::TrainingState& a, const training::TrainingState& b) {
+    return a.parameters == b.parameters && a.momentum == b.momentum && a.averaged == b.averaged &&
+           a.buffers == b.buffers;
+  }
+
+  const nn::Graph graph_ = small_graph();
+  const data::Dataset dataset_ = small_dataset();
+  const std::unique_ptr<nn::Backend> backend_ = nn::make_reference_backend();
+  Meeting meeting_;
+};
+
+TEST_F(TrainerRanks, StepTogetherWithoutMore) {
+  const auto states = train_together(1);
+  for (size_t step = 0; step < kSteps; ++step) EXPECT_TRUE(same(states[0][step], states[1][step]));
+}
+
+TEST_F(TrainerRanks, AreTheSameAfterEverySyncAndTheLastStep) {
+  const auto states = train_together(3);
+  for (size_t step = 0; step < kSteps; ++step)
+    EXPECT_EQ(same(states[0][step], states[1][step]), step == 2 || step == 5 || step == 6) << step;
+  // Parameters, momentum, averages and running averages, three times; nothing in between.
+  EXPECT_EQ(meeting_.sums, 3 * 4);
+}
+
+TEST_F(TrainerRanks, TakeTheMeanOfWhatEachMadeAlone) {
+  const auto together = train_together(3);
+  const auto zero = train(0, nullptr, 1);
+  const auto one = train(1, nullptr, 1);
+  EXPECT_TRUE(same(together[0][1], zero[1])) << "before the first mean";
+  EXPECT_TRUE(same(together[1][1], one[1]));
+  const auto mean = [](std::vector<float> a, const std::vector<float>& b) {
+    for (size_t i = 0; i < a.size(); ++i) a[i] = (a[i] + b[i]) * 0.5f;
+    return a;
+  };
+  EXPECT_EQ(together[0][2].parameters, mean(zero[2].parameters, one[2].parameters));
+  EXPECT_EQ(together[0][2].momentum, mean(zero[2].momentum, one[2].momentum));
+  EXPECT_EQ(together[0][2].averaged, mean(zero[2].averaged, one[2].averaged));
+  EXPECT_EQ(together[0][2].buffers, mean(zero[2].buffers, one[2].buffers));
+}
+
+}  // namespace
+}  // namespace outrigger
