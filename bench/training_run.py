@@ -96,6 +96,8 @@ class TrainingRun:
         self.token_file.write_text("bench\n", encoding="utf-8")
         self.server = None
         self.workers = []
+        self.metrics = []
+        self.metrics_read = 0  # bytes
 
     def __enter__(self):
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that __exit__ runs
@@ -125,14 +127,21 @@ class TrainingRun:
         """How often a worker has joined so far."""
         return self.server.said().count(" joined")
 
-    def steps(self):
-        """What metrics.jsonl tells of each step."""
+    def events(self, type_):
+        """What metrics.jsonl tells of one type: steps, plans, …"""
         try:
-            text = (self.output / "metrics.jsonl").read_text(encoding="utf-8")
+            with open(self.output / "metrics.jsonl", "rb") as file:
+                file.seek(self.metrics_read)  # who waits for an event asks often
+                text = file.read()
         except FileNotFoundError:
             return []
-        lines = [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
-        return [line for line in lines if line["type"] == "step"]
+        whole = text[:text.rfind(b"\n") + 1]
+        self.metrics_read += len(whole)
+        self.metrics += [json.loads(line) for line in whole.splitlines()]
+        return [line for line in self.metrics if line["type"] == type_]
+
+    def steps(self):
+        return self.events("step")
 
     def wait_for(self, condition, what):
         give_up = time.monotonic() + PATIENCE

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""The automatic plan on this machine, beside plans that the model thinks best and some drawn at random.
+
+A server and its workers have a core each; workers may be throttled, links narrow. A run starts with `cut: Auto`. Once
+that has settled, the plans take turns in the same run (POST /plan), the automatic one among them, for a few steps
+each; what counts is the median of a plan's steps. Wanted: within 5 % of the best of them in 11 of 12 scenarios, in
+force after 30 steps; 0.98 of cut Input everywhere.
+
+    bench/plan/real.py [--scenarios lenet5,resnet18-slow,…] [--rounds 5]
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import pathlib
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import figures  # noqa: E402
+import quota  # noqa: E402
+import training_run  # noqa: E402
+
+SETTLE = 30        # steps after which the automatic plan must be in force
+OF_AUTO = 4        # further ones, so that it is
+CARRIED_OVER = 2  # first steps of a plan, which live on what was made before
+BLOCK_STEPS = 4   # of a plan that count, at a time: at least so many,
+BLOCK_SECONDS = 1  # and at least for so long
+WITHIN = 1.05
+MICRO_BATCHES = 8
+UNLIMITED = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    model: str
+    side: int
+    channels: int
+    photo: int        # side of the photos that are read
+    micro_batch: int
+    workers: int = 1
+    cores: float = 1  # of each worker, of one that they share
+    megabits: float = UNLIMITED
+    frozen: str | None = None  # layers up to this one do not train
+
+
+LENET = Scenario("lenet5", 28, 1, 112, 32)
+RESNET = Scenario("resnet18", 112, 3, 140, 4)
+MOBILE = Scenario("mobilefacenet", 112, 3, 140, 4)
+SCENARIOS = {
+    "lenet5": LENET,
+    "lenet5-slow": dataclasses.replace(LENET, cores=0.25),
+    "lenet5-10-megabits": dataclasses.replace(LENET, megabits=10),
+    "lenet5-two": dataclasses.replace(LENET, photo=35, workers=2, cores=0.5, megabits=100),
+    "resnet18": RESNET,
+    "resnet18-slow": dataclasses.replace(RESNET, cores=0.5, megabits=1000),
+    "resnet18-100-megabits": dataclasses.replace(RESNET, megabits=100),
+    "resnet18-frozen": dataclasses.replace(RESNET, frozen="layer1"),
+    "mobilefacenet": MOBILE,
+    "mobilefacenet-10-megabits": dataclasses.replace(MOBILE, megabits=10),
+    "mobilefacenet-two": dataclasses.replace(MOBILE, workers=2, cores=0.5, megabits=1000),
+    "mobilefacenet-frozen": dataclasses.replace(MOBILE, frozen="layers.3.layers.1.add", megabits=100),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    cut: str
+    share: int  # percent
+
+    def __str__(self):
+        return f"{self.cut} {self.share} %" if self.share else "Input"
+
+
+def make_job(scenario, data, output):
+    model = {"name": scenario.model}
+    if scenario.frozen:
+        model["freezeUntil"] = scenario.frozen
+    image = {"height": scenario.side, "width": scenario.side, "channels": scenario.channels}
+    training = {"steps": 1000000, "batchSize": MICRO_BATCHES * scenario.micro_batch,
+                "microBatchSize": scenario.micro_batch}
+    return training_run.job(model, image, training, {"cut": "Auto"}, data, output)
+
+
+def plans_of_the_model(scenario, job, programs, scratch):
+    """What `outrigger plan` says of these machines: plans by predicted time, and the names of all cuts."""
+    file = scratch / "planned.json"
+    file.write_text(json.dumps(job), encoding="utf-8")
+    told = subprocess.run(
+        ["taskset", "-c", str(training_run.two_cores()[0]), programs / "outrigger", "plan", file, "--workers",
+         str(scenario.workers), "--worker-cores", str(scenario.cores), "--link", str(scenario.megabits or 10000),
+         "--threads", "1", "-o", "json"], check=True, capture_output=True, text=True)
+    table = json.loads(told.stdout)
+    rows = sorted(table["cuts"], key=lambda row: row["secondsPerStep"])
+    return [Plan(row["cut"], row["sharePercent"]) for row in rows], [cut["name"] for cut in table["profile"]["cuts"]]
+
+
+def rivals(scenario, job, programs, scratch):
+    """The model's five best, cut Input among them, and three at random."""
+    best, cuts = plans_of_the_model(scenario, job, programs, scratch)
+    chosen = best[:5]
+    if Plan("Input", 0) not in chosen:
+        chosen.append(Plan("Input", 0))
+    drawn = random.Random(scenario.model + str(scenario.megabits) + str(scenario.cores))
+    others = [Plan(cut, 100 * away // MICRO_BATCHES) for cut in cuts[1:] for away in range(1, MICRO_BATCHES + 1)]
+    others = [plan for plan in others if plan not in chosen]
+    return chosen + drawn.sample(others, min(3, len(others)))
+
+
+class Run:
+    """A training whose plan is moved from outside."""
+
+    def __init__(self, scenario, run, scratch):
+        self.run = run
+        cores = training_run.two_cores()
+        control = scratch / "control"
+        control.write_text("bench-control\n", encoding="utf-8")
+        link = ["--link-megabits", scenario.megabits]
+        run.start_server(1, cores[:1], [*link, "--control-token-file", control])
+        for _ in range(scenario.workers):
+            run.start_worker(1, cores[1:], link)
+
+    def wait(self, steps):
+        self.run.wait_for(lambda: len(self.run.steps()) >= steps, f"step {steps}")
+
+    def plans(self):
+        """Number of each plan so far: what it is."""
+        return {event["plan"]: event for event in self.run.events("plan")}
+
+    def move(self, plan):
+        """The number of the plan that it has become."""
+        port = json.loads((self.run.output / "server.json").read_text(encoding="utf-8"))["statusPort"]
+        split = {"cut": plan.cut, "sharePercent": plan.share} if plan.share else {"cut": "Input"}
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/plan", json.dumps(split).encode(), method="POST",
+                                         headers={"Authorization": "Bearer bench-control"})
+        before = max(self.plans())
+        urllib.request.urlopen(request, timeout=60).close()
+        self.run.wait_for(lambda: max(self.plans()) > before, f"plan {plan}")
+        return max(self.plans())
+
+    def measure(self, plan):
+        """Seconds of a few steps under the plan."""
+        number = self.move(plan)
+
+        def block():
+            return [step["seconds"] for step in self.run.steps() if step["plan"] == number][CARRIED_OVER:]
+
+        self.run.wait_for(lambda: len(block()) >= BLOCK_STEPS and sum(block()) >= BLOCK_SECONDS,
+                          f"steps of plan {plan}")
+        return block()
+
+
+def plan_at(run, step):
+    event = run.plans()[run.run.steps()[step]["plan"]]
+    return Plan(event["cut"], 100 * event["stemsAway"] // event["microBatches"]), event["localInputPercent"]
+
+
+def compete(scenario, arguments, scratch, data):
+    """The automatic plan, how much of its input is local, and seconds of the steps of every plan."""
+    job = make_job(scenario, data, scratch / "out")
+    plans = rivals(scenario, job, arguments.programs, scratch)
+    with training_run.TrainingRun(job, scratch, arguments.programs) as training, contextlib.ExitStack() as stack:
+        run = Run(scenario, training, scratch)
+        if scenario.cores < 1:
+            for worker in training.workers:
+                stack.enter_context(quota.cpu_quota(worker.child.pid, scenario.cores))
+        run.wait(SETTLE + OF_AUTO)
+        automatic, local = plan_at(run, SETTLE)
+        if automatic not in plans:
+            plans.append(automatic)
+        seconds = {plan: [] for plan in plans}
+        order = random.Random(1)
+        for _ in range(arguments.rounds):
+            for plan in order.sample(plans, len(plans)):
+                seconds[plan] += run.measure(plan)
+    return automatic, local, seconds
+
+
+def judge(name, result, table):
+    automatic, local, seconds = result
+    medians = {plan: statistics.median(of) for plan, of in seconds.items()}
+    best = min(medians, key=medians.get)
+    for plan in sorted(medians, key=medians.get):
+        low, _, high = statistics.quantiles(seconds[plan], n=4)
+        marks = " (automatic)" if plan == automatic else ""
+        table.figure(f"    {plan}{marks}", f"{1e3 * medians[plan]:.0f} ms [{1e3 * low:.0f} to {1e3 * high:.0f}]")
+    ratio = medians[best] / medians[automatic]
+    kept = f", {local} % of its input local" if local else ""
+    table.judge(f"{name}: {automatic}{kept}; the best: {best}", f"{ratio:.3f}x", f"least {1 / WITHIN:.3f}x",
+                ratio >= 1 / WITHIN)
+    unsplit = medians[Plan("Input", 0)] / medians[automatic]
+    table.ratio("  to cut Input", unsplit, 0.98)
+    return ratio >= 1 / WITHIN, 0 < best.share < 100, unsplit
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=pathlib.Path, default=training_run.PROGRAMS, help="folder of the programs")
+    parser.add_argument("--scenarios", default=",".join(SCENARIOS))
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    if training_run.two_cores() is None:
+        print("left out: there is one core only")
+        return 0
+    print(f"Cores {training_run.two_cores()}, {arguments.rounds} rounds in turn, quartiles of the steps in brackets")
+    table = figures.Table()
+    told = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in arguments.scenarios.split(","):
+            scenario = SCENARIOS[name]
+            if scenario.cores < 1 and not quota.is_possible():
+                print(f"{name} left out: no cgroup to throttle its workers with")
+                continue
+            data = pathlib.Path(scratch) / f"faces-{scenario.photo}"
+            if not data.exists():
+                training_run.draw_faces(arguments.programs, data, scenario.photo)
+            told.append(judge(name, compete(scenario, arguments, pathlib.Path(scratch), data), table))
+    if not told:
+        return 0
+    met = sum(within for within, _, _ in told)
+    table.judge("scenarios whose automatic plan is within 5 % of the best", f"{met} of {len(told)}", "least 11 of 12",
+                12 * met >= 11 * len(told))
+    table.figure("  with a cut and a share between 0 and 100 % best", f"{sum(split for _, split, _ in told)}")
+    table.figure("  always cut Input instead takes", f"{statistics.fmean(unsplit for _, _, unsplit in told):.2f}x")
+    return table.status()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
