@@ -50,7 +50,8 @@ void Reconciler::ask_priority(Observed& seen) {
 void Reconciler::ask_default_priority(Observed& seen) {
   const auto classes = client_.list(kPriorityClasses);
   if (!classes) {  // in one namespace the operator has no right to them
-    log::debug("{}", classes.error().what());
+    log::warning("{}/{} queues without the cluster's default priority: {}",
+                 seen.job.metadata.namespace_name, seen.job.metadata.name, classes.error().what());
     return;
   }
   for (const Json& one : *classes) {
