@@ -50,7 +50,9 @@ Plan plan(const Observed& seen, const Options& options, api::Time now) {
     pass.again_at(now + std::chrono::seconds(5));
   } else {
     take_report(pass);
-    if (!decide(pass)) {
+    if (decide(pass)) {
+      pass.plan.unfinished = true;
+    } else {
       keep(pass);
       remove_from_dead_nodes(pass);
     }

@@ -70,11 +70,13 @@ struct RestartNote {
 /// Whatever must not be lost or done twice goes into the status in a pass of its own, which has no
 /// actions: a restart is counted before the first pod of the former attempt is deleted, and a job
 /// has ended before its pods are cleaned up. So a crash between any two actions changes nothing.
+/// Such a plan is unfinished; any other leaves nothing to do for a pass that only sees its status.
 struct Plan {
   std::vector<Action> actions;
   api::TrainingJobStatus status;
   std::vector<Event> events;
   std::optional<RestartNote> restart;
+  bool unfinished = false;              // the rest is the next pass's, once the status is written
   std::optional<api::Time> look_again;  // absent: when something changes
 };
 

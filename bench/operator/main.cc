@@ -1,9 +1,12 @@
 // What the operator costs, against whom.
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <span>
+#include <string_view>
 
 #include "bench/operator/rivals.h"
 #include "bench/operator/scale.h"
@@ -15,10 +18,11 @@ namespace outrigger::bench {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: operator_bench [--short] [--jobs N] [--rounds N]\n"
+    "usage: operator_bench [--short] [--jobs N] [--rounds N] [--part NAME]\n"
     "  --short     one small round of everything\n"
     "  --jobs N    instead of 1,000\n"
-    "  --rounds N  instead of 5\n";
+    "  --rounds N  instead of 5\n"
+    "  --part NAME rivals, latency or scale alone\n";
 
 struct Effort {
   int jobs = 1000;
@@ -26,8 +30,12 @@ struct Effort {
   int steady_jobs = 300;
   int other_pods = 20'000;
   int seconds = 30;
+  std::string_view part = {};  // empty: all
+
+  bool wants(std::string_view name) const { return part.empty() || part == name; }
 };
 
+constexpr std::array<std::string_view, 3> kParts{"rivals", "latency", "scale"};
 constexpr Effort kShort{
     .jobs = 20, .rounds = 1, .steady_jobs = 20, .other_pods = 100, .seconds = 5};
 
@@ -46,6 +54,9 @@ bool read_arguments(std::span<char*> arguments, Effort& effort) {
       if (!read_number(arguments[++i], effort.jobs)) return false;
     } else if (std::strcmp(arguments[i], "--rounds") == 0 && has_value) {
       if (!read_number(arguments[++i], effort.rounds)) return false;
+    } else if (std::strcmp(arguments[i], "--part") == 0 && has_value) {
+      effort.part = arguments[++i];
+      if (!std::ranges::count(kParts, effort.part)) return false;
     } else {
       return false;
     }
@@ -60,12 +71,13 @@ int run(const Effort& effort) {
     return 0;
   }
   Table table;
-  {
+  if (effort.wants("rivals") || effort.wants("latency")) {
     Stage stage;
     stage.start_kubelets();
-    compare_rivals(stage, table, effort.jobs, effort.rounds);
-    measure_latency(stage, table, effort.steady_jobs);
+    if (effort.wants("rivals")) compare_rivals(stage, table, effort.jobs, effort.rounds);
+    if (effort.wants("latency")) measure_latency(stage, table, effort.steady_jobs);
   }
+  if (!effort.wants("scale")) return table.status();
   Stage stage;
   measure_scale(stage, table,
                 {.jobs = effort.jobs, .other_pods = effort.other_pods, .seconds = effort.seconds});

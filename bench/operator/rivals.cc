@@ -32,6 +32,7 @@ struct Taken {
   double cpu = 0;
   double passes = 0;
   double requests = 0;
+  double status_writes = 0;
 };
 
 Taken bare_client(Stage& stage, const std::string& ns, int jobs) {
@@ -68,7 +69,8 @@ Taken our_operator(Stage& stage, const std::string& ns, int jobs) {
              [&] { return metric(stage.metrics(), "outrigger_jobs", "\"Running\"") >= jobs; });
   const Taken taken{jobs * kPodsOfAJob / took, (cpu_time(stage.operator_id()) - cpu).count(),
                     metric(stage.metrics(), "controller_runtime_reconcile_total"),
-                    metric(stage.metrics(), "rest_client_requests_total")};
+                    metric(stage.metrics(), "rest_client_requests_total"),
+                    metric(stage.metrics(), "rest_client_requests_total", "\"PUT\"")};
   stage.stop_operator();
   return taken;
 }
@@ -80,6 +82,7 @@ struct Costs {
   std::vector<double> bare_cpu;  // the same of the bare client
   std::vector<double> passes;    // of a job
   std::vector<double> requests;
+  std::vector<double> status_writes;
 };
 
 void tell(Table& table, int jobs, const Rates& rates, const Costs& costs) {
@@ -102,6 +105,7 @@ void tell(Table& table, int jobs, const Rates& rates, const Costs& costs) {
   table.figure("passes of the operator over a job, until it runs",
                number(median(costs.passes), 1, ""));
   table.figure("its requests for a job", number(median(costs.requests), 1, ""));
+  table.figure("those of them that write its status", number(median(costs.status_writes), 1, ""));
 }
 
 }  // namespace
@@ -124,6 +128,7 @@ void compare_rivals(Stage& stage, Table& table, int jobs, int rounds) {
       costs.cpu.push_back(cpu);
       costs.passes.push_back(taken.passes / jobs);
       costs.requests.push_back(taken.requests / jobs);
+      costs.status_writes.push_back(taken.status_writes / jobs);
     }
   }
   tell(table, jobs, rates, costs);

@@ -16,13 +16,14 @@ std::string job_label(const Json& object) {
   return kube::label(object, std::string(api::kJobNameLabel)).value_or("");
 }
 
-kube::InformerOptions<JobRecord> job_options(const std::string& ns) {
+kube::InformerOptions<JobRecord> job_options(const std::string& ns, const OwnWrite& own_write) {
   kube::InformerOptions<JobRecord> options;
   options.source.resource = kTrainingJobs;
   options.source.selection.ns = ns;
   options.keep = [](Json object) { return read_job(std::move(object)); };
-  options.keep_again = [](Json object, const JobRecord& before) {
-    return read_job_again(std::move(object), before);
+  options.keep_again = [own_write](Json object, const JobRecord& before) {
+    const auto own = own_write(kube::key_of(object).text(), kube::resource_version_of(object));
+    return own ? own->value : read_job_again(std::move(object), before);
   };
   return options;
 }
@@ -30,6 +31,12 @@ kube::InformerOptions<JobRecord> job_options(const std::string& ns) {
 template <typename T>
 std::string job_key_of(const kube::Cached<T>& child) {
   return kube::ObjectKey{child.key.ns, child.value.job}.text();
+}
+
+bool same_but_status(const kube::Cached<JobRecord>& before, const kube::Cached<JobRecord>& after) {
+  const auto& a = before.value.job.metadata;
+  const auto& b = after.value.job.metadata;
+  return a.generation == b.generation && a.deletion_time == b.deletion_time && a.labels == b.labels;
 }
 
 template <typename T>
@@ -87,8 +94,8 @@ WorkloadRecord keep_workload(const Json& object) {
 }
 
 struct Caches::Scope {
-  Scope(kube::Client& client, const std::string& ns)
-      : jobs(client, job_options(ns)),
+  Scope(kube::Client& client, const std::string& ns, const OwnWrite& own_write)
+      : jobs(client, job_options(ns, own_write)),
         pods(follow<PodRecord>(client, ns, ObjectKind::kPod, keep_pod)),
         workloads(follow<WorkloadRecord>(client, ns, ObjectKind::kWorkload, keep_workload)) {
     for (const ObjectKind kind :
@@ -102,17 +109,21 @@ struct Caches::Scope {
   std::map<ObjectKind, InformerPtr<ChildRecord>> children;
 };
 
-Caches::Caches(kube::Client& client, const std::vector<std::string>& namespaces) {
-  for (const std::string& ns : namespaces) scopes_[ns] = std::make_unique<Scope>(client, ns);
-  if (namespaces.empty()) scopes_[""] = std::make_unique<Scope>(client, "");
+Caches::Caches(kube::Client& client, const std::vector<std::string>& namespaces,
+               const OwnWrite& own_write) {
+  for (const std::string& ns : namespaces)
+    scopes_[ns] = std::make_unique<Scope>(client, ns, own_write);
+  if (namespaces.empty()) scopes_[""] = std::make_unique<Scope>(client, "", own_write);
 }
 
 Caches::~Caches() = default;
 
-void Caches::on_change(const Notice& notice) {
+void Caches::on_change(const JobNotice& notice) {
   for (auto& [ns, scope] : scopes_) {
     scope->jobs.on_change([notice](const auto& before, const auto& after) {
-      notice((after ? after : before)->key.text());
+      const bool only_status = before && after && same_but_status(*before, *after);
+      notice((after ? after : before)->key.text(), only_status,
+             after ? after->resource_version : "");
     });
   }
 }
@@ -121,7 +132,11 @@ void Caches::on_child_change(const Notice& notice) {
   for (auto& [ns, scope] : scopes_) {
     tell(*scope->pods, notice);
     tell(*scope->workloads, notice);
-    for (auto& [kind, informer] : scope->children) tell(*informer, notice);
+    for (auto& [kind, informer] : scope->children) {
+      informer->on_change([notice](const auto& before, const auto& after) {
+        if (before) notice(job_key_of(*(after ? after : before)));
+      });
+    }
   }
 }
 

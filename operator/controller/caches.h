@@ -42,20 +42,30 @@ PodRecord keep_pod(const Json& object);
 ChildRecord keep_child(const Json& object);
 WorkloadRecord keep_workload(const Json& object);
 
+/// The job of that key and version, if this process wrote that version; else null.
+using OwnWrite = std::function<kube::CachedPtr<JobRecord>(const std::string& job_key,
+                                                          const std::string& version)>;
+
 /// Follows jobs and what the operator made of them: what is not ours never enters its memory, and
 /// of what is ours only what policies ask for. Thread-safe.
 class Caches {
  public:
-  /// Of these namespaces; of all where there are none.
-  Caches(kube::Client& client, const std::vector<std::string>& namespaces);
+  /// Of these namespaces; of all where there are none. What is an `own_write` is not read again.
+  Caches(kube::Client& client, const std::vector<std::string>& namespaces,
+         const OwnWrite& own_write);
   ~Caches();
   Caches(const Caches&) = delete;
   Caches& operator=(const Caches&) = delete;
 
-  /// Called with "namespace/name" of a job whenever it changed. Before start() only.
+  /// Called with "namespace/name" of a job that changed. Before start() only.
   using Notice = std::function<void(const std::string& job_key)>;
-  void on_change(const Notice& notice);
-  /// The same whenever something that belongs to it changed.
+  /// With `only_status` nothing else of the job did, or nothing at all that policies ask for; the
+  /// version is the present one, empty where the job is gone.
+  using JobNotice =
+      std::function<void(const std::string& job_key, bool only_status, const std::string& version)>;
+  void on_change(const JobNotice& notice);
+  /// Whenever something that belongs to a job changed; not that the operator made a Service or the
+  /// like, which it knows.
   void on_child_change(const Notice& notice);
   /// Called with the job and the UID of a pod that is gone, before on_child_change()'s notice where
   /// it was added before. Before start() only.

@@ -41,8 +41,8 @@ class Shift {
   const ManagerOptions& options_;
   ControllerMetrics& metrics_;
   kube::Client client_;
-  Caches caches_;
   Memory memory_;
+  Caches caches_;
   kube::EventRecorder events_;
   Reconciler reconciler_;
   kube::WorkQueue queue_;
@@ -77,7 +77,11 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
     : options_(options),
       metrics_(metrics),
       client_(options.api_server, client_options(metrics), stop),
-      caches_(client_, options.namespaces),
+      caches_(client_, options.namespaces,
+              [this](const std::string& job_key, const std::string& version) {
+                const auto memory = memory_.find(job_key);
+                return memory ? memory->own_write(version) : nullptr;
+              }),
       events_(client_, event_options(options, metrics)),
       reconciler_(client_, caches_, memory_, events_, metrics, options.jobs),
       queue_(queue_options(metrics)),
@@ -93,7 +97,14 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
   caches_.on_child_gone([this](const std::string& job_key, const std::string& child) {
     if (const auto memory = memory_.find(job_key)) memory->child_is_gone(child);
   });
-  caches_.on_change([this](const std::string& job_key) { queue_.add(job_key); });
+  caches_.on_change(
+      [this](const std::string& job_key, bool only_status, const std::string& version) {
+        if (!only_status) return queue_.add(job_key);
+        // Of our own write there is nothing to learn; what looks foreign may be one whose answer is
+        // still under way.
+        const auto memory = memory_.find(job_key);
+        if (!memory || !memory->own_write(version)) queue_.add_after(job_key, kGathering);
+      });
   caches_.on_child_change(
       [this](const std::string& job_key) { queue_.add_after(job_key, kGathering); });
 }

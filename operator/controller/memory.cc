@@ -12,6 +12,7 @@ namespace {
 // A cache that lags further behind than this has a broken watch; then what it shows next is a list.
 constexpr std::chrono::seconds kLongestLag{60};
 constexpr std::chrono::seconds kRefusalLife{60};
+constexpr std::chrono::seconds kBetweenNumbers{1};
 
 }  // namespace
 
@@ -25,6 +26,22 @@ kube::CachedPtr<JobRecord> JobMemory::newer_job(const kube::CachedPtr<JobRecord>
 void JobMemory::wrote_job(kube::CachedPtr<JobRecord> job) {
   const std::scoped_lock lock(mutex_);
   job_ = std::move(job);
+}
+
+kube::CachedPtr<JobRecord> JobMemory::own_write(const std::string& version) const {
+  const std::scoped_lock lock(mutex_);
+  return job_ && job_->resource_version == version ? job_ : nullptr;
+}
+
+Duration JobMemory::may_wait(TimePoint now) {
+  const std::scoped_lock lock(mutex_);
+  if (!unwritten_) unwritten_ = now;
+  return std::max(Duration::zero(), *unwritten_ + kBetweenNumbers - now);
+}
+
+void JobMemory::written() {
+  const std::scoped_lock lock(mutex_);
+  unwritten_.reset();
 }
 
 std::vector<Pod> JobMemory::overlay(const std::vector<kube::CachedPtr<PodRecord>>& cached,

@@ -23,6 +23,13 @@ class JobMemory {
   /// The job as we wrote it last, if that is newer than the one cached.
   kube::CachedPtr<JobRecord> newer_job(const kube::CachedPtr<JobRecord>& cached) const;
   void wrote_job(kube::CachedPtr<JobRecord> job);
+  /// That, if it is of this version.
+  kube::CachedPtr<JobRecord> own_write(const std::string& version) const;
+
+  /// For how long numbers may go unwritten yet: from the first call on a second, until written().
+  Duration may_wait(TimePoint now);
+  /// The status is as it should be.
+  void written();
 
   /// Pods of the cache with our own newer writes over them.
   std::vector<Pod> overlay(const std::vector<kube::CachedPtr<PodRecord>>& cached, TimePoint now);
@@ -80,6 +87,7 @@ class JobMemory {
   const std::string uid_;
   mutable std::mutex mutex_;
   kube::CachedPtr<JobRecord> job_;
+  std::optional<TimePoint> unwritten_;     // since when
   std::map<std::string, Written> pods_;    // by UID
   std::map<std::string, TimePoint> gone_;  // UIDs of pods that are gone, and since when
   std::map<std::string, WrittenChild> children_;

@@ -11,6 +11,7 @@
 #include "operator/controller/applier.h"
 #include "operator/controller/resources.h"
 #include "operator/names.h"
+#include "operator/policy/haste.h"
 #include "operator/read_pod.h"
 
 namespace outrigger::controller {
@@ -173,17 +174,26 @@ Reconciler::Outcome Reconciler::reconcile(const std::string& job_key) {
       return {.again = kAfterConflict, .server_ip = server_ip(seen)};
   }
   const bool differs = made.status != *seen.job.status;
-  if (differs && !write_status(*job, made, *memory))
+  const Duration wait = differs && only_counts(*seen.job.status, made)
+                            ? memory->may_wait(SystemClock().now())
+                            : Duration::zero();
+  const bool writes = differs && wait == wait.zero();
+  if (writes && !write_status(*job, made, *memory))
     return {.again = kAfterConflict, .server_ip = server_ip(seen)};
-  if (differs) tell(*job, made);
+  if (writes) tell(*job, made);
+  if (writes || !differs) memory->written();
   Outcome outcome{.again = std::nullopt, .server_ip = server_ip(seen)};
+  const auto again_in = [&](Duration time) {
+    outcome.again = std::min(outcome.again.value_or(time), time);
+  };
   if (made.look_again) {
     const Duration due = *made.look_again - now;
-    const Duration least = differs ? Duration::zero() : Duration(kAtLeast);
-    outcome.again = std::max(due <= due.zero() ? due : due + kAfterDue, least);
+    const Duration least = writes ? Duration::zero() : Duration(kAtLeast);
+    again_in(std::max(due <= due.zero() ? due : due + kAfterDue, least));
   }
-  if (memory->awaits_caches())
-    outcome.again = std::min<Duration>(outcome.again.value_or(kCachesAreSure), kCachesAreSure);
+  if (wait > wait.zero()) again_in(wait);
+  if (writes && made.unfinished) again_in(Duration::zero());
+  if (memory->awaits_caches()) again_in(kCachesAreSure);
   return outcome;
 }
 

@@ -55,10 +55,14 @@ void tell_starvation(Pass& pass, const api::SplitStatus& split) {
 
 }  // namespace
 
-void take_report(Pass& pass) {
+void tell_output(Pass& pass) {
   auto& status = pass.status();
   if (status.output == std::nullopt && status.start_time)
     status.output = api::OutputStatus{run_folder(pass, pass.spec.output.path)};
+}
+
+void take_report(Pass& pass) {
+  auto& status = pass.status();
   if (!pass.seen.report) return;
   const ServerReport& report = *pass.seen.report;
   if (report.checkpoint_step &&

@@ -4,6 +4,9 @@
 
 namespace outrigger::controller {
 
+/// Where the job's results are, once it has begun.
+void tell_output(Pass& pass);
+
 /// What the first server's page said goes into the status: at once where a percent, an epoch, the
 /// plan or a checkpoint is new, else every half minute, so that steps do not flood the API server.
 void take_report(Pass& pass);

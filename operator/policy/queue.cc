@@ -4,6 +4,7 @@
 #include <string>
 
 #include "api/names.h"
+#include "operator/names.h"
 #include "operator/objects/workload.h"
 #include "operator/policy/pods.h"
 #include "operator/policy/roles.h"

@@ -5,7 +5,7 @@
 /// Reasons of conditions that the next pass decides by; they are what a crash does not lose.
 namespace outrigger::controller {
 
-/// Of Running: pods of this attempt may not have been made yet.
+/// Of Running, and of others beside it: pods of this attempt may not have been made yet.
 inline constexpr std::string_view kCreatingServers = "Creating";
 /// Of Running: all were made, and the attempt has not run yet.
 inline constexpr std::string_view kStartingServers = "Starting";

@@ -133,8 +133,9 @@ void begin_attempt(Pass& pass) {
   set_condition(pass, api::kConditionRunning, false,
                 {std::string(kCreatingServers), "server pods are being made"});
   set_condition(pass, api::kConditionPodsScheduled, false,
-                {"Creating", "server pods are being made"});
-  set_condition(pass, api::kConditionPodsReady, false, {"Creating", "server pods are being made"});
+                {std::string(kCreatingServers), "server pods are being made"});
+  set_condition(pass, api::kConditionPodsReady, false,
+                {std::string(kCreatingServers), "server pods are being made"});
   pass.again_at(pass.now);
 }
 

@@ -7,6 +7,7 @@
 #include "operator/policy/images.h"
 #include "operator/policy/lifecycle.h"
 #include "operator/policy/pods.h"
+#include "operator/policy/progress.h"
 #include "operator/policy/queue.h"
 #include "operator/policy/restarts.h"
 
@@ -56,6 +57,7 @@ bool start(Pass& pass) {
   status.start_time = pass.now;
   choose_images(pass);
   begin_attempt(pass);
+  tell_output(pass);
   if (find_condition(status, api::kConditionSuspended) != nullptr) {
     set_condition(pass, api::kConditionSuspended, false, {"Resumed", "the job goes on"});
   }

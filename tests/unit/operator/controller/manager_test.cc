@@ -153,6 +153,29 @@ TEST_F(ManagerTest, AQueuedJobThatNamesNoPriorityHasTheLeastDefaultOne) {
   EXPECT_EQ(get(path)["spec"]["priority"], 10);
 }
 
+TEST_F(ManagerTest, AQueuedJobThatNamesNoPriorityHasNoneWhereClassesMayNotBeRead) {
+  server_.fail("GET " + kPriorityClasses.path(""), {.status = 403, .reason = "Forbidden"}, 1000);
+  Json queued = job();
+  queued["spec"]["schedulingPolicy"] = {{"queue", "team-a"}};
+  apply(queued);
+  operator_.start();
+  const std::string path = kWorkloads.path("team") + "/trainingjob-faces";
+  ASSERT_TRUE(eventually([&] { return get(path).contains("spec"); }));
+  EXPECT_FALSE(get(path)["spec"].contains("priorityClassName"));
+}
+
+TEST_F(ManagerTest, AQueuedJobWaitsWhereThePriorityThatItNamesMayNotBeRead) {
+  server_.fail("GET " + kPriorityClasses.path("") + "/high", {.status = 403, .reason = "Forbidden"},
+               1000);
+  Json queued = job();
+  queued["spec"]["schedulingPolicy"] = {{"queue", "team-a"}, {"priorityClassName", "high"}};
+  apply(queued);
+  operator_.start();
+  ASSERT_TRUE(eventually([&] { return condition("Suspended") == "True/Queued"; }));
+  EXPECT_THAT(status().dump(), testing::HasSubstr("priority class high"));
+  EXPECT_FALSE(get(kWorkloads.path("team") + "/trainingjob-faces").contains("spec"));
+}
+
 TEST_F(ManagerTest, AJobThatWasThereBeforeTheOperatorIsFound) {
   apply(job());
   operator_.start();
@@ -183,6 +206,20 @@ TEST_F(ManagerTest, EveryWriteOfTheStatusNamesTheVersionItIsBasedOn) {
   ASSERT_FALSE(writes.empty());
   for (const auto& write : writes)
     EXPECT_NE(Json::parse(write.body)["metadata"].value("resourceVersion", ""), "");
+}
+
+TEST_F(ManagerTest, OfPodsThatComeOneByOneTheStatusTellsTogether) {
+  operator_.start();
+  apply(job());
+  ASSERT_TRUE(all_made());
+  const size_t before = server_.requests("/faces/status").size();
+  run_pod("faces-worker-0-0");
+  run_pod("faces-worker-1-0");
+  run_pod("faces-server-0-0");
+  ASSERT_TRUE(eventually([&] { return condition("PodsReady") == "True/Ready"; }));
+  EXPECT_EQ(condition("Running"), "True/ServersReady");
+  // Once that it runs, and once the numbers, if they came apart.
+  EXPECT_LE(server_.requests("/faces/status").size(), before + 2);
 }
 
 TEST_F(ManagerTest, NoSecretIsEverRead) {

@@ -45,6 +45,27 @@ TEST(Memory, APodThatWeMadeIsThereBeforeTheCacheShowsIt) {
   EXPECT_THAT(names(memory.overlay({shown}, TimePoint())), ElementsAre("faces-worker-0-0"));
 }
 
+TEST(Memory, NumbersWaitForASecondFromTheFirstOn) {
+  JobMemory memory("uid");
+  const TimePoint begin;
+  EXPECT_EQ(memory.may_wait(begin), seconds(1));
+  EXPECT_EQ(memory.may_wait(begin + std::chrono::milliseconds(400)),
+            std::chrono::milliseconds(600));
+  EXPECT_EQ(memory.may_wait(begin + seconds(3)), seconds(0));
+  memory.written();
+  EXPECT_EQ(memory.may_wait(begin + seconds(3)), seconds(1));
+}
+
+TEST(Memory, AJobIsKnownAgainInTheVersionThatWeWrote) {
+  JobMemory memory("uid");
+  EXPECT_EQ(memory.own_write("7"), nullptr);
+  auto record = std::make_shared<kube::Cached<JobRecord>>();
+  record->resource_version = "7";
+  memory.wrote_job(record);
+  EXPECT_EQ(memory.own_write("7"), record);
+  EXPECT_EQ(memory.own_write("8"), nullptr);
+}
+
 TEST(Memory, APodThatTheCacheShowedAndThatIsGoneStaysGone) {
   JobMemory memory("uid");
   memory.wrote_pod(pod("faces-worker-0-0", "5"), TimePoint());
