@@ -199,7 +199,12 @@ void ControlPlane::kubectl(const std::string& arguments) const {
 void ControlPlane::install() {
   const std::string root = OUTRIGGER_SOURCE_DIR;
   kubectl("apply --server-side -f '" + root + "/charts/outrigger/crds'");
-  kubectl("wait --for condition=Established crd/trainingjobs.outrigger.dev");
+  // `kubectl wait` fails on a definition that has no conditions yet.
+  kube::Client client(admin_);
+  wait_for("TrainingJob", [&] {
+    return static_cast<bool>(
+        client.list({"outrigger.dev", "v1alpha1", "trainingjobs", "TrainingJob"}));
+  });
   kubectl("apply --server-side -f '" + root + "/manifests/install.yaml'");
 }
 
