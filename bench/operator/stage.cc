@@ -3,6 +3,7 @@
 #include <csignal>
 #include <thread>
 
+#include "bench/operator/process.h"
 #include "common/error.h"
 #include "http/client.h"
 #include "tests/integration/control_plane/ports.h"
@@ -76,6 +77,12 @@ void Stage::stop_operator() {
   if (status != 0)
     throw IoError("the operator ended with " + std::to_string(status) + ": " + operator_->log());
   operator_.reset();
+}
+
+std::chrono::duration<double> Stage::cluster_cpu() const {
+  std::chrono::duration<double> sum{};
+  for (const pid_t process : cluster_.servers()) sum += cpu_time(process);
+  return sum;
 }
 
 std::string Stage::metrics() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,8 @@ class Stage {
   void start_operator(const std::string& ns);
   void stop_operator();
   pid_t operator_id() const { return operator_->id(); }
+  /// What API server and etcd took so far.
+  std::chrono::duration<double> cluster_cpu() const;
   /// The operator's page of metrics; empty while it does not answer.
   std::string metrics() const;
 

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/child_process.h"
 #include "common/file.h"
@@ -44,6 +47,9 @@ class ControlPlane {
   std::filesystem::path operator_kubeconfig() const { return folder_.path() / "operator.conf"; }
   /// A folder for files that live as long.
   const std::filesystem::path& folder() const { return folder_.path(); }
+
+  /// The API server's process and etcd's, while they run.
+  std::vector<pid_t> servers() const { return {api_server_->id(), etcd_->id()}; }
 
   /// SIGTERM, as in an upgrade (SIGKILL eight seconds later), or SIGKILL; returns once it is gone.
   void stop_api_server(int signal);
