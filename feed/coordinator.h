@@ -89,7 +89,8 @@ class Coordinator {
     std::map<uint64_t, int32_t> stems_sent;  // version to deepest cut sent
     double pace = 0;  // seconds a micro-batch while it has work; 0: not known
     std::optional<TimePoint> last_result;
-    uint32_t leases = 0;  // that wait for a result; counted anew by each dispatch
+    std::optional<TimePoint> busy_since;  // its last result, or the lease that ended its idleness
+    uint32_t leases = 0;                  // that wait for a result; counted anew by each dispatch
   };
   struct Stem {
     std::shared_ptr<const std::vector<float>> parameters;
@@ -117,9 +118,11 @@ class Coordinator {
   void count_leases();
   uint64_t last_to_draw() const;
   void note_pace(WorkerId id, const WorkItem& item, uint32_t attempt, TimePoint now);
+  /// For how long it has been at what it does; 0 where it has nothing to do.
+  double busy(const Worker& worker, TimePoint now) const;
   /// Seconds until the worker would be done with one lease more.
-  double done_in(const Worker& worker) const;
-  std::optional<WorkerId> choose_worker(const WorkItem& item) const;
+  double done_in(const Worker& worker, TimePoint now) const;
+  std::optional<WorkerId> choose_worker(const WorkItem& item, TimePoint now) const;
   bool eligible(WorkerId id, const Worker& worker, const WorkItem& item) const;
   /// Whether the local worker, or a remote one, could.
   bool can_take(const WorkItem& item, bool local) const;
@@ -127,6 +130,8 @@ class Coordinator {
   void lease_to(WorkerId worker, WorkItem& item, TimePoint now);
   void send_stem(WorkerId worker, const WorkItem& item);
   void cancel(const WorkItem& item, const std::vector<Holder>& attempts);
+  /// Another was faster.
+  void overtaken(const WorkItem& item, const std::vector<Holder>& attempts, TimePoint now);
   void post(WorkerId to, ServerMessage message) { outbox_.push_back({to, std::move(message)}); }
   void note_needed(WorkItem& item, TimePoint now);
   bool is_late(const WorkItem& item, TimePoint now) const;
@@ -157,7 +162,8 @@ class Coordinator {
   const data::Dataset* evaluation_data_ = nullptr;
   uint64_t evaluations_ = 0;
   uint32_t evaluation_taken_ = 0;
-  bool waiting_ = false;  // the trainer waits for something
+  double usual_pace_ = 0;  // of those whose pace is known; counted anew by each dispatch
+  bool waiting_ = false;   // the trainer waits for something
   uint64_t second_leases_ = 0;
   uint64_t dropped_ = 0;
 };

@@ -17,6 +17,14 @@ void Coordinator::count_leases() {
       }
     }
   }
+  double sum = 0;
+  int known = 0;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.traits.local || worker.pace == 0) continue;
+    sum += worker.pace;
+    ++known;
+  }
+  usual_pace_ = known == 0 ? 0 : sum / known;
 }
 
 /// A worker does one thing after the other, so a result has taken it no longer than since the one
@@ -27,13 +35,19 @@ void Coordinator::note_pace(WorkerId id, const WorkItem& item, uint32_t attempt,
   const auto holder = std::ranges::find(item.holders, attempt, &Holder::attempt);
   TimePoint since = holder->since;
   if (worker.last_result) since = std::max(since, *worker.last_result);
-  worker.last_result = now;
+  worker.last_result = worker.busy_since = now;
   const double took = std::chrono::duration<double>(now - since).count();
   worker.pace = worker.pace == 0 ? took : (1 - kNewest) * worker.pace + kNewest * took;
 }
 
-double Coordinator::done_in(const Worker& worker) const {
-  return worker.pace * (worker.leases + 1);
+double Coordinator::busy(const Worker& worker, TimePoint now) const {
+  return worker.leases == 0 || !worker.busy_since ? 0 : to_seconds(now - *worker.busy_since);
+}
+
+/// Who has shown nothing yet counts as one of the others, and nobody is faster than what it is at.
+double Coordinator::done_in(const Worker& worker, TimePoint now) const {
+  const double pace = worker.pace > 0 ? worker.pace : usual_pace_;
+  return std::max(pace, busy(worker, now)) * (worker.leases + 1);
 }
 
 uint64_t Coordinator::last_to_draw() const {
@@ -61,7 +75,7 @@ void Coordinator::dispatch_missing(WorkItem::Missing missing, TimePoint now) {
   for (auto& step : ledger_.steps()) {
     for (WorkItem& item : step.second) {
       if (item.missing() != missing || !item.holders.empty() || !may_lease_now(item)) continue;
-      if (const auto worker = choose_worker(item)) lease_to(*worker, item, now);
+      if (const auto worker = choose_worker(item, now)) lease_to(*worker, item, now);
     }
   }
 }
@@ -98,7 +112,7 @@ bool Coordinator::can_take(const WorkItem& item, bool local) const {
 /// with the device, so where there are others it takes only what the plan keeps local, what the
 /// trainer waits for, and, while the trainer waits for others, one more of the same step at a time.
 /// What is kept local goes to others only when the trainer waits for it.
-std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item) const {
+std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item, TimePoint now) const {
   const bool urgent = is_urgent(item);
   const bool of_remote = !urgent && !item.local && can_take(item, false);
   const bool of_local = !urgent && item.local && can_take(item, true);
@@ -109,7 +123,7 @@ std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item) const {
     if (worker.traits.local ? of_remote && !may_help(id, item) : of_local) continue;
     if (!eligible(id, worker, item)) continue;
     if (worker.appetite > 0) {
-      if (!best || done_in(worker) < done_in(workers_.at(*best))) best = id;
+      if (!best || done_in(worker, now) < done_in(workers_.at(*best), now)) best = id;
       continue;
     }
     if (!fallback || worker.appetite > workers_.at(*fallback).appetite) fallback = id;
@@ -129,8 +143,10 @@ void Coordinator::lease_to(WorkerId id, WorkItem& item, TimePoint now) {
               item.gradients,
               item.samples,
               kind == WorkKind::kBackward ? item.cut_gradient : nullptr};
-  --workers_.at(id).appetite;
-  if (kind != WorkKind::kBackward) ++workers_.at(id).leases;
+  Worker& worker = workers_.at(id);
+  --worker.appetite;
+  if (worker.leases == 0) worker.busy_since = now;
+  if (kind != WorkKind::kBackward) ++worker.leases;
   std::erase(turn_, id);
   turn_.push_back(id);
   send_stem(id, item);
@@ -156,6 +172,17 @@ void Coordinator::cancel(const WorkItem& item, const std::vector<Holder>& attemp
       post(holder.worker, Cancel{{options_.incarnation, item.step, item.index, holder.attempt}});
     }
   }
+}
+
+// Who is overtaken again and again never shows its pace: what it was at tells the least of it.
+void Coordinator::overtaken(const WorkItem& item, const std::vector<Holder>& attempts,
+                            TimePoint now) {
+  for (const Holder& holder : attempts) {
+    const auto found = workers_.find(holder.worker);
+    if (found != workers_.end())
+      found->second.pace = std::max(found->second.pace, busy(found->second, now));
+  }
+  cancel(item, attempts);
 }
 
 }  // namespace outrigger::feed

@@ -53,7 +53,7 @@ void Coordinator::take_in(WorkerId from, MicroBatch& result, TimePoint now) {
   if (!item->evaluation)
     forward_latency_.add(item->needed_since ? now - *item->needed_since : Duration{0});
   const WorkKey key = result.key;
-  cancel(*item, ledger_.received(*item, key, std::move(result)));
+  overtaken(*item, ledger_.received(*item, key, std::move(result)), now);
   dispatch(now);
 }
 
@@ -69,7 +69,7 @@ void Coordinator::take_in(WorkerId from, const StemGradient& result, TimePoint n
   }
   item->times = result.times;
   backward_latency_.add(item->needed_since ? now - *item->needed_since : Duration{0});
-  cancel(*item, ledger_.gradient_received(*item, result.key, result.gradients));
+  overtaken(*item, ledger_.gradient_received(*item, result.key, result.gradients), now);
 }
 
 void Coordinator::take_in(WorkerId from, const Broken& broken, TimePoint now) {
@@ -134,7 +134,7 @@ void Coordinator::tick(TimePoint now) {
   for (auto& step : ledger_.steps()) {
     for (WorkItem& item : step.second) {
       if (!is_late(item, now)) continue;
-      const auto worker = choose_worker(item);
+      const auto worker = choose_worker(item, now);
       if (!worker) continue;
       ++second_leases_;
       item.needed_since = now;

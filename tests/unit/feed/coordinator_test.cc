@@ -138,6 +138,36 @@ TEST_F(CoordinatorTest, WhoWillBeDoneFirstGetsTheNextLease) {
       << "four times its pace is less than once the other's";
 }
 
+TEST_F(CoordinatorTest, OneThatIsAlwaysOvertakenIsNoLongerTheFirstToGetWork) {
+  CoordinatorOptions three = options();
+  three.micro_batches = 3;
+  Coordinator feed(three, SampleOrder({.seed = 1, .samples = 6}), dataset_, pixels());
+  const WorkerId stuck = join(feed, 1);
+  const WorkerId fast = join(feed, 100);
+  size_t of_stuck = 0;
+  const auto deliver_what_fast_has = [&] {
+    clock_.advance(milliseconds(100));
+    for (const auto& out : feed.take_outbox()) {
+      const auto* lease = std::get_if<Lease>(&out.message);
+      if (lease != nullptr && out.to == fast) deliver(feed, fast, *lease);
+      if (lease != nullptr && out.to == stuck) ++of_stuck;
+      if (std::holds_alternative<Cancel>(out.message)) feed.receive(stuck, Pull{1}, clock_.now());
+    }
+  };
+  for (uint64_t step = 0; step < 5; ++step) {
+    for (uint32_t index = 0; index < 3; ++index) {
+      deliver_what_fast_has();
+      while (!feed.try_take(step, index, clock_.now())) {
+        clock_.advance(milliseconds(400));  // until what is late is leased again
+        feed.tick(clock_.now());
+        deliver_what_fast_has();
+      }
+    }
+    feed.commit(step, clock_.now());
+  }
+  EXPECT_EQ(of_stuck, 1u);
+}
+
 TEST_F(CoordinatorTest, TheTrainerTakesMicroBatchesInAnyOrderAndCommitsWhatFilledThem) {
   Coordinator feed = make(pixels());
   const WorkerId worker = join(feed, 2);
