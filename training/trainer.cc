@@ -46,6 +46,7 @@ Trainer::Trainer(TrainerOptions options, const nn::Graph& graph, const nn::Backe
                          (reducer == nullptr || sums_on_device_ || local_steps())
                      ? 0
                      : static_cast<size_t>(graph.parameter_count())),
+      sums_(make_sums()),
       statistics_(static_cast<size_t>(graph.buffer_count()) * options_.micro_batches *
                   (local_steps() ? 1 : ranks())),
       stem_away_(options_.micro_batches) {
@@ -165,6 +166,9 @@ void Trainer::run_micro_batch(uint32_t index, StepReport& report, Sums& sums) {
 // Stems away have the highest indexes, so the device's own stem gradients are already in and order
 // holds.
 void Trainer::add_stem_gradients(StepReport& report) {
+  // Behind the cut nothing is added any more.
+  if (sums_ && std::ranges::find(stem_away_, true) != stem_away_.end())
+    sums_->ready_from(report.plan.stem_parameters);
   for (uint32_t index = 0; index < options_.micro_batches; ++index) {
     if (!stem_away_[index]) continue;
     const TimePoint asked = clock_.now();

@@ -15,6 +15,8 @@
 #include "nn/optimizer.h"
 #include "nn/program.h"
 #include "training/device.h"
+#include "training/gradient_sums.h"
+#include "training/reducer.h"
 #include "training/state.h"
 
 namespace outrigger::training {
@@ -24,18 +26,6 @@ namespace outrigger::training {
 class NumericalError : public Error {
  public:
   using Error::Error;
-};
-
-/// Sums over the replicas; every rank calls it for the same sizes in the same order and gets the
-/// same bits.
-class Reducer {
- public:
-  virtual ~Reducer() = default;
-  virtual uint32_t rank() const = 0;
-  virtual uint32_t replicas() const = 0;
-  virtual void all_reduce(std::span<float> values) = 0;
-  /// Replaces the bytes by rank 0's.
-  virtual void broadcast(std::span<std::byte> bytes) = 0;
 };
 
 struct TrainerOptions {
@@ -123,6 +113,8 @@ class Trainer {
   /// What the device runs the stem with; empty: its own.
   std::span<const float> stem_of(uint64_t version);
   bool float16() const { return options_.device.precision == nn::Precision::kFloat16; }
+  /// On the host, in every step; null otherwise.
+  std::unique_ptr<GradientSums> make_sums();
   /// Whether ranks step by themselves.
   bool local_steps() const;
   void average_over_ranks();
@@ -141,6 +133,7 @@ class Trainer {
   bool parameters_fetched_ = true;  // state_ has what the device's arrays have
   bool others_fetched_ = true;
   std::vector<float> gradients_;  // sums, then means; on a device of its own, for the host's sums
+  const std::unique_ptr<GradientSums> sums_;  // of gradients_ over ranks
   std::vector<float>
       statistics_;  // all replicas' micro-batches in index order, buffer_count() each
   std::optional<uint64_t> published_;  // the newest version of a stem that trains

@@ -1,3 +1,4 @@
+#include <memory>
 #include <vector>
 
 #include "training/trainer.h"
@@ -12,6 +13,11 @@ bool Trainer::join_ranks() {
        .size = static_cast<int>(reducer_->replicas()),
        .limit = options_.rank_limit,
        .from_first = [this](std::span<std::byte> bytes) { reducer_->broadcast(bytes); }});
+}
+
+std::unique_ptr<GradientSums> Trainer::make_sums() {
+  if (ranks() == 1 || local_steps() || device_.resident() != nullptr) return nullptr;
+  return std::make_unique<GradientSums>(*reducer_, gradients_);
 }
 
 bool Trainer::local_steps() const { return options_.sync_every > 1 && ranks() > 1; }
@@ -41,9 +47,13 @@ void Trainer::reduce_gradients() {
     device_.resident()->sum_over_ranks();
     return;
   }
-  if (device_.resident() != nullptr) device_.resident()->fetch_gradients(gradients_);
+  if (sums_) {
+    sums_->wait();
+    return;
+  }
+  device_.resident()->fetch_gradients(gradients_);
   reducer_->all_reduce(gradients_);
-  if (device_.resident() != nullptr) device_.resident()->put_gradients(gradients_);
+  device_.resident()->put_gradients(gradients_);
 }
 
 // Momentum too: one that belongs to other weights would throw them off.
