@@ -83,6 +83,10 @@ void add_tensor(transport::Frame& frame, ByteWriter& writer,
 std::shared_ptr<const Tensor> read_tensor(ByteReader& reader, const transport::Payload& payload,
                                           ElementType type) {
   const auto encoded = transport::read_encoded(reader, payload);
+  // The other sizes of one without elements could be anything.
+  if (element_count(encoded.shape) == 0)
+    throw InvalidInput("a message holds a tensor " + to_string(encoded.shape) +
+                       ", which has no elements");
   const bool pixels = encoded.format == WireFormat::kUint8;
   return std::make_shared<const Tensor>(
       transport::decode(encoded, pixels ? ElementType::kUint8 : type));

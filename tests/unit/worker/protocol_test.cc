@@ -200,6 +200,15 @@ TEST(Protocol, APayloadThatIsMissingOrCutShortIsRefused) {
   }
 }
 
+TEST(Protocol, ATensorWithoutElementsIsRefused) {
+  for (const Shape& shape : {Shape{0, 4, 4, 8}, Shape{2, 0}, Shape{0, int64_t{1} << 30}}) {
+    feed::MicroBatch batch{.key = kKey,
+                           .tensor = std::make_shared<Tensor>(ElementType::kFloat32, shape)};
+    EXPECT_FALSE(is_read(travelled(to_frame(feed::WorkerMessage{std::move(batch)}, {}))))
+        << to_string(shape);
+  }
+}
+
 TEST(Protocol, AnyChangedByteIsReadOrRefusedAndNothingElse) {
   for (const Frame& frame : every_message()) {
     for (size_t at = 0; at < frame.message.size(); ++at) {
