@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "common/thread_pool.h"
@@ -18,7 +19,7 @@ class Stems {
   /// References must outlive this. `options` gives precision, batch and seed of every program.
   Stems(const nn::Graph& graph, const nn::Backend& backend, nn::ProgramOptions options,
         ThreadPool& threads)
-      : graph_(graph), backend_(backend), options_(options), threads_(threads) {}
+      : graph_(graph), backend_(backend), options_(std::move(options)), threads_(threads) {}
 
   void add(feed::StemWeights weights);
   void drop_before(uint64_t oldest_version);
