@@ -24,9 +24,9 @@ build: ## Build the programs that users run, in build/release/bin
 setup-cuda: ## Fetch CUDA, cuBLAS, cuDNN and NCCL into .deps/ where the system has none (1.1 GB)
 	tools/setup cuda
 
-build-cuda: setup-cuda ## The server for GPUs, its GPU tests and what they need, in build/cuda; needs no GPU
+build-cuda: setup-cuda ## The programs for GPUs, their GPU tests and what they need, in build/cuda; needs no GPU
 	cmake --preset cuda
-	cmake --build --preset cuda -j $(JOBS) --target outrigger-gpu-server outrigger-worker gpu_tests
+	cmake --build --preset cuda -j $(JOBS) --target outrigger outrigger-gpu-server outrigger-worker gpu_tests
 
 test-cuda: build-cuda ## What of CUDA can be tested without a GPU: it compiles, links, and says what is missing
 	ctest --test-dir build/cuda --output-on-failure -R '^(no_device_test|nn_cuda_nccl_test|nn_cuda_plans_test|nn_cuda_gpu_test)$$'

@@ -81,6 +81,7 @@ class LocalRun {
       api::Launch launch = base_;
       launch.role = api::Role::kServer;
       launch.rank = rank;
+      launch.device = options_.device;
       launch.threads = options_.threads;
       launch.emulate_cores = options_.device_cores;
       const auto log =

@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 
+#include "api/launch.h"
 #include "api/training_job.h"
 
 namespace outrigger::cli {
@@ -20,6 +21,7 @@ struct LocalRunOptions {
   std::optional<int> worker_threads;  // of each worker; absent: the cores shared evenly
   std::optional<std::filesystem::path> output;
   std::string log_level = "info";
+  api::DeviceChoice device = api::DeviceChoice::kAuto;  // of the servers
   /// For experiments, see api::Launch: a profile instead of arithmetic, how many cores of its
   /// machine the device and each worker are worth, and links that are limited in both directions.
   std::optional<std::filesystem::path> emulate;

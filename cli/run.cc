@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -46,7 +47,8 @@ void tell(const RunCommandOptions& options, const LocalRunResult& result) {
 void run(RunCommandOptions& options) {
   options.run.mounts = parse_mounts(options.mounts);
   const api::TrainingJob job = api::load_training_job(options.run.job_file);
-  api::require_supported(job, {});
+  // Only the server knows whether it has a GPU, and says what is missing.
+  api::require_supported(job, {.gpu = true});
   StopSignal stop;
   log::set_process_name("run");
   const LocalRunResult result = run_locally(options.run, job, stop.token());
@@ -72,6 +74,13 @@ void add_run(CLI::App& program) {
   command->add_flag("--resume", options->run.resume,
                     "Go on from the newest checkpoint, if there is one");
   command->add_option("--output", options->run.output, "Instead of spec.output.path");
+  const std::map<std::string, api::DeviceChoice> devices{{"auto", api::DeviceChoice::kAuto},
+                                                         {"cpu", api::DeviceChoice::kCpu},
+                                                         {"cuda", api::DeviceChoice::kCuda}};
+  command
+      ->add_option("--device", options->run.device,
+                   "auto (a GPU where spec.server.gpus asks for one), cpu or cuda")
+      ->transform(CLI::CheckedTransformer(devices, CLI::ignore_case));
   command->add_option("--threads", options->run.threads,
                       "Cores that the server uses (default: all)");
   command->add_option("--worker-threads", options->run.worker_threads,

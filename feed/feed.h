@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "data/sample.h"
@@ -24,6 +25,8 @@ class Feed {
   virtual void publish_stem(uint64_t version, std::shared_ptr<const std::vector<float>> parameters,
                             std::shared_ptr<const std::vector<float>> buffers) = 0;
   virtual ReadyMicroBatch take(uint64_t step, uint32_t index) = 0;
+  /// The same without waiting: nothing where it has not come, or its step is not drawn.
+  virtual std::optional<ReadyMicroBatch> take_if_there(uint64_t step, uint32_t index) = 0;
   virtual void head_done(uint64_t step, uint32_t index,
                          std::shared_ptr<const Tensor> cut_gradient) = 0;
   virtual std::shared_ptr<const std::vector<float>> take_gradient(uint64_t step,

@@ -49,6 +49,11 @@ WorkItem* Ledger::find(uint64_t step, uint32_t index) {
   return &found->second[index];
 }
 
+bool Ledger::has_result(uint64_t step, uint32_t index) const {
+  const auto found = steps_.find(step);
+  return found != steps_.end() && found->second.at(index).result.has_value();
+}
+
 WorkItem* Ledger::wanted(const WorkKey& key, WorkerId from) {
   if (key.incarnation != incarnation_) return nullptr;
   WorkItem* item = find(key.step, key.index);

@@ -73,6 +73,8 @@ class Ledger {
   void draw(uint64_t step, std::vector<WorkItem> items);
   /// Null where the step is not drawn or already committed.
   WorkItem* find(uint64_t step, uint32_t index);
+  /// Whether its forward result is there and was not taken out.
+  bool has_result(uint64_t step, uint32_t index) const;
   /// The item a result belongs to, if this attempt is one whose result is still wanted; else null:
   /// drop it.
   WorkItem* wanted(const WorkKey& key, WorkerId from);

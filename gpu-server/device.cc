@@ -1,6 +1,7 @@
 #include "gpu-server/device.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 
 #include "api/support.h"
@@ -59,6 +60,46 @@ OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job) {
         nn::cuda::is_built() ? api::ExitCode::kNoDevice : api::ExitCode::kNotSupported,
         error.what());
   }
+}
+
+namespace {
+
+// What training and evaluation keep on the device. Throws OutOfDeviceMemory.
+void try_memory(const nn::Backend& backend, const nn::Graph& graph,
+                const training::DeviceOptions& options, uint32_t groups, ThreadPool& threads) {
+  const auto resident = backend.make_resident(
+      graph, {options.optimizer, options.average_decay, options.label_smoothing});
+  nn::ProgramOptions wanted{.segment = graph.whole(),
+                            .batch = options.micro_batch,
+                            .precision = options.precision,
+                            .mode = nn::Mode::kInference,
+                            .seed = options.seed};
+  const auto evaluation = backend.compile(graph, wanted, threads);
+  const auto evaluation_tape = evaluation->new_tape();
+  wanted.mode = nn::Mode::kTraining;
+  wanted.batch = options.micro_batch * groups;
+  wanted.groups = groups;
+  const auto training = backend.compile(graph, wanted, threads);
+  const auto weights = training->new_weights();
+  const auto tape = training->new_tape();
+}
+
+}  // namespace
+
+uint32_t micro_batches_at_once(const OpenDevice& device, const nn::Graph& graph,
+                               const training::TrainerOptions& options, ThreadPool& threads) {
+  if (!device.is_gpu) return 1;
+  const auto wanted = std::min<int64_t>(
+      options.micro_batches, std::max<int64_t>(1, kSamplesAtOnce / options.device.micro_batch));
+  for (uint32_t groups = std::bit_floor(static_cast<uint32_t>(wanted)); groups > 1; groups /= 2) {
+    try {
+      try_memory(*device.backend, graph, options.device, groups, threads);
+      return groups;
+    } catch (const nn::cuda::OutOfDeviceMemory& error) {
+      log::info("{} micro-batches at once do not fit: {}", groups, error.what());
+    }
+  }
+  return 1;
 }
 
 std::unique_ptr<telemetry::GpuMetrics> watch(const OpenDevice& device,

@@ -11,6 +11,7 @@
 #include "telemetry/gpu_metrics.h"
 #include "telemetry/metrics.h"
 #include "training/planner/profile.h"
+#include "training/trainer.h"
 #include "worker/emulation.h"
 
 namespace outrigger::gpu_server {
@@ -41,6 +42,15 @@ struct OpenDevice {
 /// Failure: kNotSupported where the job asks for what this build or device cannot do, kNoDevice
 /// where there is no GPU that can be used.
 OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job);
+
+/// How many micro-batches a GPU runs as one: as many as make up kSamplesAtOnce samples, no more
+/// than a rank has in a step, and no more than its memory holds beside the run's arrays and
+/// evaluation. A power of two; 1 on the CPU. Tries, and leaves nothing behind.
+uint32_t micro_batches_at_once(const OpenDevice& device, const nn::Graph& graph,
+                               const training::TrainerOptions& options, ThreadPool& threads);
+
+/// Passes over fewer samples leave a large GPU idle between kernels.
+inline constexpr int64_t kSamplesAtOnce = 256;
 
 /// A GPU's gauges from now on; null on the CPU and where the driver does not tell.
 std::unique_ptr<telemetry::GpuMetrics> watch(const OpenDevice& device, telemetry::Metrics& metrics);

@@ -51,6 +51,15 @@ std::unique_ptr<worker::PixelSource> pixels_of(const api::TrainingJob& job,
                                               validation_root);
 }
 
+training::TrainerOptions options_on(const OpenDevice& device, training::TrainerOptions options,
+                                    const nn::Graph& graph, ThreadPool& threads) {
+  options.device.most_at_once = micro_batches_at_once(device, graph, options, threads);
+  if (device.is_gpu)
+    log::info("the GPU runs {} micro-batches of {} at once", options.device.most_at_once,
+              options.device.micro_batch);
+  return options;
+}
+
 worker::WireContext context_of(const api::TrainingJob& job) {
   return {worker::activation_type(job), worker::seed(job)};
 }
@@ -108,8 +117,9 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
               .precision = worker::precision(job_),
               .seed = worker::seed(job_)},
              graph_, *cpu_, threads_.size(), *pixels_, context_of(job_), metrics_),
-      trainer_(trainer_options(job_, graph_, size_, device_.precision), graph_, *device_.backend,
-               threads_, feed_, clock_, state_, reducer),
+      trainer_(options_on(device_, trainer_options(job_, graph_, size_, device_.precision), graph_,
+                          threads_),
+               graph_, *device_.backend, threads_, feed_, clock_, state_, reducer),
       evaluator_(graph_, *device_.backend, threads_, device_.precision, worker::micro_batch(job_)),
       listener_(std::move(listener)) {
   const bool scales = job_.spec.workers.autoscaling.has_value();

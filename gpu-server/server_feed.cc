@@ -255,6 +255,15 @@ feed::ReadyMicroBatch ServerFeed::take(uint64_t step, uint32_t index) {
                              [&] { return coordinator_.try_take(step, index, clock_.now()); }));
 }
 
+std::optional<feed::ReadyMicroBatch> ServerFeed::take_if_there(uint64_t step, uint32_t index) {
+  const std::scoped_lock lock(mutex_);
+  if (cancelled_ || !coordinator_.ledger().has_result(step, index)) return std::nullopt;
+  auto result = coordinator_.try_take(step, index, clock_.now());
+  distribute();
+  ++handed_out_;
+  return result;
+}
+
 void ServerFeed::head_done(uint64_t step, uint32_t index,
                            std::shared_ptr<const Tensor> cut_gradient) {
   const std::scoped_lock lock(mutex_);

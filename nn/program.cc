@@ -8,6 +8,8 @@ namespace outrigger::nn {
 void check_options(const Graph& graph, const ProgramOptions& options) {
   const Segment segment = options.segment;
   ensure(options.batch >= 1, "a program's batch has at least one sample");
+  ensure(options.groups >= 1 && options.batch % options.groups == 0,
+         "groups of batch norm are of equal size");
   ensure(0 <= segment.begin && segment.begin < segment.end && segment.end <= graph.size(),
          "a program's segment lies in its graph");
   graph.cut_at(segment.begin);

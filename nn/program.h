@@ -33,12 +33,15 @@ struct ProgramMemory {
 
 struct ProgramOptions {
   Segment segment;
-  int64_t batch = 1;  // samples of one micro-batch (m); the group of batch norm in training
+  int64_t batch = 1;  // samples of one pass
   Precision precision = Precision::kFloat32;
   Mode mode = Mode::kTraining;
   bool input_gradient = false;  // whether backward also gives the gradient of the segment's input
   uint64_t seed = 0;            // the job's; keys dropout
   std::shared_ptr<WorkSpace> work_space = nullptr;  // Backend::make_work_space; null: of its own
+  /// Of batch norm in training, of batch / groups samples each: micro-batches that run as one, on
+  /// devices that can.
+  int64_t groups = 1;
 };
 
 /// Aborts unless a program of the graph can have these options. For backends.
@@ -74,7 +77,7 @@ struct ForwardInput {
 
 struct ForwardOutput {
   TensorView output;            // output_spec()
-  std::span<float> statistics;  // buffer_range(segment).size floats, written in training:
+  std::span<float> statistics;  // {groups, buffer_range(segment).size}, written in training:
                                 // NormBuffer's layout; frozen norms leave theirs untouched
 };
 

@@ -41,6 +41,14 @@ struct ResidentPass {
   bool last = false;
 };
 
+/// Where a pass leaves what the host wants of it; must live until it is collected.
+struct ResidentTargets {
+  /// {groups, buffer_count()} of the whole graph: the segment's columns are written, but for frozen
+  /// norms'.
+  std::span<float> statistics;
+  TensorView input_gradient;  // as BackwardOutput's; data null: nobody wants it
+};
+
 /// The ranks of one job, each with a device.
 struct RankGroup {
   int rank = 0;
@@ -78,14 +86,18 @@ class Resident {
   virtual void load(const Program& program, Weights& weights, std::span<const float> buffers) = 0;
 
   virtual void clear_gradients() = 0;
-  /// Forward, loss and backward of a segment that ends the graph; the gradients are added to the
-  /// sums. `in` has one label a sample, each one of the classes. `statistics` as ForwardOutput's,
-  /// `input_gradient` as BackwardOutput's. `loss_scale`: a power of two that gradients are
-  /// multiplied by on the way, so that float16 holds them; sums and `input_gradient` are without
-  /// it.
-  virtual LossResult train(const ResidentPass& pass, const ForwardInput& in,
-                           std::span<float> statistics, const TensorView& input_gradient,
-                           float loss_scale) = 0;
+  /// Brings the input of the next train() of this pass to the device, beside what that does: parts
+  /// that fill it one behind another, each with a label a sample, one of the classes. They are
+  /// copied. At most one may be staged beyond the pass that was queued last.
+  virtual void stage(const ResidentPass& pass, std::span<const ForwardInput> parts) = 0;
+  /// Queues forward, loss and backward of a segment that ends the graph, on what was staged; the
+  /// gradients are added to the sums. Returns before it is done. `loss_scale`: a power of two that
+  /// gradients are multiplied by on the way, so that float16 holds them; sums and the input's
+  /// gradient are without it.
+  virtual void train(const ResidentPass& pass, const ResidentTargets& targets,
+                     float loss_scale) = 0;
+  /// Waits for the pass that was queued first of those not collected, and fills its targets.
+  virtual LossResult collect() = 0;
   /// Backward of a segment that does not end the graph, after its program's forward.
   virtual void backward(const ResidentPass& pass, const ConstTensorView& output_gradient,
                         float loss_scale) = 0;

@@ -14,19 +14,22 @@ Device::Device(DeviceOptions options, const nn::Graph& graph, const nn::Backend&
       threads_(threads),
       resident_(backend.make_resident(
           graph, {options.optimizer, options.average_decay, options.label_smoothing})),
-      gradients_(resident_ ? 0 : static_cast<size_t>(graph.parameter_count())),
-      statistics_(static_cast<size_t>(graph.buffer_count())) {}
+      gradients_(resident_ ? 0 : static_cast<size_t>(graph.parameter_count())) {
+  ensure(resident_ != nullptr || options.most_at_once == 1,
+         "micro-batches run as one on a device with arrays of its own");
+}
 
-Device::Part Device::make_part(nn::Segment segment, bool input_gradient) const {
+Device::Part Device::make_part(nn::Segment segment, bool input_gradient, uint32_t groups) const {
   Part part;
   part.segment = segment;
   part.program = backend_.compile(graph_,
                                   {.segment = segment,
-                                   .batch = options_.micro_batch,
+                                   .batch = options_.micro_batch * groups,
                                    .precision = options_.precision,
                                    .mode = nn::Mode::kTraining,
                                    .input_gradient = input_gradient,
-                                   .seed = options_.seed},
+                                   .seed = options_.seed,
+                                   .groups = groups},
                                   threads_);
   part.weights = part.program->new_weights();
   part.tape = part.program->new_tape();
@@ -35,10 +38,15 @@ Device::Part Device::make_part(nn::Segment segment, bool input_gradient) const {
 
 void Device::set_cut(int32_t cut, bool stem_trains) {
   if (cut == cut_ && stem_trains == stem_trains_) return;
+  ensure(started() == 0 && !staged_, "a cut moves between steps");
   cut_ = cut;
   stem_trains_ = stem_trains;
   stem_ = {};
-  head_ = make_part({cut, graph_.size()}, cut > 0 && stem_trains);
+  if (resident_ != nullptr) {
+    std::erase_if(chunks_, [](const auto& chunk) { return chunk.first.first > 0; });
+    return;
+  }
+  head_ = make_part({cut, graph_.size()}, cut > 0 && stem_trains, 1);
   const nn::TensorSpec logits = head_.program->output_spec();
   logits_ = Tensor(logits.type, logits.shape);
   logits_gradient_ = Tensor(logits.type, logits.shape);
@@ -46,7 +54,7 @@ void Device::set_cut(int32_t cut, bool stem_trains) {
 
 Device::Part& Device::stem() {
   if (stem_.program == nullptr) {
-    stem_ = make_part({0, cut_}, false);
+    stem_ = make_part({0, cut_}, false, 1);
     const nn::TensorSpec spec = stem_.program->output_spec();
     crossing_ = Tensor(spec.type, spec.shape);
   }
@@ -69,80 +77,108 @@ void Device::load_part(Part& part, std::span<const float> parameters,
 
 void Device::load(std::span<const float> stem_parameters, std::span<const float> parameters,
                   std::span<const float> buffers) {
-  ensure(head_.program != nullptr, "a cut is set before weights are loaded");
-  load_part(head_, resident_ ? std::span<const float>() : parameters, buffers);
+  ensure(cut_ >= 0, "a cut is set before weights are loaded");
+  if (resident_ == nullptr) load_part(head_, parameters, buffers);
+  for (auto& chunk : chunks_) chunk.second.loaded = false;
   stem_.loaded = false;
   stem_parameters_ = stem_parameters;
   buffers_ = buffers;
 }
 
-std::span<float> Device::statistics_of(const Part& part) {
-  return nn::part_of(std::span<float>(statistics_), graph_.buffer_range(part.segment));
+void Device::check_input(const feed::ReadyMicroBatch& batch, const nn::TensorSpec& spec) const {
+  Shape wanted = spec.shape;
+  wanted.front() = options_.micro_batch;
+  const ConstTensorView input = batch.tensor->view();
+  if (input.type == spec.type && input.shape == wanted) return;
+  throw InvalidInput("micro-batch " + std::to_string(batch.index) + " of step " +
+                     std::to_string(batch.step) + " has shape " + to_string(input.shape) +
+                     ", the device wants " + to_string(wanted));
 }
 
-void Device::forward(Part& part, const ConstTensorView& input, const feed::ReadyMicroBatch& batch,
-                     const TensorView& output) {
-  part.program->forward(*part.weights, *part.tape,
-                        {input, options_.micro_batch, batch.slots, batch.labels},
-                        {output, statistics_of(part)});
+nn::ForwardInput Device::input_of(const feed::ReadyMicroBatch& batch,
+                                  const ConstTensorView& input) const {
+  return {input, options_.micro_batch, batch.slots, batch.labels};
 }
 
-void Device::backward(Part& part, const ConstTensorView& output_gradient,
-                      const TensorView& input_gradient) {
-  if (resident_) {
-    resident_->backward({*part.program, *part.weights, *part.tape}, output_gradient, loss_scale_);
-    return;
+// Makes crossing_.
+void Device::forward_stem(const feed::ReadyMicroBatch& batch, std::span<float> statistics) {
+  const Part& before = stem();
+  check_input(batch, before.program->input_spec());
+  before.program->forward(
+      *before.weights, *before.tape, input_of(batch, batch.tensor->view()),
+      {crossing_.view(), nn::part_of(statistics, graph_.buffer_range(before.segment))});
+}
+
+void Device::start(Batches batches, std::span<float> statistics, bool last) {
+  ensure(!batches.empty() && started() <= most_started(), "what may be started is");
+  ensure(batches.front().cut == cut_ || batches.front().cut == 0,
+         "a micro-batch is cut at 0 or at the plan's cut");
+  const auto columns = static_cast<size_t>(graph_.buffer_count());
+  for (size_t i = 0; i < batches.size(); ++i)
+    std::ranges::copy(batches[i].statistics,
+                      statistics.begin() + static_cast<ptrdiff_t>(i * columns));
+  if (resident_ != nullptr) {
+    start_resident(batches, statistics, last);
+  } else {
+    ensure(batches.size() == 1, "the host runs one micro-batch at a time");
+    start_on_host(batches.front(), statistics);
   }
-  part.program->backward(*part.weights, *part.tape, output_gradient,
-                         {input_gradient, nn::part_of(std::span<float>(gradients_),
-                                                      graph_.parameter_range(part.segment))});
 }
 
-nn::LossResult Device::run_head(const ConstTensorView& input, const feed::ReadyMicroBatch& batch,
-                                const TensorView& input_gradient, bool last) {
-  if (resident_) {
-    return resident_->train({*head_.program, *head_.weights, *head_.tape, last},
-                            {input, options_.micro_batch, batch.slots, batch.labels},
-                            statistics_of(head_), input_gradient, loss_scale_);
-  }
-  forward(head_, input, batch, logits_.view());
-  const nn::LossResult loss = nn::softmax_cross_entropy(
-      logits_.view(), batch.labels, options_.label_smoothing, logits_gradient_.view());
-  backward(head_, logits_gradient_.view(), input_gradient);
-  return loss;
-}
-
-MicroBatchResult Device::run(const feed::ReadyMicroBatch& batch, bool last) {
+void Device::start_on_host(const feed::ReadyMicroBatch& batch, std::span<float> statistics) {
   const bool stem_here = batch.cut != cut_;
   ConstTensorView input = batch.tensor->view();
   if (stem_here) {
-    ensure(batch.cut == 0, "a micro-batch is cut at 0 or at the plan's cut");
-    Part& before = stem();  // makes crossing_ too
-    forward(before, input, batch, crossing_.view());
+    forward_stem(batch, statistics);
     input = crossing_.view();
   } else {
-    std::ranges::copy(batch.statistics, statistics_.begin());
+    check_input(batch, head_.program->input_spec());
   }
+  ChunkResult result{.step = batch.step, .first = batch.index, .first_slot = batch.slots.front()};
+  head_.program->forward(
+      *head_.weights, *head_.tape, input_of(batch, input),
+      {logits_.view(), nn::part_of(statistics, graph_.buffer_range(head_.segment))});
+  result.loss = nn::softmax_cross_entropy(logits_.view(), batch.labels, options_.label_smoothing,
+                                          logits_gradient_.view());
   const nn::TensorSpec spec = head_.program->input_spec();
-  if (input.type != spec.type || input.shape != spec.shape) {
-    throw InvalidInput("micro-batch " + std::to_string(batch.index) + " of step " +
-                       std::to_string(batch.step) + " has shape " + to_string(input.shape) +
-                       ", the head wants " + to_string(spec.shape));
-  }
-  MicroBatchResult result;
   std::shared_ptr<Tensor> cut_gradient;
   if (cut_ > 0 && stem_trains_) cut_gradient = std::make_shared<Tensor>(spec.type, spec.shape);
-  result.loss = run_head(input, batch, cut_gradient ? cut_gradient->view() : TensorView{}, last);
+  const auto gradients_of = [&](const Part& part) {
+    return nn::part_of(std::span<float>(gradients_), graph_.parameter_range(part.segment));
+  };
+  head_.program->backward(
+      *head_.weights, *head_.tape, logits_gradient_.view(),
+      {cut_gradient ? cut_gradient->view() : TensorView{}, gradients_of(head_)});
   result.gradient_range = graph_.parameter_range(head_.segment);
   if (stem_here && stem_trains_) {
-    backward(stem_, cut_gradient->view(), {});
+    stem_.program->backward(*stem_.weights, *stem_.tape, cut_gradient->view(),
+                            {{}, gradients_of(stem_)});
     result.gradient_range = graph_.parameter_range(graph_.whole());
-  } else {
-    result.cut_gradient = std::move(cut_gradient);
+  } else if (cut_gradient) {
+    result.cut_gradients.push_back(std::move(cut_gradient));
   }
   result.gradients = gradients_;
-  result.statistics = statistics_;
-  return result;
+  results_.push_back(std::move(result));
+}
+
+ChunkResult Device::collect() {
+  ensure(started() > 0, "what is collected was started");
+  if (!results_.empty()) {
+    ChunkResult result = std::move(results_.front());
+    results_.pop_front();
+    return result;
+  }
+  UnderWay done = std::move(under_way_.front());
+  under_way_.pop_front();
+  done.result.loss = resident_->collect();
+  if (done.stem_after) {
+    resident_->backward(stem_.pass(), done.cut_gradient.view(), loss_scale_);
+  } else if (!done.cut_gradient.empty()) {
+    const auto count =
+        static_cast<size_t>(done.cut_gradient.shape().front() / options_.micro_batch);
+    done.result.cut_gradients = split(done.cut_gradient, count);
+  }
+  return std::move(done.result);
 }
 
 }  // namespace outrigger::training

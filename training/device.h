@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/tensor.h"
@@ -22,36 +25,45 @@ struct DeviceOptions {
   nn::Precision precision = nn::Precision::kFloat32;
   uint64_t seed = 0;
   float label_smoothing = 0;
+  /// How many micro-batches may run as one, each a group of batch norm; more than one for a backend
+  /// that keeps a run's arrays itself.
+  uint32_t most_at_once = 1;
   /// Of a backend that keeps a run's arrays itself.
   nn::SgdOptions optimizer = {};
   std::optional<float> average_decay = std::nullopt;
 };
 
-/// What one micro-batch gave. Spans point into the device and hold until the next run.
-struct MicroBatchResult {
+/// What micro-batches that ran as one gave. Spans point into the device and hold until the next
+/// start.
+struct ChunkResult {
+  uint64_t step = 0;
+  uint32_t first = 0;       // index of the first micro-batch
+  uint64_t first_slot = 0;  // its first sample's
   nn::LossResult loss;
   /// d loss / d parameters, summed over the samples: the whole arena, of which `gradient_range` was
   /// computed here (all of it, or what lies behind the cut). Empty where Device::resident() has
   /// added them already.
   std::span<const float> gradients;
   nn::Range gradient_range;
-  /// The gradient at the cut, where the stem ran elsewhere and trains; else null.
-  std::shared_ptr<const Tensor> cut_gradient;
-  /// Of all norms that ran in training, the stem's among them: buffer_count() floats.
-  std::span<const float> statistics;
+  /// Of each micro-batch the gradient at the cut, where the stem ran elsewhere and trains; else
+  /// none.
+  std::vector<std::shared_ptr<const Tensor>> cut_gradients;
 };
 
 /// The server's device: runs what lies behind the cut for every micro-batch, and the layers before
 /// it for micro-batches that came as pixels. Before and behind are two programs, so that a moved
-/// stem gives bitwise the same. One thread.
+/// stem gives bitwise the same; a device with arrays of its own runs both as one where it can. One
+/// thread.
 class Device {
  public:
+  using Batches = std::span<const feed::ReadyMicroBatch>;
+
   /// References must outlive this.
   Device(DeviceOptions options, const nn::Graph& graph, const nn::Backend& backend,
          ThreadPool& threads);
 
   /// From now on steps are cut behind `cut` layers; compiles what is not compiled. `stem_trains`:
-  /// gradients cross.
+  /// gradients cross. Nothing is under way.
   void set_cut(int32_t cut, bool stem_trains);
   /// The device's own arrays of the run; null where they are the host's.
   nn::Resident* resident() const { return resident_.get(); }
@@ -62,8 +74,22 @@ class Device {
   /// `stem_parameters` where it is empty: both are the resident's.
   void load(std::span<const float> stem_parameters, std::span<const float> parameters,
             std::span<const float> buffers);
-  /// `last`: of the step, on this rank, with nothing cut away; as nn::ResidentPass::last.
-  MicroBatchResult run(const feed::ReadyMicroBatch& batch, bool last = false);
+
+  /// How many micro-batches that are cut there run as one at most.
+  uint32_t most_at_once(int32_t cut) const;
+  /// Begins to bring what start() gets next, which will be under this plan, to the device. At most
+  /// one ahead; nothing where the device is the host.
+  void stage(Batches batches);
+  /// Begins with micro-batches of one step that follow one another and are cut alike. Statistics of
+  /// all norms that run in training, the stem's among them, are in `statistics`, {batches,
+  /// buffer_count()}, when it is collected. `last`: of the step, on this rank, with nothing cut
+  /// away; as nn::ResidentPass::last.
+  void start(Batches batches, std::span<float> statistics, bool last = false);
+  /// How many were started and not collected, and how many may be before the next start.
+  size_t started() const { return under_way_.size() + results_.size(); }
+  size_t most_started() const;
+  /// What was started first, when it is done.
+  ChunkResult collect();
 
  private:
   struct Part {
@@ -72,19 +98,33 @@ class Device {
     std::unique_ptr<nn::Weights> weights;
     std::unique_ptr<nn::Tape> tape;
     bool loaded = false;
+    nn::ResidentPass pass(bool last = false) const { return {*program, *weights, *tape, last}; }
   };
-  Part make_part(nn::Segment segment, bool input_gradient) const;
+  /// A pass that a resident has not told of yet.
+  struct UnderWay {
+    ChunkResult result;
+    Tensor cut_gradient;      // of all its micro-batches; empty where none is wanted
+    bool stem_after = false;  // the stem's backward pass is still to be run here
+  };
+  struct Staged {
+    uint64_t step = 0;
+    uint32_t first = 0;
+    size_t count = 0;
+  };
+  Part make_part(nn::Segment segment, bool input_gradient, uint32_t groups) const;
   /// Empty parameters: the resident's.
   void load_part(Part& part, std::span<const float> parameters,
                  std::span<const float> buffers) const;
-  std::span<float> statistics_of(const Part& part);
+  bool stem_is_stale() const { return !stem_parameters_.empty(); }
   Part& stem();
-  void forward(Part& part, const ConstTensorView& input, const feed::ReadyMicroBatch& batch,
-               const TensorView& output);
-  nn::LossResult run_head(const ConstTensorView& input, const feed::ReadyMicroBatch& batch,
-                          const TensorView& input_gradient, bool last);
-  void backward(Part& part, const ConstTensorView& output_gradient,
-                const TensorView& input_gradient);
+  /// A resident's program for so many micro-batches that are cut there, with its weights.
+  Part& chunk_part(int32_t cut, uint32_t groups);
+  void check_input(const feed::ReadyMicroBatch& batch, const nn::TensorSpec& spec) const;
+  void forward_stem(const feed::ReadyMicroBatch& batch, std::span<float> statistics);
+  nn::ForwardInput input_of(const feed::ReadyMicroBatch& batch, const ConstTensorView& input) const;
+  void start_on_host(const feed::ReadyMicroBatch& batch, std::span<float> statistics);
+  void start_resident(Batches batches, std::span<float> statistics, bool last);
+  std::vector<std::shared_ptr<const Tensor>> split(const Tensor& gradient, size_t count) const;
 
   const DeviceOptions options_;
   const nn::Graph& graph_;
@@ -94,10 +134,13 @@ class Device {
   float loss_scale_ = 1;
   int32_t cut_ = -1;
   bool stem_trains_ = false;
-  Part head_;
+  Part head_;  // of the host's arrays
   Part stem_;
+  std::map<std::pair<int, uint32_t>, Part> chunks_;  // a resident's, by first layer and groups
+  std::optional<Staged> staged_;
+  std::deque<UnderWay> under_way_;
+  std::deque<ChunkResult> results_;  // of the host's arrays
   std::vector<float> gradients_;
-  std::vector<float> statistics_;
   Tensor logits_;
   Tensor logits_gradient_;
   Tensor crossing_;  // activations at the cut, of micro-batches whose stem runs here

@@ -6,6 +6,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "training/chunks.h"
 
 namespace outrigger::training {
 
@@ -136,31 +137,77 @@ StepReport Trainer::step() {
 }
 
 void Trainer::run_micro_batches(StepReport& report, Sums& sums) {
-  for (uint32_t index = 0; index < options_.micro_batches; ++index)
-    run_micro_batch(index, report, sums);
+  const uint32_t here = options_.micro_batches - report.plan.stems_away;
+  uint32_t first = 0;
+  const auto run = [&](uint32_t count, int32_t cut) {
+    if (count == 0) return;
+    for (const uint32_t size : plan_chunks(count, device_.most_at_once(cut))) {
+      start_chunk(first, size, report);
+      first += size;
+      while (device_.started() > device_.most_started()) collect_chunk(report, sums);
+    }
+  };
+  run(here, 0);
+  run(options_.micro_batches - here, report.plan.cut);
+  stage_next(report);
+  while (device_.started() > 0) collect_chunk(report, sums);
 }
 
-void Trainer::run_micro_batch(uint32_t index, StepReport& report, Sums& sums) {
+feed::ReadyMicroBatch Trainer::take(uint32_t index, StepReport& report) {
+  if (!next_.empty()) {
+    feed::ReadyMicroBatch batch = std::move(next_.front());
+    next_.pop_front();
+    ensure(batch.step == report.step && batch.index == index, "what was taken ahead comes first");
+    return batch;
+  }
   const TimePoint asked = clock_.now();
-  const feed::ReadyMicroBatch batch = feed_.take(report.step, index);
+  feed::ReadyMicroBatch batch = feed_.take(report.step, index);
   report.waited_for_input += clock_.now() - asked;
-  const bool last = sums_on_device_ && report.plan.cut == 0 && index + 1 == options_.micro_batches;
-  const MicroBatchResult result = device_.run(batch, last);
+  return batch;
+}
+
+void Trainer::start_chunk(uint32_t first, uint32_t count, StepReport& report) {
+  std::vector<feed::ReadyMicroBatch> batches;
+  for (uint32_t index = first; index < first + count; ++index) {
+    batches.push_back(take(index, report));
+    stem_away_[index] = batches.back().cut > 0 && report.plan.stem_trains;
+  }
+  const uint32_t before =
+      reducer_ == nullptr || local_steps() ? 0 : reducer_->rank() * options_.micro_batches;
+  const auto columns = static_cast<size_t>(graph_.buffer_count());
+  const bool last =
+      sums_on_device_ && report.plan.cut == 0 && first + count == options_.micro_batches;
+  device_.start(batches,
+                std::span(statistics_).subspan((before + first) * columns, count * columns), last);
+}
+
+void Trainer::collect_chunk(const StepReport& report, Sums& sums) {
+  const ChunkResult result = device_.collect();
   if (!std::isfinite(result.loss.loss_sum)) {
     throw NumericalError("the loss is not a number at step " + std::to_string(report.step) +
-                         ", micro-batch " + std::to_string(index) + " (slots from " +
-                         std::to_string(batch.slots.front()) + ")" + (float16() ? kTooLarge : ""));
+                         ", micro-batch " + std::to_string(result.first) + " (slots from " +
+                         std::to_string(result.first_slot) + ")" + (float16() ? kTooLarge : ""));
   }
   sums.loss += result.loss.loss_sum;
   sums.correct += result.loss.correct;
   add(result.gradients, result.gradient_range);
-  const uint32_t first =
-      reducer_ == nullptr || local_steps() ? 0 : reducer_->rank() * options_.micro_batches;
-  std::ranges::copy(
-      result.statistics,
-      statistics_.begin() + static_cast<ptrdiff_t>((first + index) * result.statistics.size()));
-  stem_away_[index] = batch.cut > 0 && report.plan.stem_trains;
-  if (stem_away_[index]) feed_.head_done(report.step, index, result.cut_gradient);
+  for (uint32_t i = 0; i < result.cut_gradients.size(); ++i)
+    feed_.head_done(report.step, result.first + i, result.cut_gradients[i]);
+}
+
+// While the device is at work on what it has, so that it need not wait for the host between steps.
+void Trainer::stage_next(const StepReport& report) {
+  if (device_.resident() == nullptr || report.plan.cut > 0 || !next_.empty()) return;
+  const uint32_t wanted = plan_chunks(options_.micro_batches, device_.most_at_once(0)).front();
+  for (uint32_t index = 0; index < wanted; ++index) {
+    auto batch = feed_.take_if_there(report.step + 1, index);
+    if (!batch) return;
+    next_.push_back(std::move(*batch));
+  }
+  const feed::Plan next = feed_.plan_of(report.step + 1);
+  if (next.cut > 0 || next.stem_trains != report.plan.stem_trains) return;
+  const std::vector<feed::ReadyMicroBatch> batches(next_.begin(), next_.end());
+  device_.stage(batches);
 }
 
 // Stems away have the highest indexes, so the device's own stem gradients are already in and order

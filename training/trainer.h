@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -94,7 +95,12 @@ class Trainer {
   void publish(uint64_t version, std::span<const float> parameters, uint64_t count);
   void publish_stems();
   void run_micro_batches(StepReport& report, Sums& sums);
-  void run_micro_batch(uint32_t index, StepReport& report, Sums& sums);
+  feed::ReadyMicroBatch take(uint32_t index, StepReport& report);
+  /// Micro-batches [first, first + count), which are cut alike.
+  void start_chunk(uint32_t first, uint32_t count, StepReport& report);
+  void collect_chunk(const StepReport& report, Sums& sums);
+  /// Begins with the input of the next step, as far as it is there.
+  void stage_next(const StepReport& report);
   void add_stem_gradients(StepReport& report);
   void add(std::span<const float> gradients, nn::Range range);
   void reduce(Sums& sums);
@@ -136,8 +142,9 @@ class Trainer {
   const std::unique_ptr<GradientSums> sums_;  // of gradients_ over ranks
   std::vector<float>
       statistics_;  // all replicas' micro-batches in index order, buffer_count() each
-  std::optional<uint64_t> published_;  // the newest version of a stem that trains
-  std::vector<bool> stem_away_;        // per micro-batch: a stem gradient is still to come
+  std::optional<uint64_t> published_;       // the newest version of a stem that trains
+  std::deque<feed::ReadyMicroBatch> next_;  // the next step's first ones, taken already
+  std::vector<bool> stem_away_;             // per micro-batch: a stem gradient is still to come
 };
 
 }  // namespace outrigger::training

@@ -218,6 +218,7 @@ class CpuBackend final : public Backend {
   std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
                                    ThreadPool& threads) const override {
     check_options(graph, options);
+    ensure(options.groups == 1, "the CPU runs one micro-batch at a time");
     ensure(options.precision != Precision::kFloat16, "the CPU has no float16");
     if (options.precision == Precision::kBFloat16 && !computes_bfloat16()) log_missing_bfloat16();
     return std::make_unique<CpuProgram>(graph, options, threads);

@@ -84,13 +84,15 @@ struct Run {
   float* statistics = nullptr;  // the segment's, on the device
   float* gradients = nullptr;   // likewise
   const uint64_t* slots = nullptr;
-  const int32_t* labels = nullptr;  // null: none
-  const ForwardInput* in = nullptr;
+  const int32_t* labels = nullptr;   // null: none
+  const std::byte* input = nullptr;  // on the device, of the whole batch, as ForwardInput::input
+  int64_t count = 0;                 // samples present
   const ForwardOutput* out = nullptr;
   const LossPass* loss = nullptr;  // null: the host has it
   float loss_scale = 1;            // of gradients on the device, not of those that cross its border
   const std::byte* output_gradient = nullptr;  // on the host, like what follows
   std::byte* input_gradient = nullptr;
+  std::byte* pinned_gradient = nullptr;  // instead: queued only
 
   const Kernels& kernels() const { return engine->kernels(); }
   template <typename T = std::byte>

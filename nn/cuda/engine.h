@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -36,9 +37,31 @@ class PlannedConvolution {
   virtual void run(const void* a, const void* b, void* result, void* workspace) = 0;
 };
 
-/// Where programs run: one device with one queue of work. What is called is queued and done in
-/// order; what moves data to or from the host is done when it returns. Not thread-safe: callers
-/// hold `enter()`.
+/// A device's two orders of work: what computes, and copies of what comes next, beside it.
+enum class Queue : uint8_t { kWork, kCopies };
+
+/// A place in a queue, moved by each `set`. Before the first nobody waits for it.
+class Mark {
+ public:
+  virtual ~Mark() = default;
+  /// Behind all that is queued there so far.
+  virtual void set(Queue queue) = 0;
+  /// What is queued there from now on waits for it.
+  virtual void hold(Queue queue) = 0;
+  /// The host waits for it.
+  virtual void wait() = 0;
+};
+
+/// Work that was put down once, to be queued as one as often as wanted.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void run() = 0;
+};
+
+/// Where programs run: one device with one queue of work, and one of copies beside it. What is
+/// called is queued as work and done in order; `upload` and `download` have moved the data when
+/// they return. Not thread-safe: callers hold `enter()`.
 class Engine {
  public:
   virtual ~Engine() = default;
@@ -51,6 +74,17 @@ class Engine {
   virtual void release(void* memory) = 0;
   virtual void upload(void* device, const void* host, size_t bytes) = 0;
   virtual void download(void* host, const void* device, size_t bytes) = 0;
+  /// Memory of the host that copies need no help of the host for. Needs no lock, and neither does
+  /// its release, which waits for what still uses it.
+  virtual void* allocate_pinned(size_t bytes, const std::string& what) = 0;
+  virtual void release_pinned(void* memory) = 0;
+  /// Queued only: pinned memory is read, or written, when its turn comes.
+  virtual void upload_pinned(Queue queue, void* device, const void* pinned, size_t bytes) = 0;
+  virtual void download_pinned(void* pinned, const void* device, size_t bytes) = 0;
+  virtual std::unique_ptr<Mark> make_mark() = 0;
+  /// Puts down what `work` would queue, and does none of it. It may neither move data to or from
+  /// the host nor wait, and must have run once before: libraries load what they need then.
+  virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
   /// Within the device.
   virtual void copy(void* to, const void* from, size_t bytes) = 0;
   virtual void clear(void* device, size_t bytes) = 0;
@@ -89,6 +123,39 @@ class DeviceMemory {
   }
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  size_t bytes() const { return bytes_; }
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  std::shared_ptr<Engine> engine_;
+  size_t bytes_ = 0;
+  void* data_ = nullptr;
+};
+
+/// Pinned memory of the host, released with this. Movable.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  PinnedMemory(std::shared_ptr<Engine> engine, size_t bytes, const std::string& what)
+      : engine_(std::move(engine)),
+        bytes_(bytes),
+        data_(bytes == 0 ? nullptr : engine_->allocate_pinned(bytes, what)) {}
+  ~PinnedMemory() {
+    if (data_ != nullptr) engine_->release_pinned(data_);
+  }
+  PinnedMemory(PinnedMemory&& other) noexcept
+      : engine_(std::move(other.engine_)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        data_(std::exchange(other.data_, nullptr)) {}
+  PinnedMemory& operator=(PinnedMemory&& other) noexcept {
+    std::swap(engine_, other.engine_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
 
   size_t bytes() const { return bytes_; }
   std::byte* data() const { return static_cast<std::byte*>(data_); }

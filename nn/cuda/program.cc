@@ -3,19 +3,10 @@
 #include <algorithm>
 
 #include "common/error.h"
+#include "nn/cuda/tape.h"
 
 namespace outrigger::nn::cuda {
 namespace {
-
-struct CudaWeights final : Weights {
-  explicit CudaWeights(DeviceMemory of) : memory(std::move(of)) {}
-  DeviceMemory memory;
-};
-
-struct CudaTape final : Tape {
-  DeviceMemory memory, slots, labels;
-  bool labelled = false;
-};
 
 ElementType outside(Stored type) {
   ensure(type != Stored::kFloat16, "float16 does not cross a cut");
@@ -54,16 +45,18 @@ CudaProgram::CudaProgram(const Graph& graph, const ProgramOptions& options,
   averages_at_ = aligned(parameter_bytes_);
   weight_bytes_ = compilation.weight_bytes();
   find_untrained(graph, compilation);
+  find_measured(graph);
   plan_gradient_buckets(graph, compilation);
+  plan_pieces();
   const std::string what =
       "what one pass computes with (micro-batches of " + std::to_string(options.batch) + ")";
   scratch_ = DeviceMemory(engine_, plan_.scratch_bytes(), what, options.batch);
   if (!compilation.training()) return;
   gradients_ = DeviceMemory(engine_, parameter_bytes_, "the gradients");
-  statistics_ = DeviceMemory(engine_, average_bytes_, "batch norms' statistics");
-  if (last)
-    losses_ = DeviceMemory(engine_, 2 * static_cast<size_t>(options.batch) * sizeof(float),
-                           "the losses", options.batch);
+  const auto groups = static_cast<size_t>(options.groups);
+  told_ = DeviceMemory(
+      engine_, 2 * static_cast<size_t>(options.batch) * sizeof(float) + groups * average_bytes_,
+      "losses and batch norms' statistics", options.batch);
 }
 
 void CudaProgram::plan(Compilation& compilation) {
@@ -108,6 +101,33 @@ void CudaProgram::plan_gradient_buckets(const Graph& graph, const Compilation& c
         {{range.offset - first, range.size}, moment < 0 ? -1 : moment - first_backward});
   }
   buckets_ = plan_buckets(pieces, kBucketFloats);
+}
+
+// The input step's own backward hands the gradient out, which a recording cannot.
+void CudaProgram::plan_pieces() {
+  if (backward_.empty()) return;
+  const size_t steps = backward_.size() - (options_.input_gradient ? 1 : 0);
+  Piece piece;
+  for (size_t i = 0; i < steps; ++i) {
+    piece.last = i + 1;
+    while (piece.last_bucket < buckets_.size() &&
+           buckets_[piece.last_bucket].step <= static_cast<int>(i))
+      ++piece.last_bucket;
+    if (piece.last_bucket == piece.first_bucket && i + 1 < steps) continue;
+    pieces_.push_back(piece);
+    piece = {piece.last, piece.last, piece.last_bucket, piece.last_bucket};
+  }
+}
+
+void CudaProgram::find_measured(const Graph& graph) {
+  const int64_t first = graph.buffer_range(options_.segment).offset;
+  graph_row_ = {first, graph.buffer_count()};
+  ends_graph_ = options_.segment.end == graph.size();
+  for (int layer = options_.segment.begin; layer < options_.segment.end; ++layer) {
+    const Range range = graph.buffer_range({layer, layer + 1});
+    if (range.size == 0 || graph.layers()[static_cast<size_t>(layer)].frozen) continue;
+    measured_.push_back({range.offset - first, range.size});
+  }
 }
 
 std::unique_ptr<Weights> CudaProgram::new_weights() const {
@@ -155,7 +175,7 @@ Run CudaProgram::make_run(const Weights& weights, const Tape& tape) const {
   run.tape = mine.memory.data();
   run.scratch = scratch_.data();
   run.weights = static_cast<const CudaWeights&>(weights).memory.data();
-  run.statistics = reinterpret_cast<float*>(statistics_.data());
+  if (told_.data() != nullptr) run.statistics = told_statistics();
   run.gradients = reinterpret_cast<float*>(gradients_.data());
   run.slots = reinterpret_cast<const uint64_t*>(mine.slots.data());
   if (mine.labelled) run.labels = reinterpret_cast<const int32_t*>(mine.labels.data());
@@ -173,32 +193,37 @@ void CudaProgram::check_input(const ForwardInput& in) const {
   ensure(in.input.type == input_spec_.type, "the input has the program's type");
 }
 
-void CudaProgram::run_forward(Run& run, Tape& tape, const ForwardInput& in,
-                              std::span<float> statistics) const {
+size_t CudaProgram::input_bytes() const {
+  return static_cast<size_t>(element_count(input_spec_.shape)) * element_size(input_spec_.type);
+}
+
+void CudaProgram::bring(Run& run, Tape& tape, const ForwardInput& in) const {
   auto& mine = static_cast<CudaTape&>(tape);
+  const size_t all = input_bytes();
+  const size_t present = all / static_cast<size_t>(options_.batch) * static_cast<size_t>(in.count);
+  if (mine.input.bytes() == 0) mine.input = DeviceMemory(engine_, all, "the input", options_.batch);
+  engine_->upload(mine.input.data(), in.input.data, present);
+  // What is absent is computed on all the same, and must not be what another run left.
+  if (present < all) engine_->clear(mine.input.data() + present, all - present);
   engine_->upload(mine.slots.data(), in.slots.data(), in.slots.size_bytes());
   engine_->upload(mine.labels.data(), in.labels.data(), in.labels.size_bytes());
   mine.labelled = !in.labels.empty();
   run.labels = mine.labelled ? reinterpret_cast<const int32_t*>(mine.labels.data()) : nullptr;
-  // Frozen norms leave the caller's statistics untouched, so what is there goes along.
-  if (options_.mode == Mode::kTraining)
-    engine_->upload(statistics_.data(), statistics.data(), average_bytes_);
-  run.in = &in;
-  for (const auto& step : steps_) {
-    step->forward(run);
-    ++run.moment;
+  run.input = mine.input.data();
+  run.count = in.count;
+}
+
+void CudaProgram::run_forward(Run& run, size_t first) const {
+  for (size_t i = first; i < steps_.size(); ++i) {
+    run.moment = static_cast<int>(i);
+    steps_[i]->forward(run);
   }
 }
 
-void CudaProgram::run_backward(Run& run, const Sums* sums) const {
-  engine_->clear(gradients_.data(), parameter_bytes_);
-  run.moment = static_cast<int>(steps_.size());
-  auto bucket = buckets_.begin();
-  for (size_t i = 0; i < backward_.size(); ++i) {
+void CudaProgram::run_backward(Run& run, size_t first, size_t last) const {
+  for (size_t i = first; i < last; ++i) {
+    run.moment = static_cast<int>(steps_.size() + i);
     backward_[i]->backward(run);
-    ++run.moment;
-    for (; bucket != buckets_.end() && bucket->step <= static_cast<int>(i); ++bucket)
-      finish_bucket(bucket->range, sums);
   }
 }
 
@@ -212,7 +237,18 @@ void CudaProgram::finish_bucket(Range bucket, const Sums* sums) const {
   float* to = sums->gradients + bucket.offset;
   engine_->kernels().add_scaled(gradients + bucket.offset, 1 / sums->loss_scale, to,
                                 static_cast<uint32_t>(bucket.size));
-  if (sums->ranks != nullptr) sums->ranks->begin_sum(to, static_cast<size_t>(bucket.size));
+}
+
+void CudaProgram::copy_measured(const float* from, std::span<float> statistics, Range row) const {
+  const auto columns = static_cast<int64_t>(average_bytes_ / sizeof(float));
+  ensure(static_cast<int64_t>(statistics.size()) == options_.groups * row.size,
+         "statistics have a row a group");
+  for (int64_t group = 0; group < options_.groups; ++group) {
+    for (const Range range : measured_) {
+      std::copy_n(from + group * columns + range.offset, range.size,
+                  statistics.begin() + group * row.size + row.offset + range.offset);
+    }
+  }
 }
 
 void CudaProgram::forward(const Weights& weights, Tape& tape, const ForwardInput& in,
@@ -221,9 +257,15 @@ void CudaProgram::forward(const Weights& weights, Tape& tape, const ForwardInput
   const auto lock = engine_->enter();
   Run run = make_run(weights, tape);
   run.out = &out;
-  run_forward(run, tape, in, out.statistics);
-  if (options_.mode == Mode::kTraining)
-    engine_->download(out.statistics.data(), statistics_.data(), average_bytes_);
+  bring(run, tape, in);
+  run_forward(run, 0);
+  if (options_.mode == Mode::kTraining && !measured_.empty()) {
+    std::vector<float> measured(static_cast<size_t>(options_.groups) * average_bytes_ /
+                                sizeof(float));
+    engine_->download(measured.data(), told_statistics(), measured.size() * sizeof(float));
+    copy_measured(measured.data(), out.statistics,
+                  {0, static_cast<int64_t>(average_bytes_ / sizeof(float))});
+  }
   engine_->synchronize();
 }
 
@@ -237,54 +279,11 @@ void CudaProgram::backward(const Weights& weights, Tape& tape, ConstTensorView o
   Run run = make_run(weights, tape);
   run.output_gradient = output_gradient.data;
   run.input_gradient = out.input_gradient.data;
-  run_backward(run, nullptr);
+  engine_->clear(gradients_.data(), parameter_bytes_);
+  run_backward(run, 0, backward_.size());
+  for (const GradientBucket& bucket : buckets_) finish_bucket(bucket.range, nullptr);
   engine_->download(out.gradients.data(), gradients_.data(), parameter_bytes_);
   engine_->synchronize();
-}
-
-LossResult CudaProgram::train(const ResidentPass& pass, const ForwardInput& in,
-                              std::span<float> statistics, const TensorView& input_gradient,
-                              float smoothing, const Sums& sums) const {
-  ensure(losses_.data() != nullptr, "a program that trains ends the graph");
-  ensure(in.labels.size() == static_cast<size_t>(in.count), "every sample has a label");
-  const int64_t classes = output_spec_.shape.back();
-  ensure(std::ranges::all_of(in.labels, [&](int32_t l) { return l >= 0 && l < classes; }),
-         "a label is one of the classes");
-  check_input(in);
-  if (backward_.empty()) throw InvalidInput("nothing of the model trains: freeze fewer layers");
-  const auto lock = engine_->enter();
-  const LossPass loss{smoothing, reinterpret_cast<float*>(losses_.data())};
-  Run run = make_run(pass.weights, pass.tape);
-  run.loss = &loss;
-  run.loss_scale = sums.loss_scale;
-  run.input_gradient = input_gradient.data;
-  run_forward(run, pass.tape, in, statistics);
-  run_backward(run, &sums);
-  engine_->download(statistics.data(), statistics_.data(), average_bytes_);
-  return read_loss();
-}
-
-void CudaProgram::backward_into(const ResidentPass& pass, const ConstTensorView& output_gradient,
-                                const Sums& sums) const {
-  ensure(options_.mode == Mode::kTraining, "only a training program has a backward pass");
-  ensure(output_gradient.type == output_spec_.type, "the gradient has the output's type");
-  const auto lock = engine_->enter();
-  Run run = make_run(pass.weights, pass.tape);
-  run.output_gradient = output_gradient.data;
-  run.loss_scale = sums.loss_scale;
-  run_backward(run, &sums);
-  engine_->synchronize();
-}
-
-LossResult CudaProgram::read_loss() const {
-  std::vector<float> results(losses_.bytes() / sizeof(float));
-  engine_->download(results.data(), losses_.data(), losses_.bytes());
-  LossResult loss;
-  for (size_t i = 0; i < results.size(); i += 2) {
-    loss.loss_sum += static_cast<double>(results[i]);
-    loss.correct += results[i + 1] != 0 ? 1 : 0;
-  }
-  return loss;
 }
 
 }  // namespace outrigger::nn::cuda

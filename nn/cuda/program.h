@@ -5,6 +5,7 @@
 
 #include "nn/cuda/bucket_plan.h"
 #include "nn/cuda/compilation.h"
+#include "nn/cuda/input_ring.h"
 #include "nn/cuda/operations/step.h"
 #include "nn/program.h"
 #include "nn/resident.h"
@@ -38,9 +39,16 @@ class CudaProgram final : public Program {
     float loss_scale = 1;
     Collective* ranks = nullptr;  // sums what is final over them, beside the rest of the pass
   };
-  /// As Resident::train and Resident::backward.
-  LossResult train(const ResidentPass& pass, const ForwardInput& in, std::span<float> statistics,
-                   const TensorView& input_gradient, float smoothing, const Sums& sums) const;
+  /// What a pass leaves for the host, in pinned memory behind a mark; used again and again.
+  struct Told {
+    PinnedMemory memory;
+    std::unique_ptr<Mark> there;
+  };
+  /// As Resident::stage, train and backward; what train tells is read when it is there.
+  void stage(const ResidentPass& pass, std::span<const ForwardInput> parts) const;
+  void train(const ResidentPass& pass, float smoothing, const Sums& sums, Told& told) const;
+  LossResult read(const Told& told, std::span<float> statistics,
+                  const TensorView& input_gradient) const;
   void backward_into(const ResidentPass& pass, const ConstTensorView& output_gradient,
                      const Sums& sums) const;
   Segment segment() const { return options_.segment; }
@@ -55,24 +63,44 @@ class CudaProgram final : public Program {
   Run make_run(const Weights& weights, const Tape& tape) const;
   void check_input(const ForwardInput& in) const;
   /// Everything but what `run` says already; queues the work.
-  void run_forward(Run& run, Tape& tape, const ForwardInput& in, std::span<float> statistics) const;
+  void bring(Run& run, Tape& tape, const ForwardInput& in) const;
+  void run_forward(Run& run, size_t first) const;
+  void run_backward(Run& run, size_t first, size_t last) const;
+  /// Of what lies behind the input step and ends with a bucket's gradients, or with the pass.
+  struct Piece {
+    size_t first = 0, last = 0;  // steps of the backward pass
+    size_t first_bucket = 0, last_bucket = 0;
+  };
+  void run_piece(Run run, const Piece& piece, const Sums& sums) const;
+  /// As recordings from the second time on.
+  void run_pieces(const Run& run, Tape& tape, const Sums& sums) const;
   /// `sums` null: gradients stay where they are.
-  void run_backward(Run& run, const Sums* sums) const;
   void finish_bucket(Range bucket, const Sums* sums) const;
   void plan_gradient_buckets(const Graph& graph, const Compilation& compilation);
-  LossResult read_loss() const;
+  void plan_pieces();
+  void find_measured(const Graph& graph);
+  /// To rows of the segment's buffers, or of the whole graph's.
+  void copy_measured(const float* from, std::span<float> statistics, Range row) const;
+  float* told_statistics() const { return told_floats() + 2 * options_.batch; }
+  float* told_floats() const { return reinterpret_cast<float*>(told_.data()); }
+  size_t input_bytes() const;
 
   const ProgramOptions options_;
   const std::shared_ptr<Engine> engine_;
   TensorSpec input_spec_, output_spec_;
   size_t parameter_bytes_ = 0, average_bytes_ = 0, weight_bytes_ = 0;
   size_t averages_at_ = 0;
+  Range graph_row_;  // where the segment's buffers begin, of how many
+  bool ends_graph_ = false;
   std::vector<Range> untrained_;  // of the segment's gradients
+  std::vector<Range> measured_;   // of the segment's statistics
   Steps steps_;
   std::vector<const Step*> backward_;
   std::vector<GradientBucket> buckets_;
+  std::vector<Piece> pieces_;
   BufferPlan plan_;
-  DeviceMemory scratch_, gradients_, statistics_, losses_;
+  DeviceMemory scratch_, gradients_;
+  DeviceMemory told_;  // losses {batch, 2}, then statistics {groups, the segment's buffers}
 };
 
 }  // namespace outrigger::nn::cuda

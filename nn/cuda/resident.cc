@@ -1,10 +1,9 @@
 #include "nn/cuda/resident.h"
 
-#include <cmath>
+#include <cstring>
 
 #include "common/error.h"
 #include "nn/cuda/optimizer_table.h"
-#include "nn/cuda/program.h"
 
 namespace outrigger::nn::cuda {
 namespace {
@@ -28,8 +27,10 @@ CudaResident::CudaResident(const Graph& graph, const ResidentOptions& options,
   const std::span first(table.first);
   ranges_ = DeviceMemory(engine_, ranges.size_bytes(), "the optimizer's table");
   first_ = DeviceMemory(engine_, first.size_bytes(), "the optimizer's table");
-  sums_on_host_.resize(2 * size_t{kNormColumns});
-  sums_ = DeviceMemory(engine_, sums_on_host_.size() * sizeof(double), "sums");
+  sums_ = DeviceMemory(engine_, 2 * size_t{kNormColumns} * sizeof(double), "sums");
+  state_ = DeviceMemory(engine_, sizeof(SgdState), "the optimizer's step");
+  state_host_ = PinnedMemory(engine_, sizeof(SgdState), "the optimizer's step");
+  updated_ = engine_->make_mark();
   const auto lock = engine_->enter();
   engine_->upload(ranges_.data(), ranges.data(), ranges.size_bytes());
   engine_->upload(first_.data(), first.data(), first.size_bytes());
@@ -73,14 +74,36 @@ void CudaResident::clear_gradients() {
   engine_->clear(gradients_.data(), gradients_.bytes());
 }
 
-LossResult CudaResident::train(const ResidentPass& pass, const ForwardInput& in,
-                               std::span<float> statistics, const TensorView& input_gradient,
-                               float loss_scale) {
+void CudaResident::stage(const ResidentPass& pass, std::span<const ForwardInput> parts) {
+  own(pass).stage(pass, parts);
+}
+
+void CudaResident::train(const ResidentPass& pass, const ResidentTargets& targets,
+                         float loss_scale) {
   ensure(!pass.last || own(pass).segment().begin == 0, "a last pass is of the whole graph");
   summing_ = pass.last && ranks_ != nullptr;
-  return own(pass).train(
-      pass, in, statistics, input_gradient, options_.label_smoothing,
-      {part(gradients_, own(pass).segment()), loss_scale, summing_ ? ranks_.get() : nullptr});
+  Pending pending{&own(pass), nullptr, targets};
+  if (!free_.empty()) {
+    pending.told = std::move(free_.back());
+    free_.pop_back();
+  } else {
+    pending.told = std::make_unique<CudaProgram::Told>();
+  }
+  own(pass).train(
+      pass, options_.label_smoothing,
+      {part(gradients_, own(pass).segment()), loss_scale, summing_ ? ranks_.get() : nullptr},
+      *pending.told);
+  pending_.push_back(std::move(pending));
+}
+
+LossResult CudaResident::collect() {
+  ensure(!pending_.empty(), "a pass is collected once");
+  Pending oldest = std::move(pending_.front());
+  pending_.pop_front();
+  const LossResult loss =
+      oldest.program->read(*oldest.told, oldest.targets.statistics, oldest.targets.input_gradient);
+  free_.push_back(std::move(oldest.told));
+  return loss;
 }
 
 void CudaResident::backward(const ResidentPass& pass, const ConstTensorView& output_gradient,
@@ -128,39 +151,45 @@ void CudaResident::put_gradients(std::span<const float> gradients) {
   engine_->synchronize();
 }
 
-CudaResident::Sums CudaResident::sum_up(const DeviceMemory& array) {
-  engine_->kernels().norm_of_array(floats(array), count(), reinterpret_cast<double*>(sums_.data()));
-  engine_->download(sums_on_host_.data(), sums_.data(), sums_.bytes());
-  Sums sums;
-  for (size_t i = 0; i < kNormColumns; ++i) {
-    sums.squares += sums_on_host_[i];
-    sums.zeros += sums_on_host_[kNormColumns + i];
-  }
-  return sums;
+void CudaResident::queue_update() const {
+  const Kernels& kernels = engine_->kernels();
+  auto* sums = reinterpret_cast<double*>(sums_.data());
+  kernels.norm_of_array(floats(gradients_), count(), sums);
+  kernels.prepare_sgd(sums, state());
+  kernels.sgd({.ranges = reinterpret_cast<const OptimizerRange*>(ranges_.data()),
+               .first = reinterpret_cast<const uint32_t*>(first_.data()),
+               .gradients = floats(gradients_),
+               .momentum = floats(momentum_),
+               .parameters = floats(parameters_),
+               .averaged = floats(averaged_)},
+              state(), count());
+  kernels.norm_of_array(floats(parameters_), count(), sums);
+  kernels.finish_sgd(sums, state());
 }
 
 ResidentUpdated CudaResident::update(const ResidentUpdate& update) {
   const auto lock = engine_->enter();
-  ResidentUpdated result;
-  result.gradient_norm = std::sqrt(sum_up(gradients_).squares) * double{update.mean};
-  if (!std::isfinite(result.gradient_norm)) return result;
-  SgdFactors factors;
-  factors.mean = update.mean;
-  if (update.clip_norm && result.gradient_norm > *update.clip_norm)
-    factors.shrink = static_cast<float>(*update.clip_norm / result.gradient_norm);
-  factors.learning_rate = update.learning_rate;
-  factors.momentum = options_.optimizer.momentum;
-  factors.nesterov = options_.optimizer.nesterov;
-  factors.average_decay = options_.average_decay.value_or(0);
-  const SgdArrays arrays{.ranges = reinterpret_cast<const OptimizerRange*>(ranges_.data()),
-                         .first = reinterpret_cast<const uint32_t*>(first_.data()),
-                         .gradients = floats(gradients_),
-                         .momentum = floats(momentum_),
-                         .parameters = floats(parameters_),
-                         .averaged = floats(averaged_)};
-  engine_->kernels().sgd(arrays, factors, count());
-  result.weights_finite = sum_up(parameters_).zeros == 0;
-  return result;
+  SgdState told;
+  told.factors.mean = update.mean;
+  told.factors.learning_rate = update.learning_rate;
+  told.factors.momentum = options_.optimizer.momentum;
+  told.factors.nesterov = options_.optimizer.nesterov;
+  told.factors.average_decay = options_.average_decay.value_or(0);
+  told.clip_norm = update.clip_norm.value_or(0);
+  std::memcpy(state_host_.data(), &told, sizeof told);
+  engine_->upload_pinned(Queue::kWork, state(), state_host_.data(), sizeof told);
+  if (has_updated_ && update_ == nullptr) update_ = engine_->record([this] { queue_update(); });
+  if (update_ != nullptr) {
+    update_->run();
+  } else {
+    queue_update();
+  }
+  has_updated_ = true;
+  engine_->download_pinned(state_host_.data(), state(), sizeof told);
+  updated_->set(Queue::kWork);
+  updated_->wait();
+  std::memcpy(&told, state_host_.data(), sizeof told);
+  return {told.gradient_norm, told.zeros == 0};
 }
 
 }  // namespace outrigger::nn::cuda

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <vector>
 
 #include "nn/cuda/engine.h"
+#include "nn/cuda/program.h"
 #include "nn/graph.h"
 #include "nn/resident.h"
 
@@ -18,8 +20,9 @@ class CudaResident final : public Resident {
   void fetch(const ResidentArrays& host) override;
   void load(const Program& program, Weights& weights, std::span<const float> buffers) override;
   void clear_gradients() override;
-  LossResult train(const ResidentPass& pass, const ForwardInput& in, std::span<float> statistics,
-                   const TensorView& input_gradient, float loss_scale) override;
+  void stage(const ResidentPass& pass, std::span<const ForwardInput> parts) override;
+  void train(const ResidentPass& pass, const ResidentTargets& targets, float loss_scale) override;
+  LossResult collect() override;
   void backward(const ResidentPass& pass, const ConstTensorView& output_gradient,
                 float loss_scale) override;
   void add_gradients(Range range, std::span<const float> gradients) override;
@@ -33,11 +36,13 @@ class CudaResident final : public Resident {
   static float* floats(const DeviceMemory& memory) {
     return reinterpret_cast<float*>(memory.data());
   }
-  struct Sums {
-    double squares = 0;
-    double zeros = 0;  // no number where a value is none
+  struct Pending {
+    const CudaProgram* program = nullptr;
+    std::unique_ptr<CudaProgram::Told> told;
+    ResidentTargets targets;
   };
-  Sums sum_up(const DeviceMemory& array);
+  SgdState* state() const { return reinterpret_cast<SgdState*>(state_.data()); }
+  void queue_update() const;
   uint32_t count() const { return static_cast<uint32_t>(graph_.parameter_count()); }
   /// Of the segment, in arena `of`.
   float* part(const DeviceMemory& of, Segment segment) const;
@@ -48,10 +53,16 @@ class CudaResident final : public Resident {
   DeviceMemory parameters_, momentum_, averaged_, gradients_;
   DeviceMemory ranges_, first_;  // the optimizer's table
   DeviceMemory sums_;
-  DeviceMemory incoming_;  // of add_gradients, made when it is first needed
-  std::vector<double> sums_on_host_;
-  std::unique_ptr<Collective> ranks_;  // null: alone, or the host sums
-  bool summing_ = false;               // the step's last pass has begun it
+  DeviceMemory incoming_;    // of add_gradients, made when it is first needed
+  DeviceMemory state_;       // of the optimizer's step
+  PinnedMemory state_host_;  // likewise: what is told, then what came of it
+  std::unique_ptr<Mark> updated_;
+  std::unique_ptr<Recording> update_;  // from the second step on
+  bool has_updated_ = false;
+  std::deque<Pending> pending_;
+  std::vector<std::unique_ptr<CudaProgram::Told>> free_;  // of passes that were collected
+  std::unique_ptr<Collective> ranks_;                     // null: alone, or the host sums
+  bool summing_ = false;                                  // the step's last pass has begun it
 };
 
 }  // namespace outrigger::nn::cuda

@@ -248,6 +248,7 @@ class ReferenceBackend final : public Backend {
   std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
                                    ThreadPool&) const override {
     check_options(graph, options);
+    ensure(options.groups == 1, "the reference runs one micro-batch at a time");
     ensure(options.precision != Precision::kFloat16, "the reference has no float16");
     return std::make_unique<ReferenceProgram>(graph, options);
   }

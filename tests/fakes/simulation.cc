@@ -224,6 +224,11 @@ feed::ReadyMicroBatch Simulation::take(uint64_t step, uint32_t index) {
   return std::move(*wait_for([&] { return coordinator_.try_take(step, index, now()); }));
 }
 
+std::optional<feed::ReadyMicroBatch> Simulation::take_if_there(uint64_t step, uint32_t index) {
+  if (!coordinator_.ledger().has_result(step, index)) return std::nullopt;
+  return coordinator_.try_take(step, index, now());
+}
+
 void Simulation::head_done(uint64_t step, uint32_t index,
                            std::shared_ptr<const Tensor> cut_gradient) {
   coordinator_.head_done(step, index, std::move(cut_gradient), now());

@@ -74,6 +74,7 @@ class Simulation final : public feed::Feed, public Clock {
   void publish_stem(uint64_t version, std::shared_ptr<const std::vector<float>> parameters,
                     std::shared_ptr<const std::vector<float>> buffers) override;
   feed::ReadyMicroBatch take(uint64_t step, uint32_t index) override;
+  std::optional<feed::ReadyMicroBatch> take_if_there(uint64_t step, uint32_t index) override;
   void head_done(uint64_t step, uint32_t index,
                  std::shared_ptr<const Tensor> cut_gradient) override;
   std::shared_ptr<const std::vector<float>> take_gradient(uint64_t step, uint32_t index) override;

@@ -79,9 +79,11 @@ std::vector<double> losses_of_device(const Graph& graph, int steps, Precision pr
   for (int step = 0; step < steps; ++step) {
     resident->load(*compiled.program, *compiled.weights, values.buffers);
     resident->clear_gradients();
-    const LossResult loss =
-        resident->train({*compiled.program, *compiled.weights, *compiled.tape},
-                        input_of(*compiled.program, values), statistics, {}, loss_scale);
+    const ResidentPass pass{*compiled.program, *compiled.weights, *compiled.tape};
+    const ForwardInput input = input_of(*compiled.program, values);
+    resident->stage(pass, std::span(&input, 1));
+    resident->train(pass, {statistics, {}}, loss_scale);
+    const LossResult loss = resident->collect();
     result.push_back(loss.loss_sum / kBatch);
     const ResidentUpdated updated = resident->update({kRate, 1.0f / kBatch, std::nullopt});
     EXPECT_TRUE(std::isfinite(updated.gradient_norm) && updated.weights_finite) << step;

@@ -12,15 +12,13 @@
 #include "nn/cuda/device/convolution.h"
 #include "nn/cuda/device/launch.h"
 #include "nn/cuda/device/nccl_collective.h"
+#include "nn/cuda/device/queues.h"
 #include "nn/cuda/device_facts.h"
 #include "nn/cuda/errors.h"
 
 namespace outrigger::nn::cuda {
 namespace {
 
-struct StreamDeleter {
-  void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
-};
 struct BlasDeleter {
   void operator()(cublasHandle_t handle) const { cublasDestroy(handle); }
 };
@@ -80,13 +78,15 @@ class CudaEngine final : public Engine {
  public:
   explicit CudaEngine(const CudaOptions& options) : options_(options) {
     check(cudaSetDevice(options.device), "choosing the device");
-    cudaStream_t stream = nullptr;
-    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
-    stream_.reset(stream);
+    stream_ = make_stream();
+    copies_ = make_stream();
+    const cudaStream_t stream = stream_.get();
     cublasHandle_t blas = nullptr;
     check(cublasCreate(&blas), "starting cuBLAS");
     blas_.reset(blas);
     check(cublasSetStream(blas, stream), "starting cuBLAS");
+    blas_workspace_.reset(allocate(kBlasWorkspaceBytes, "cuBLAS", 0));
+    check(cublasSetWorkspace(blas, blas_workspace_.get(), kBlasWorkspaceBytes), "starting cuBLAS");
     cudnnHandle_t dnn = nullptr;
     check(cudnnCreate(&dnn), "starting cuDNN");
     dnn_.reset(dnn);
@@ -94,7 +94,10 @@ class CudaEngine final : public Engine {
     partial_sums_.reset(allocate(kPartialSumBytes, "partial sums", 0));
     kernels_ = make_kernels(stream, partial_sums_.get());
   }
-  ~CudaEngine() override { cudaStreamSynchronize(stream_.get()); }
+  ~CudaEngine() override {
+    cudaStreamSynchronize(copies_.get());
+    cudaStreamSynchronize(stream_.get());
+  }
 
   std::unique_lock<std::mutex> enter() override {
     std::unique_lock lock(mutex_);
@@ -128,6 +131,30 @@ class CudaEngine final : public Engine {
     check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream_.get()),
           "copying from the device");
     synchronize();
+  }
+  void* allocate_pinned(size_t bytes, const std::string& what) override {
+    check(cudaSetDevice(options_.device), "choosing the device");
+    void* memory = nullptr;
+    const std::string tried =
+        "taking " + std::to_string(bytes) + " bytes of pinned memory for " + what;
+    check(cudaMallocHost(&memory, bytes), tried.c_str());
+    return memory;
+  }
+  void release_pinned(void* memory) override {
+    cudaDeviceSynchronize();
+    cudaFreeHost(memory);
+  }
+  void upload_pinned(Queue queue, void* device, const void* pinned, size_t bytes) override {
+    check(cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, streams().of(queue)),
+          "copying to the device");
+  }
+  void download_pinned(void* pinned, const void* device, size_t bytes) override {
+    check(cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, stream_.get()),
+          "copying from the device");
+  }
+  std::unique_ptr<Mark> make_mark() override { return make_cuda_mark(streams()); }
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+    return capture(stream_.get(), work);
   }
   void copy(void* to, const void* from, size_t bytes) override {
     if (bytes == 0) return;
@@ -181,9 +208,16 @@ class CudaEngine final : public Engine {
   }
 
  private:
+  // What cuBLAS takes for itself on Hopper (cuBLAS documentation, cublasSetWorkspace); memory of
+  // ours, since recordings must not take any.
+  static constexpr size_t kBlasWorkspaceBytes = size_t{32} << 20;
+
+  Streams streams() const { return {stream_.get(), copies_.get()}; }
+
   const CudaOptions options_;
   std::mutex mutex_;
-  Owned<cudaStream_t, StreamDeleter> stream_;
+  OwnedStream stream_, copies_;
+  std::unique_ptr<void, MemoryDeleter> blas_workspace_;
   Owned<cublasHandle_t, BlasDeleter> blas_;
   Owned<cudnnHandle_t, DnnDeleter> dnn_;
   std::unique_ptr<void, MemoryDeleter> partial_sums_;

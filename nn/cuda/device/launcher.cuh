@@ -21,15 +21,16 @@ __global__ void each_kernel(uint32_t count, F f) {
 constexpr int kTileColumns = 32, kTileRows = 8;
 
 template <typename F>
-__global__ void columns_kernel(Matrix size, uint32_t rows_per_chunk, F f, Sums<float>* partials) {
+__global__ void columns_kernel(Matrix group, uint32_t rows_per_chunk, F f, Sums<float>* partials) {
   __shared__ float shared[3][kTileRows][kTileColumns];
   const uint32_t column = blockIdx.x * kTileColumns + threadIdx.x;
-  const uint32_t first = blockIdx.y * rows_per_chunk;
-  const uint32_t last = min(first + rows_per_chunk, size.rows);
+  const uint32_t begin = blockIdx.z * group.rows;
+  const uint32_t first = begin + blockIdx.y * rows_per_chunk;
+  const uint32_t last = min(first + rows_per_chunk, begin + group.rows);
   Sums<float> sums;
-  if (column < size.columns) {
+  if (column < group.columns) {
     for (uint32_t row = first + threadIdx.y; row < last; row += kTileRows) {
-      const Sums<float> term = f.term(row, column);
+      const Sums<float> term = f.term(blockIdx.z, row, column);
       sums.a += term.a;
       sums.b += term.b;
       sums.c += term.c;
@@ -39,30 +40,44 @@ __global__ void columns_kernel(Matrix size, uint32_t rows_per_chunk, F f, Sums<f
   shared[1][threadIdx.y][threadIdx.x] = sums.b;
   shared[2][threadIdx.y][threadIdx.x] = sums.c;
   __syncthreads();
-  if (threadIdx.y != 0 || column >= size.columns) return;
+  if (threadIdx.y != 0 || column >= group.columns) return;
   for (int y = 1; y < kTileRows; ++y) {
     sums.a += shared[0][y][threadIdx.x];
     sums.b += shared[1][y][threadIdx.x];
     sums.c += shared[2][y][threadIdx.x];
   }
-  partials[blockIdx.y * size.columns + column] = sums;
+  partials[(blockIdx.z * gridDim.y + blockIdx.y) * group.columns + column] = sums;
 }
 
 // In the order of the chunks, so that sums are the same every time.
 template <typename F>
-__global__ void finish_columns_kernel(uint32_t columns, uint32_t chunks, F f,
+__global__ void finish_columns_kernel(uint32_t columns, uint32_t groups, uint32_t chunks, F f,
                                       const Sums<float>* partials) {
   const uint32_t column = blockIdx.x * kThreads + threadIdx.x;
   if (column >= columns) return;
-  Sums<double> sums;
-  for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
-    const Sums<float> part = partials[chunk * columns + column];
-    sums.a += static_cast<double>(part.a);
-    sums.b += static_cast<double>(part.b);
-    sums.c += static_cast<double>(part.c);
+  for (uint32_t group = 0; group < groups; ++group) {
+    Sums<double> sums;
+    for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
+      const Sums<float> part = partials[(group * chunks + chunk) * columns + column];
+      sums.a += static_cast<double>(part.a);
+      sums.b += static_cast<double>(part.b);
+      sums.c += static_cast<double>(part.c);
+    }
+    f.finish(group, column, sums);
   }
-  f.finish(column, sums);
 }
+
+/// Sums over columns that know nothing of groups.
+template <typename F>
+struct OneGroup {
+  F f;
+  OUTRIGGER_BOTH Sums<float> term(uint32_t, uint32_t row, uint32_t column) const {
+    return f.term(row, column);
+  }
+  OUTRIGGER_BOTH void finish(uint32_t, uint32_t column, const Sums<double>& sums) const {
+    f.finish(column, sums);
+  }
+};
 
 constexpr int kRowThreads = 128;
 
@@ -115,21 +130,29 @@ class CudaLauncher {
 
   template <typename F>
   void columns(Matrix size, const F& f) const {
+    grouped_columns(size, 1, OneGroup<F>{f});
+  }
+
+  template <typename F>
+  void grouped_columns(Matrix size, uint32_t groups, const F& f) const {
     if (size.columns == 0) return;
-    if (size.columns > kMostColumns) {
+    if (size.columns > kMostColumns / groups) {
       throw InvalidInput("a layer has " + std::to_string(size.columns) +
-                         " outputs; a GPU adds up at most " + std::to_string(kMostColumns));
+                         " outputs; a GPU adds up at most " +
+                         std::to_string(kMostColumns / groups));
     }
+    const Matrix group{size.rows / groups, size.columns};
     // Enough chunks to fill a large device, and no more than a few hundred rows ask for.
     const uint32_t tiles = blocks(size.columns, kTileColumns);
-    uint32_t chunks = std::min(blocks(size.rows, kTileRows * 16), std::max(1u, 2048 / tiles));
-    chunks = std::max(1u, std::min(chunks, kMostColumns / size.columns));
-    const uint32_t rows_per_chunk = blocks(size.rows, chunks);
-    columns_kernel<<<dim3(tiles, chunks), dim3(kTileColumns, kTileRows), 0, stream_>>>(
-        size, rows_per_chunk, f, partials_);
+    uint32_t chunks =
+        std::min(blocks(group.rows, kTileRows * 16), std::max(1u, 2048 / (tiles * groups)));
+    chunks = std::max(1u, std::min(chunks, kMostColumns / (size.columns * groups)));
+    const uint32_t rows_per_chunk = blocks(group.rows, chunks);
+    columns_kernel<<<dim3(tiles, chunks, groups), dim3(kTileColumns, kTileRows), 0, stream_>>>(
+        group, rows_per_chunk, f, partials_);
     check_launch();
     finish_columns_kernel<<<blocks(size.columns, kThreads), kThreads, 0, stream_>>>(
-        size.columns, chunks, f, partials_);
+        size.columns, groups, chunks, f, partials_);
     check_launch();
   }
 

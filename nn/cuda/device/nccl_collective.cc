@@ -9,30 +9,21 @@
 #include "common/log.h"
 #include "nn/cuda/device/check.h"
 #include "nn/cuda/device/nccl_library.h"
+#include "nn/cuda/device/queues.h"
 #include "nn/cuda/errors.h"
 
 namespace outrigger::nn::cuda {
 namespace {
 
-struct CommStreamDeleter {
-  void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
-};
 struct EventDeleter {
   void operator()(cudaEvent_t event) const { cudaEventDestroy(event); }
 };
-using OwnedStream = std::unique_ptr<std::remove_pointer_t<cudaStream_t>, CommStreamDeleter>;
 using OwnedEvent = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, EventDeleter>;
 
 OwnedEvent make_event() {
   cudaEvent_t event = nullptr;
   check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
   return OwnedEvent(event);
-}
-
-OwnedStream make_stream() {
-  cudaStream_t stream = nullptr;
-  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
-  return OwnedStream(stream);
 }
 
 /// A communicator that never blocks in a call, so that a rank that is lost ends in an error and not

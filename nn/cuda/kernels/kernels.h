@@ -61,11 +61,13 @@ struct ConvolutionShape {
 };
 
 /// Batch norm of rows, and what is done with it in the same pass over memory:
-/// y = activation(normalised * scale + shift + residual).
+/// y = activation(normalised * scale + shift + residual). Rows come in groups of equal size, one
+/// behind another, each with statistics of its own.
 struct NormForward {
+  uint32_t groups = 1;
   ConstArray x;
   ConstArray residual;                  // data null: none
-  const float* mean_inverse = nullptr;  // mean {C}, 1 / deviation {C}
+  const float* mean_inverse = nullptr;  // {groups, 2, C}: mean, 1 / deviation
   const float* scale_shift = nullptr;   // scale {C}, shift {C}
   bool relu = false;
   const float* slopes = nullptr;  // {C}: PReLU; null: none
@@ -73,6 +75,7 @@ struct NormForward {
 };
 
 struct NormBackward {
+  uint32_t groups = 1;
   ConstArray x, y, dy;  // y only where there is a residual and a ReLU
   bool residual = false;
   Array residual_gradient;  // data null: nobody wants it
@@ -82,11 +85,21 @@ struct NormBackward {
   bool relu = false;
   const float* slopes = nullptr;
   bool measured = true;   // statistics of this batch, so they have gradients too
-  float* sums = nullptr;  // {2, C}: of the gradient, of gradient times normalised; scratch
+  float* sums = nullptr;  // {groups, 2, C}: of gradient, and gradient times normalised; scratch
   float* scale_shift_gradient = nullptr;  // {2, C}; null: nobody wants it
   float* slopes_gradient = nullptr;
   Array dx;  // data null: nobody wants it
   bool add = false;
+};
+
+/// Where the statistics of batch norm go, and what is made of them.
+struct NormMeasure {
+  ConstArray x;
+  uint32_t groups = 1;
+  float epsilon = 0;
+  float* statistics = nullptr;    // of each group mean {C} and biased variance {C}
+  uint32_t statistics_apart = 0;  // from one group's to the next one's, in floats
+  float* mean_inverse = nullptr;  // {groups, 2, C}
 };
 
 /// Names of dropout's random numbers (nn/dropout.h), ready for the device.
@@ -125,6 +138,14 @@ struct SgdFactors {
   float average_decay = 0;
 };
 
+/// A step of the optimizer, on the device: what it is told, and what came of it.
+struct SgdState {
+  SgdFactors factors;        // shrink is found there
+  double clip_norm = 0;      // 0: no limit
+  double gradient_norm = 0;  // of the mean, before clipping
+  double zeros = 0;          // of the weights behind the step; no number where one is none
+};
+
 /// In how many sums norm_of_array leaves an array.
 inline constexpr uint32_t kNormColumns = 1024;
 
@@ -154,12 +175,10 @@ class Kernels {
   virtual void activate_backward(ConstArray x, ConstArray dy, const float* slopes, Array dx,
                                  bool add, float* slopes_gradient, Matrix size) const = 0;
 
-  /// Mean and biased variance of each column into `statistics` {2, C}, and mean_inverse {2, C}.
-  virtual void measure(ConstArray x, float epsilon, float* statistics, float* mean_inverse,
-                       Matrix size) const = 0;
-  /// mean_inverse from running averages {2, C}.
+  virtual void measure(const NormMeasure& measure, Matrix size) const = 0;
+  /// mean_inverse of all groups from running averages {2, C}.
   virtual void prepare_norm(const float* averages, float epsilon, float* mean_inverse,
-                            uint32_t channels) const = 0;
+                            uint32_t groups, uint32_t channels) const = 0;
   virtual void norm_forward(const NormForward& norm, Matrix size) const = 0;
   virtual void norm_backward(const NormBackward& norm, Matrix size) const = 0;
 
@@ -211,8 +230,12 @@ class Kernels {
   /// Sums that the host adds up: out {2, kNormColumns} of squares, and of zeros, where a value that
   /// is not finite gives NaN.
   virtual void norm_of_array(const float* values, uint32_t count, double* out) const = 0;
-  /// One step of the optimizer over all parameters.
-  virtual void sgd(const SgdArrays& arrays, const SgdFactors& factors, uint32_t count) const = 0;
+  /// From what norm_of_array left of the gradients: the norm, and by how much it is shrunk.
+  virtual void prepare_sgd(const double* sums, SgdState* state) const = 0;
+  /// One step of the optimizer over all parameters; nothing where the norm is not finite.
+  virtual void sgd(const SgdArrays& arrays, const SgdState* state, uint32_t count) const = 0;
+  /// From what norm_of_array left of the weights.
+  virtual void finish_sgd(const double* sums, SgdState* state) const = 0;
 };
 
 }  // namespace outrigger::nn::cuda

@@ -1,8 +1,8 @@
 #pragma once
 
 // Kernels over a launcher: where loops run (a GPU, or the host in tests). What a launcher has:
-//   each(count, f), columns(size, f), rows(size, f), row_states(size, f), as told at the kernels
-//   that use them.
+//   each(count, f), columns(size, f), grouped_columns(size, groups, f), rows(size, f),
+//   row_states(size, f), as told at the kernels that use them.
 
 #include "common/error.h"
 #include "nn/angular_margin.h"
@@ -179,31 +179,36 @@ class NormKernels : public virtual Kernels {
       }
     });
   }
-  void measure(ConstArray x, float epsilon, float* statistics, float* mean_inverse,
-               Matrix size) const override {
-    with_type(x.type, [&]<typename T>(T) {
-      launcher_.columns(size, MeasureKernel<T>{in<T>(x), epsilon, statistics, mean_inverse, size});
+  void measure(const NormMeasure& measure, Matrix size) const override {
+    const Matrix group{size.rows / measure.groups, size.columns};
+    with_type(measure.x.type, [&]<typename T>(T) {
+      launcher_.grouped_columns(size, measure.groups, MeasureKernel<T>{measure, group});
     });
   }
-  void prepare_norm(const float* averages, float epsilon, float* mean_inverse,
+  void prepare_norm(const float* averages, float epsilon, float* mean_inverse, uint32_t groups,
                     uint32_t channels) const override {
-    launcher_.each(channels, PrepareNormKernel{averages, epsilon, mean_inverse, channels});
+    launcher_.each(groups * channels, PrepareNormKernel{averages, epsilon, mean_inverse, channels});
   }
   void norm_forward(const NormForward& norm, Matrix size) const override {
     with_type(norm.y.type, [&]<typename T>(T) {
-      launcher_.each(size.size(), NormForwardKernel<T>{norm, size.columns});
+      launcher_.each(size.size(),
+                     NormForwardKernel<T>{norm, size.columns, per_group(size, norm.groups)});
     });
   }
   void norm_backward(const NormBackward& norm, Matrix size) const override {
+    const float share = 1.0f / static_cast<float>(size.rows / norm.groups);
     with_type(norm.dy.type, [&]<typename T>(T) {
-      launcher_.columns(size, NormSumsKernel<T>{norm, size.columns});
+      launcher_.grouped_columns(size, norm.groups, NormSumsKernel<T>{norm, size.columns});
       if (norm.dx.data == nullptr) return;
       launcher_.each(size.size(),
-                     NormInputKernel<T>{norm, size.columns, 1.0f / static_cast<float>(size.rows)});
+                     NormInputKernel<T>{norm, size.columns, per_group(size, norm.groups), share});
     });
   }
 
  private:
+  static uint32_t per_group(Matrix size, uint32_t groups) {
+    return groups == 1 ? 0 : size.size() / groups;
+  }
   const Launcher& launcher_;
 };
 
@@ -279,8 +284,14 @@ class TrainingKernels : public virtual Kernels {
     const Matrix size{(count + kNormColumns - 1) / kNormColumns, kNormColumns};
     launcher_.columns(size, NormOfArrayKernel{values, count, kNormColumns, to});
   }
-  void sgd(const SgdArrays& arrays, const SgdFactors& factors, uint32_t count) const override {
-    launcher_.each(count, SgdKernel{arrays, factors});
+  void prepare_sgd(const double* sums, SgdState* state) const override {
+    launcher_.each(1, PrepareSgdKernel{sums, state});
+  }
+  void sgd(const SgdArrays& arrays, const SgdState* state, uint32_t count) const override {
+    launcher_.each(count, SgdKernel{arrays, state});
+  }
+  void finish_sgd(const double* sums, SgdState* state) const override {
+    launcher_.each(1, FinishSgdKernel{sums, state});
   }
 
  private:

@@ -1,8 +1,9 @@
 #pragma once
 
-// Batch norm and what is fused with it, and activations with slopes. A launcher's columns(size, f)
-// gathers f.term(row, column) over each column's rows and calls f.finish(column, sums in double)
-// once.
+// Batch norm and what is fused with it, and activations with slopes. A launcher's
+// grouped_columns(size, groups, f) gathers f.term(group, row, column) over the rows of each group,
+// column by column, and calls f.finish(group, column, sums in double) once for each, for one column
+// after the other group, in order. columns(size, f) is the same of one group, which f is not told.
 
 #include <cmath>
 
@@ -19,24 +20,27 @@ OUTRIGGER_BOTH inline float inverse_deviation(double variance, float epsilon) {
 /// zero.
 template <typename T>
 struct MeasureKernel {
-  const T* x;
-  float epsilon;
-  float* statistics;
-  float* mean_inverse;
-  Matrix size;
-  OUTRIGGER_BOTH Sums<float> term(uint32_t row, uint32_t column) const {
-    const float distance = to_float(x[row * size.columns + column]) - to_float(x[column]);
+  NormMeasure measure;
+  Matrix group;  // rows of one, and columns
+  OUTRIGGER_BOTH float first(uint32_t of, uint32_t column) const {
+    return to_float(static_cast<const T*>(measure.x.data)[of * group.size() + column]);
+  }
+  OUTRIGGER_BOTH Sums<float> term(uint32_t of, uint32_t row, uint32_t column) const {
+    const T* x = static_cast<const T*>(measure.x.data);
+    const float distance = to_float(x[row * group.columns + column]) - first(of, column);
     return {distance, distance * distance, 0};
   }
-  OUTRIGGER_BOTH void finish(uint32_t column, const Sums<double>& sums) const {
-    const double count = size.rows, shift = sums.a / count;
+  OUTRIGGER_BOTH void finish(uint32_t of, uint32_t column, const Sums<double>& sums) const {
+    const double count = group.rows, shift = sums.a / count;
     const double spread = sums.b / count - shift * shift;
     const double variance = spread > 0 || spread != spread ? spread : 0.0;
-    const auto mean = static_cast<float>(static_cast<double>(to_float(x[column])) + shift);
+    const auto mean = static_cast<float>(static_cast<double>(first(of, column)) + shift);
+    float* statistics = measure.statistics + of * measure.statistics_apart;
+    float* mean_inverse = measure.mean_inverse + of * 2 * group.columns;
     statistics[column] = mean;
-    statistics[size.columns + column] = static_cast<float>(variance);
+    statistics[group.columns + column] = static_cast<float>(variance);
     mean_inverse[column] = mean;
-    mean_inverse[size.columns + column] = inverse_deviation(variance, epsilon);
+    mean_inverse[group.columns + column] = inverse_deviation(variance, measure.epsilon);
   }
 };
 
@@ -45,12 +49,18 @@ struct PrepareNormKernel {
   float epsilon;
   float* mean_inverse;
   uint32_t channels;
-  OUTRIGGER_BOTH void operator()(uint32_t c) const {
-    mean_inverse[c] = averages[c];
-    mean_inverse[channels + c] =
-        inverse_deviation(static_cast<double>(averages[channels + c]), epsilon);
+  OUTRIGGER_BOTH void operator()(uint32_t i) const {
+    const uint32_t c = i % channels;
+    float* to = mean_inverse + i / channels * 2 * channels;
+    to[c] = averages[c];
+    to[channels + c] = inverse_deviation(static_cast<double>(averages[channels + c]), epsilon);
   }
 };
+
+/// The group of an element; `per_group` elements each, 0: there is one group.
+OUTRIGGER_BOTH inline uint32_t group_of(uint32_t i, uint32_t per_group) {
+  return per_group == 0 ? 0 : i / per_group;
+}
 
 /// One element's way through norm, residual and activation.
 struct NormElement {
@@ -68,11 +78,12 @@ OUTRIGGER_BOTH inline NormElement norm_element(float x, const float* mean_invers
 template <typename T>
 struct NormForwardKernel {
   NormForward norm;
-  uint32_t channels;
+  uint32_t channels, per_group;
   OUTRIGGER_BOTH void operator()(uint32_t i) const {
     const uint32_t c = i % channels;
     const float x = to_float(static_cast<const T*>(norm.x.data)[i]);
-    float z = norm_element(x, norm.mean_inverse, norm.scale_shift, c, channels).before;
+    const float* mean_inverse = norm.mean_inverse + group_of(i, per_group) * 2 * channels;
+    float z = norm_element(x, mean_inverse, norm.scale_shift, c, channels).before;
     if (norm.residual.data != nullptr) z += to_float(static_cast<const T*>(norm.residual.data)[i]);
     if (norm.relu && z <= 0) z = 0;
     if (norm.slopes != nullptr && !(z > 0)) z *= norm.slopes[c];
@@ -95,19 +106,19 @@ OUTRIGGER_BOTH inline float norm_gradient(const NormBackward& norm, const NormEl
 }
 
 template <typename T>
-OUTRIGGER_BOTH inline NormElement norm_element_at(const NormBackward& norm, uint32_t i, uint32_t c,
-                                                  uint32_t channels) {
-  return norm_element(to_float(static_cast<const T*>(norm.x.data)[i]), norm.mean_inverse,
-                      norm.scale_shift, c, channels);
+OUTRIGGER_BOTH inline NormElement norm_element_at(const NormBackward& norm, uint32_t group,
+                                                  uint32_t i, uint32_t c, uint32_t channels) {
+  return norm_element(to_float(static_cast<const T*>(norm.x.data)[i]),
+                      norm.mean_inverse + group * 2 * channels, norm.scale_shift, c, channels);
 }
 
 template <typename T>
 struct NormSumsKernel {
   NormBackward norm;
   uint32_t channels;
-  OUTRIGGER_BOTH Sums<float> term(uint32_t row, uint32_t c) const {
+  OUTRIGGER_BOTH Sums<float> term(uint32_t group, uint32_t row, uint32_t c) const {
     const uint32_t i = row * channels + c;
-    const NormElement element = norm_element_at<T>(norm, i, c, channels);
+    const NormElement element = norm_element_at<T>(norm, group, i, c, channels);
     const float gradient = norm_gradient<T>(norm, element, i, c);
     if (norm.residual_gradient.data != nullptr)
       store(static_cast<T*>(norm.residual_gradient.data) + i, gradient, norm.add_residual);
@@ -116,30 +127,33 @@ struct NormSumsKernel {
       slope = element.before * to_float(static_cast<const T*>(norm.dy.data)[i]);
     return {gradient, gradient * element.normalised, slope};
   }
-  OUTRIGGER_BOTH void finish(uint32_t c, const Sums<double>& sums) const {
-    norm.sums[c] = static_cast<float>(sums.a);
-    norm.sums[channels + c] = static_cast<float>(sums.b);
+  OUTRIGGER_BOTH void finish(uint32_t group, uint32_t c, const Sums<double>& sums) const {
+    float* to = norm.sums + group * 2 * channels;
+    to[c] = static_cast<float>(sums.a);
+    to[channels + c] = static_cast<float>(sums.b);
+    const bool add = group > 0;
     if (norm.scale_shift_gradient != nullptr) {
-      norm.scale_shift_gradient[c] = static_cast<float>(sums.b);
-      norm.scale_shift_gradient[channels + c] = static_cast<float>(sums.a);
+      store(norm.scale_shift_gradient + c, to[channels + c], add);
+      store(norm.scale_shift_gradient + channels + c, to[c], add);
     }
-    if (norm.slopes_gradient != nullptr) norm.slopes_gradient[c] = static_cast<float>(sums.c);
+    if (norm.slopes_gradient != nullptr)
+      store(norm.slopes_gradient + c, static_cast<float>(sums.c), add);
   }
 };
 
 template <typename T>
 struct NormInputKernel {
   NormBackward norm;
-  uint32_t channels;
-  float share;  // 1 / rows
+  uint32_t channels, per_group;
+  float share;  // 1 / a group's rows
   OUTRIGGER_BOTH void operator()(uint32_t i) const {
-    const uint32_t c = i % channels;
-    const NormElement element = norm_element_at<T>(norm, i, c, channels);
+    const uint32_t c = i % channels, group = group_of(i, per_group);
+    const NormElement element = norm_element_at<T>(norm, group, i, c, channels);
+    const float* sums = norm.sums + group * 2 * channels;
     float gradient = norm_gradient<T>(norm, element, i, c);
-    if (norm.measured)
-      gradient -= (norm.sums[c] + element.normalised * norm.sums[channels + c]) * share;
-    store(static_cast<T*>(norm.dx.data) + i,
-          gradient * norm.scale_shift[c] * norm.mean_inverse[channels + c], norm.add);
+    if (norm.measured) gradient -= (sums[c] + element.normalised * sums[channels + c]) * share;
+    const float inverse = norm.mean_inverse[(group * 2 + 1) * channels + c];
+    store(static_cast<T*>(norm.dx.data) + i, gradient * norm.scale_shift[c] * inverse, norm.add);
   }
 };
 

@@ -90,11 +90,39 @@ struct NormOfArrayKernel {
   }
 };
 
+// One thread adds: a thousand numbers, and always in the same order.
+OUTRIGGER_BOTH inline double add_up(const double* sums) {
+  double all = 0;
+  for (uint32_t i = 0; i < kNormColumns; ++i) all += sums[i];
+  return all;
+}
+
+OUTRIGGER_BOTH inline bool finite(double value) { return value - value == 0; }
+
+struct PrepareSgdKernel {
+  const double* sums;
+  SgdState* state;
+  OUTRIGGER_BOTH void operator()(uint32_t) const {
+    const double norm = sqrt(add_up(sums)) * static_cast<double>(state->factors.mean);
+    state->gradient_norm = norm;
+    const bool clips = state->clip_norm > 0 && norm > state->clip_norm;
+    state->factors.shrink = clips ? static_cast<float>(state->clip_norm / norm) : 1.0f;
+  }
+};
+
+struct FinishSgdKernel {
+  const double* sums;
+  SgdState* state;
+  OUTRIGGER_BOTH void operator()(uint32_t) const { state->zeros = add_up(sums + kNormColumns); }
+};
+
 /// sgd_step and average_weights (nn/optimizer.h), for one parameter.
 struct SgdKernel {
   SgdArrays arrays;
-  SgdFactors factors;
+  const SgdState* state;
   OUTRIGGER_BOTH void operator()(uint32_t i) const {
+    if (!finite(state->gradient_norm)) return;
+    const SgdFactors& factors = state->factors;
     uint32_t range = arrays.first[i / kOptimizerBlock];
     while (i >= arrays.ranges[range].end) ++range;
     const OptimizerRange& rule = arrays.ranges[range];

@@ -8,7 +8,7 @@ size_t byte_count(int64_t samples, int64_t elements, Stored type) {
   return static_cast<size_t>(samples * elements) * element_size(type);
 }
 
-/// Activations from the host, and their gradient to it.
+/// Activations that came to the device, and their gradient on its way back.
 class InputStep final : public Step {
  public:
   explicit InputStep(int layer) : layer_(layer) {}
@@ -17,11 +17,8 @@ class InputStep final : public Step {
   void plan_forward(Compilation& c) override {
     outside_ = c.crossing_type();
     samples_ = c.samples();
-    Value& value = c.value(layer_);
-    c.create(value);
-    if (value.type != outside_)
-      staged_ = c.create(byte_count(samples_, value.extent.size(), outside_));
-    value_ = value;
+    c.create(c.value(layer_));
+    value_ = c.value(layer_);
   }
   void plan_backward(Compilation& c) override {
     value_ = c.value(layer_);
@@ -30,15 +27,12 @@ class InputStep final : public Step {
       staged_gradient_ = c.create(byte_count(samples_, value_.extent.size(), outside_));
   }
   void forward(const Run& run) const override {
-    const int64_t elements = value_.extent.size();
-    std::byte* to = run.at(staged_ ? staged_ : value_.data);
-    const size_t present = byte_count(run.in->count, elements, outside_);
-    const size_t all = byte_count(samples_, elements, outside_);
-    run.engine->upload(to, run.in->input.data, present);
-    // What is absent is computed on all the same, and must not be what another run left.
-    if (present < all) run.engine->clear(to + present, all - present);
-    if (staged_)
-      run.kernels().convert({outside_, to}, array(run, value_, value_.data), count(), false);
+    const Array value = array(run, value_, value_.data);
+    if (value_.type == outside_) {
+      run.engine->copy(value.data, run.input, byte_count(samples_, value_.extent.size(), outside_));
+    } else {
+      run.kernels().convert({outside_, run.input}, value, count(), false);
+    }
   }
   void backward(const Run& run) const override {
     const std::byte* from = run.at(staged_gradient_ ? staged_gradient_ : value_.gradient);
@@ -51,8 +45,12 @@ class InputStep final : public Step {
       run.kernels().scale(run.at<float>(staged_gradient_ ? staged_gradient_ : value_.gradient),
                           1 / run.loss_scale, count());
     }
-    run.engine->download(run.input_gradient, from,
-                         byte_count(samples_, value_.extent.size(), outside_));
+    const size_t bytes = byte_count(samples_, value_.extent.size(), outside_);
+    if (run.pinned_gradient != nullptr) {
+      run.engine->download_pinned(run.pinned_gradient, from, bytes);
+    } else {
+      run.engine->download(run.input_gradient, from, bytes);
+    }
   }
 
  private:
@@ -61,7 +59,7 @@ class InputStep final : public Step {
   int64_t samples_ = 0;
   Stored outside_ = Stored::kFloat32;
   Value value_;
-  BufferId staged_, staged_gradient_;
+  BufferId staged_gradient_;
 };
 
 /// What leaves the segment, and its gradient from the host. The end of a graph is float32.
@@ -93,7 +91,7 @@ class OutputStep final : public Step {
                             count(), false);
     }
     run.engine->download(run.out->output.data, from,
-                         byte_count(run.in->count, value_.extent.size(), outside_));
+                         byte_count(run.count, value_.extent.size(), outside_));
   }
   void backward(const Run& run) const override {
     if (run.loss != nullptr) {
@@ -124,7 +122,7 @@ class OutputStep final : public Step {
   BufferId staged_, staged_gradient_;
 };
 
-/// Pixels from the host, unpacked on the device: x / 255 - mean, over deviation.
+/// Pixels that came to the device, unpacked there: x / 255 - mean, over deviation.
 class NormalizeStep final : public Step {
  public:
   explicit NormalizeStep(int layer) : layer_(layer) {}
@@ -139,19 +137,14 @@ class NormalizeStep final : public Step {
     c.create(c.value(layer_));
     value_ = c.value(layer_);
     size_ = c.matrix(value_);
-    pixels_ = c.create(size_.size());
   }
   void plan_backward(Compilation&) override {}
   void load(Engine& engine, std::byte* weights) const override {
     engine.upload(weights + factors_at_, mean_factor_.data(), mean_factor_.size() * sizeof(float));
   }
   void forward(const Run& run) const override {
-    auto* pixels = run.at<uint8_t>(pixels_);
-    const auto present = static_cast<size_t>(run.in->count * value_.extent.size());
-    run.engine->upload(pixels, run.in->input.data, present);
-    if (present < size_.size()) run.engine->clear(pixels + present, size_.size() - present);
-    run.kernels().normalize(pixels, run.weight(factors_at_), array(run, value_, value_.data),
-                            size_);
+    run.kernels().normalize(reinterpret_cast<const uint8_t*>(run.input), run.weight(factors_at_),
+                            array(run, value_, value_.data), size_);
   }
   void backward(const Run&) const override {}
 
@@ -161,7 +154,6 @@ class NormalizeStep final : public Step {
   size_t factors_at_ = 0;
   Value value_;
   Matrix size_;
-  BufferId pixels_;
 };
 
 }  // namespace

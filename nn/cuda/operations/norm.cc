@@ -12,6 +12,8 @@ class NormStep final : public Step {
     const Layer& norm = c.layer(group_.norm);
     measures_ = c.training() && !norm.frozen;
     epsilon_ = std::get<BatchNorm>(norm.operation).epsilon;
+    groups_ = static_cast<uint32_t>(c.options().groups);
+    statistics_apart_ = static_cast<uint32_t>(c.average_bytes() / sizeof(float));
     scale_shift_at_ = c.parameters_at(group_.norm);
     averages_at_ = c.averages_at(group_.norm);
     statistics_at_ = c.statistics_offset(group_.norm);
@@ -45,11 +47,19 @@ class NormStep final : public Step {
     const ConstArray x = array(run, in_, in_.data);
     auto* mean_inverse = run.at<float>(mean_inverse_);
     if (measures_) {
-      run.kernels().measure(x, epsilon_, run.statistics + statistics_at_, mean_inverse, size_);
+      run.kernels().measure({.x = x,
+                             .groups = groups_,
+                             .epsilon = epsilon_,
+                             .statistics = run.statistics + statistics_at_,
+                             .statistics_apart = statistics_apart_,
+                             .mean_inverse = mean_inverse},
+                            size_);
     } else {
-      run.kernels().prepare_norm(run.weight(averages_at_), epsilon_, mean_inverse, size_.columns);
+      run.kernels().prepare_norm(run.weight(averages_at_), epsilon_, mean_inverse, groups_,
+                                 size_.columns);
     }
     NormForward norm;
+    norm.groups = groups_;
     norm.x = x;
     if (group_.residual >= 0) norm.residual = array(run, residual_, residual_.data);
     norm.mean_inverse = mean_inverse;
@@ -61,6 +71,7 @@ class NormStep final : public Step {
   }
   void backward(const Run& run) const override {
     NormBackward norm;
+    norm.groups = groups_;
     norm.x = array(run, in_, in_.data);
     norm.dy = array(run, out_, out_.gradient);
     norm.residual = group_.residual >= 0;
@@ -81,7 +92,9 @@ class NormStep final : public Step {
   }
 
  private:
-  size_t two_rows() const { return 2 * static_cast<size_t>(in_.extent.channels) * sizeof(float); }
+  size_t two_rows() const {
+    return 2 * static_cast<size_t>(groups_ * in_.extent.channels) * sizeof(float);
+  }
   void plan_activation(Compilation& c) {
     if (group_.activation < 0) return;
     relu_ = std::holds_alternative<Relu>(c.layer(group_.activation).operation);
@@ -98,6 +111,7 @@ class NormStep final : public Step {
   int64_t statistics_at_ = 0, gradient_at_ = 0, slopes_gradient_at_ = 0;
   Value in_, residual_, out_;
   Matrix size_;
+  uint32_t groups_ = 1, statistics_apart_ = 0;
   BufferId mean_inverse_, sums_;
   GradientTarget target_, residual_target_;
 };

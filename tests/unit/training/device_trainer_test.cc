@@ -10,6 +10,7 @@
 #include "nn/models.h"
 #include "nn/reference/backend.h"
 #include "tests/fakes/simulation.h"
+#include "training/chunks.h"
 #include "training/trainer.h"
 
 /// A trainer whose device keeps weights and gradients itself, beside workers on CPUs: the same run
@@ -54,6 +55,7 @@ struct Way {
   Precision precision = Precision::kFloat32;
   float loss_scale = 65536;
   float learning_rate = 0.1f;
+  uint32_t most_at_once = 1;
 };
 
 struct Outcome {
@@ -106,8 +108,11 @@ class DeviceTrainer : public ::testing::Test {
 
   training::TrainerOptions trainer_options(const Way& way) const {
     training::TrainerOptions options;
-    options.device = {
-        .micro_batch = kMicroBatch, .precision = way.precision, .seed = 9, .label_smoothing = 0.1f};
+    options.device = {.micro_batch = kMicroBatch,
+                      .precision = way.precision,
+                      .seed = 9,
+                      .label_smoothing = 0.1f,
+                      .most_at_once = way.most_at_once};
     options.micro_batches = kMicroBatches;
     options.staleness = way.staleness;
     options.optimizer = {.momentum = 0.9f, .nesterov = true, .weight_decay = 1e-3f};
@@ -168,6 +173,28 @@ TEST_F(DeviceTrainer, TrainsAsOnTheHostWhereverItIsCut) {
                  std::to_string(way.staleness));
     expect_same_run(run(*device_, way), run(*cpu_, way), 1e-3);
   }
+}
+
+// Three micro-batches as two and one; each is a group of batch norm still.
+TEST_F(DeviceTrainer, TrainsTheSameWithSeveralMicroBatchesAtOnce) {
+  for (Way way : {Way{}, Way{.cut = "pool1", .away = 2}, Way{.cut = "pool1", .away = 1},
+                  Way{.cut = "relu2", .away = 3}, Way{.cut = "pool1", .away = 1, .staleness = 1}}) {
+    SCOPED_TRACE(way.cut + ", away " + std::to_string(way.away) + ", staleness " +
+                 std::to_string(way.staleness));
+    const Outcome one = run(*device_, way);
+    way.most_at_once = 4;
+    const Outcome several = run(*device_, way);
+    expect_same_run(several, one, 1e-5);
+  }
+}
+
+TEST(Chunks, ArePowersOfTwoAndTheLargestFirst) {
+  using training::plan_chunks;
+  EXPECT_EQ(plan_chunks(8, 4), (std::vector<uint32_t>{4, 4}));
+  EXPECT_EQ(plan_chunks(7, 4), (std::vector<uint32_t>{4, 2, 1}));
+  EXPECT_EQ(plan_chunks(7, 3), (std::vector<uint32_t>{2, 2, 2, 1}));
+  EXPECT_EQ(plan_chunks(3, 1), (std::vector<uint32_t>{1, 1, 1}));
+  EXPECT_TRUE(plan_chunks(0, 4).empty());
 }
 
 TEST_F(DeviceTrainer, TrainsInFloat16AsNearAsItsDigits) {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "host_queues.h"
 #include "nn/cuda/arena_plan.h"
 #include "nn/cuda/kernels/kernels_over.inc.h"
 #include "nn/cuda/program.h"
@@ -12,45 +13,88 @@
 namespace outrigger::nn::cuda::testing {
 namespace {
 
-struct HostLauncher {
-  template <typename F>
-  void each(uint32_t count, const F& f) const {
-    for (uint32_t i = 0; i < count; ++i) f(i);
-  }
-  template <typename F>
-  void columns(Matrix size, const F& f) const {
-    for (uint32_t c = 0; c < size.columns; ++c) {
+template <typename F>
+void each_of(uint32_t count, const F& f) {
+  for (uint32_t i = 0; i < count; ++i) f(i);
+}
+template <typename F>
+void columns_of(Matrix size, uint32_t groups, const F& f) {
+  const uint32_t rows = size.rows / groups;
+  for (uint32_t c = 0; c < size.columns; ++c) {
+    for (uint32_t group = 0; group < groups; ++group) {
       Sums<double> sums;
-      for (uint32_t row = 0; row < size.rows; ++row) {
-        const Sums<float> term = f.term(row, c);
+      for (uint32_t row = group * rows; row < (group + 1) * rows; ++row) {
+        const Sums<float> term = f.term(group, row, c);
         sums.a += term.a;
         sums.b += term.b;
         sums.c += term.c;
       }
-      f.finish(c, sums);
+      f.finish(group, c, sums);
     }
+  }
+}
+template <typename F>
+struct OneGroup {
+  F f;
+  Sums<float> term(uint32_t, uint32_t row, uint32_t column) const { return f.term(row, column); }
+  void finish(uint32_t, uint32_t column, const Sums<double>& sums) const { f.finish(column, sums); }
+};
+template <typename F>
+void rows_of(Matrix size, const F& f) {
+  for (uint32_t row = 0; row < size.rows; ++row) {
+    double sum = 0;
+    for (uint32_t c = 0; c < size.columns; ++c) sum += f.term(row, c).a;
+    for (uint32_t c = 0; c < size.columns; ++c)
+      f.finish(row, c, Sums<float>{static_cast<float>(sum), 0, 0});
+  }
+}
+// In strides, as a GPU's threads gather them.
+template <typename F>
+void row_states_of(Matrix size, const F& f) {
+  constexpr uint32_t kLanes = 4;
+  for (uint32_t row = 0; row < size.rows; ++row) {
+    auto state = f.none();
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      auto part = f.none();
+      for (uint32_t c = lane; c < size.columns; c += kLanes) part = f.merge(part, f.term(row, c));
+      state = f.merge(state, part);
+    }
+    for (uint32_t c = 0; c < size.columns; ++c) f.finish(row, c, state);
+  }
+}
+
+/// Loops on a queue; without one, at once.
+struct HostLauncher {
+  HostQueues* queues = nullptr;
+
+  template <typename F>
+  void each(uint32_t count, const F& f) const {
+    start([count, f] { each_of(count, f); });
+  }
+  template <typename F>
+  void columns(Matrix size, const F& f) const {
+    grouped_columns(size, 1, OneGroup<F>{f});
+  }
+  template <typename F>
+  void grouped_columns(Matrix size, uint32_t groups, const F& f) const {
+    start([size, groups, f] { columns_of(size, groups, f); });
   }
   template <typename F>
   void rows(Matrix size, const F& f) const {
-    for (uint32_t row = 0; row < size.rows; ++row) {
-      double sum = 0;
-      for (uint32_t c = 0; c < size.columns; ++c) sum += f.term(row, c).a;
-      for (uint32_t c = 0; c < size.columns; ++c)
-        f.finish(row, c, Sums<float>{static_cast<float>(sum), 0, 0});
-    }
+    start([size, f] { rows_of(size, f); });
   }
-  // In strides, as a GPU's threads gather them.
   template <typename F>
   void row_states(Matrix size, const F& f) const {
-    constexpr uint32_t kLanes = 4;
-    for (uint32_t row = 0; row < size.rows; ++row) {
-      auto state = f.none();
-      for (uint32_t lane = 0; lane < kLanes; ++lane) {
-        auto part = f.none();
-        for (uint32_t c = lane; c < size.columns; c += kLanes) part = f.merge(part, f.term(row, c));
-        state = f.merge(state, part);
-      }
-      for (uint32_t c = 0; c < size.columns; ++c) f.finish(row, c, state);
+    start([size, f] { row_states_of(size, f); });
+  }
+
+ private:
+  template <typename Work>
+  void start(const Work& work) const {
+    if (queues == nullptr) {
+      work();
+    } else {
+      queues->push(Queue::kWork, work);
     }
   }
 };
@@ -61,13 +105,31 @@ float element(ConstArray array, int64_t i) {
   return value;
 }
 
+void multiply_now(const Product& p) {
+  for (int64_t row = 0; row < p.rows; ++row) {
+    for (int64_t column = 0; column < p.columns; ++column) {
+      double sum = 0;
+      for (int64_t k = 0; k < p.inner; ++k) {
+        const float a = element(p.a, p.transpose_a ? k * p.rows + row : row * p.inner + k);
+        const float b = element(p.b, p.transpose_b ? column * p.inner + k : k * p.columns + column);
+        sum += double{a} * b;
+      }
+      static_cast<float*>(p.c.data)[row * p.columns + column] = static_cast<float>(sum);
+    }
+  }
+}
+
 class HostCollective final : public Collective {
  public:
-  HostCollective(HostRanks& ranks, int rank) : ranks_(ranks), rank_(rank) {}
-  void begin_sum(float* values, size_t count) override { ranks_.sum(rank_, {values, count}); }
-  void finish() override {}
+  HostCollective(HostQueues& queues, HostRanks& ranks, int rank)
+      : queues_(queues), ranks_(ranks), rank_(rank) {}
+  void begin_sum(float* values, size_t count) override {
+    queues_.push(Queue::kWork, [this, values, count] { ranks_.sum(rank_, {values, count}); });
+  }
+  void finish() override { queues_.run_all(); }
 
  private:
+  HostQueues& queues_;
   HostRanks& ranks_;
   const int rank_;
 };
@@ -76,39 +138,57 @@ class HostEngine final : public Engine {
  public:
   explicit HostEngine(SeenConvolution seen, HostRanks* ranks = nullptr)
       : seen_(std::move(seen)), ranks_(ranks) {}
+  ~HostEngine() override { queues_.run_all(); }
   std::unique_lock<std::mutex> enter() override { return std::unique_lock(mutex_); }
-  const Kernels& kernels() const override { return host_kernels(); }
+  const Kernels& kernels() const override { return kernels_; }
   // Filled with what nobody wrote: a program that reads it gives no number.
   void* allocate(size_t bytes, const std::string&, int64_t) override {
+    ensure(!queues_.is_recording(), "who records takes no memory");
     void* memory = std::aligned_alloc(kArenaAlignment, aligned(bytes));
     std::memset(memory, 0xFF, bytes);
     return memory;
   }
-  void release(void* memory) override { std::free(memory); }
+  void release(void* memory) override {
+    queues_.run_all();
+    std::free(memory);
+  }
   void upload(void* device, const void* host, size_t bytes) override {
-    copy_bytes(device, host, bytes);
+    ensure(!queues_.is_recording(), "who records moves no data");
+    const auto* from = static_cast<const std::byte*>(host);
+    queues_.push(Queue::kWork, [device, data = std::vector<std::byte>(from, from + bytes)] {
+      copy_bytes(device, data.data(), data.size());
+    });
   }
   void download(void* host, const void* device, size_t bytes) override {
+    synchronize();
     copy_bytes(host, device, bytes);
   }
-  void copy(void* to, const void* from, size_t bytes) override { copy_bytes(to, from, bytes); }
-  void clear(void* device, size_t bytes) override {
-    if (bytes > 0) std::memset(device, 0, bytes);
+  void* allocate_pinned(size_t bytes, const std::string& what) override {
+    return allocate(bytes, what, 0);
   }
-  void synchronize() override {}
+  void release_pinned(void* memory) override { release(memory); }
+  void upload_pinned(Queue queue, void* device, const void* pinned, size_t bytes) override {
+    ensure(!queues_.is_recording(), "who records moves no data");
+    queues_.push(queue, [=] { copy_bytes(device, pinned, bytes); });
+  }
+  void download_pinned(void* pinned, const void* device, size_t bytes) override {
+    upload_pinned(Queue::kWork, pinned, device, bytes);
+  }
+  std::unique_ptr<Mark> make_mark() override { return std::make_unique<HostMark>(queues_); }
+  std::unique_ptr<Recording> record(const std::function<void()>& work) override {
+    return std::make_unique<HostRecording>(queues_, queues_.record(work));
+  }
+  void copy(void* to, const void* from, size_t bytes) override {
+    queues_.push(Queue::kWork, [=] { copy_bytes(to, from, bytes); });
+  }
+  void clear(void* device, size_t bytes) override {
+    queues_.push(Queue::kWork, [=] {
+      if (bytes > 0) std::memset(device, 0, bytes);
+    });
+  }
+  void synchronize() override { queues_.run_all(); }
   void multiply(const Product& p) override {
-    for (int64_t row = 0; row < p.rows; ++row) {
-      for (int64_t column = 0; column < p.columns; ++column) {
-        double sum = 0;
-        for (int64_t k = 0; k < p.inner; ++k) {
-          const float a = element(p.a, p.transpose_a ? k * p.rows + row : row * p.inner + k);
-          const float b =
-              element(p.b, p.transpose_b ? column * p.inner + k : k * p.columns + column);
-          sum += double{a} * b;
-        }
-        static_cast<float*>(p.c.data)[row * p.columns + column] = static_cast<float>(sum);
-      }
-    }
+    queues_.push(Queue::kWork, [p] { multiply_now(p); });
   }
   std::shared_ptr<PlannedConvolution> plan_convolution(const ConvolutionShape& shape,
                                                        ConvolutionPass pass) override {
@@ -117,7 +197,7 @@ class HostEngine final : public Engine {
   }
   std::unique_ptr<Collective> join(const RankGroup& ranks) override {
     if (ranks_ == nullptr) return nullptr;
-    return std::make_unique<HostCollective>(*ranks_, ranks.rank);
+    return std::make_unique<HostCollective>(queues_, *ranks_, ranks.rank);
   }
 
  private:
@@ -127,6 +207,9 @@ class HostEngine final : public Engine {
   const SeenConvolution seen_;
   HostRanks* const ranks_;
   std::mutex mutex_;
+  HostQueues queues_;
+  const HostLauncher launcher_{&queues_};
+  const KernelsOver<HostLauncher> kernels_{launcher_};
 };
 
 class HostBackend final : public Backend {

@@ -67,7 +67,11 @@ TEST(Measure, KeepsDigitsWhereTheMeanIsFarFromZero) {
   for (uint32_t i = 0; i < kRows; ++i) mean += x[i] = 10'000.0f + static_cast<float>(i % 7);
   mean /= kRows;
   for (const float value : x) variance += (value - mean) * (value - mean) / kRows;
-  host_kernels().measure(floats(x), 1e-5f, statistics.data(), mean_inverse.data(), {kRows, 1});
+  host_kernels().measure({.x = floats(x),
+                          .epsilon = 1e-5f,
+                          .statistics = statistics.data(),
+                          .mean_inverse = mean_inverse.data()},
+                         {kRows, 1});
   EXPECT_NEAR(statistics[0], mean, 1e-3);
   EXPECT_NEAR(statistics[1], variance, 1e-4);
   EXPECT_NEAR(mean_inverse[1], 1 / std::sqrt(variance + 1e-5), 1e-5);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <thread>
+#include <tuple>
 
 #include "host_engine.h"
 #include "network_run.h"
@@ -52,6 +53,15 @@ Compiled compile(const Backend& backend, const Graph& graph, Segment segment,
   compiled.weights = compiled.program->new_weights();
   compiled.tape = compiled.program->new_tape();
   return compiled;
+}
+
+// Stages, trains and collects.
+LossResult train(Resident& resident, const ResidentPass& pass, const ForwardInput& in,
+                 std::span<float> statistics, float scale = 1,
+                 const TensorView& input_gradient = {}) {
+  resident.stage(pass, std::span(&in, 1));
+  resident.train(pass, {statistics, input_gradient}, scale);
+  return resident.collect();
 }
 
 // What the host makes of the same: loss, statistics and gradients of one micro-batch.
@@ -105,8 +115,8 @@ TEST(CudaResident, TrainsAsTheHostDoes) {
       std::vector<float> sums(values.parameters.size());
       for (int micro_batch = 0; micro_batch < 2; ++micro_batch) {
         std::vector<float> statistics(values.buffers.size());
-        const LossResult loss = resident->train(
-            compiled.pass(), input_of(*compiled.program, values), statistics, {}, 1);
+        const LossResult loss =
+            train(*resident, compiled.pass(), input_of(*compiled.program, values), statistics);
         EXPECT_NEAR(loss.loss_sum, expected.loss.loss_sum, 1e-4 * expected.loss.loss_sum);
         EXPECT_EQ(loss.correct, expected.loss.correct);
         EXPECT_LT(relative_distance(statistics, expected.statistics), 1e-4);
@@ -125,6 +135,71 @@ TEST(CudaResident, TrainsAsTheHostDoes) {
     EXPECT_LT(relative_distance(device.momentum, host.momentum), 1e-3);
     EXPECT_LT(relative_distance(device.averaged, host.averaged), 1e-4);
   }
+}
+
+// Two micro-batches as one pass: statistics and losses are those of each alone, bit for bit, since
+// no sample's sums have another's in them; gradients of weights are sums over more at once.
+TEST(CudaResident, RunsSeveralMicroBatchesAsOneWithStatisticsOfEach) {
+  const Graph graph = narrow_resnet("conv1");
+  const auto values = draw_network_values(graph, 2 * kBatch);
+  const auto backend = cuda::testing::make_host_backend();
+  const auto buffers = static_cast<size_t>(graph.buffer_count());
+  const auto run = [&](int64_t groups) {
+    const auto resident = backend->make_resident(graph, {kSgd, std::nullopt, 0.1f});
+    std::vector<float> zeros(values.parameters.size()), parameters = values.parameters;
+    resident->put({parameters, zeros, {}});
+    resident->clear_gradients();
+    ThreadPool threads(1);
+    Compiled compiled;
+    compiled.program = backend->compile(
+        graph, {.segment = graph.whole(), .batch = groups * kBatch, .seed = 5, .groups = groups},
+        threads);
+    compiled.weights = compiled.program->new_weights();
+    compiled.tape = compiled.program->new_tape();
+    resident->load(*compiled.program, *compiled.weights, values.buffers);
+    std::vector<float> statistics(2 * buffers), sums(values.parameters.size());
+    LossResult loss;
+    for (int pass = 0; pass < 3; ++pass) {  // the first as it is, then recorded
+      loss = {};
+      resident->clear_gradients();
+      const size_t sample = values.pixels.size() / (2 * kBatch);
+      std::vector<ForwardInput> parts;
+      for (size_t i = 0; i < 2; ++i) {
+        TensorSpec spec = compiled.program->input_spec();
+        spec.shape.front() = kBatch;
+        parts.push_back(
+            {{spec.type, spec.shape,
+              reinterpret_cast<const std::byte*>(values.pixels.data()) + i * kBatch * sample},
+             kBatch,
+             std::span(values.slots).subspan(i * kBatch, kBatch),
+             std::span(values.labels).subspan(i * kBatch, kBatch)});
+      }
+      // All are queued before the first is collected.
+      for (int64_t i = 0; i < 2; i += groups) {
+        const auto first = static_cast<size_t>(i);
+        resident->stage(compiled.pass(),
+                        std::span(parts).subspan(first, static_cast<size_t>(groups)));
+        resident->train(
+            compiled.pass(),
+            {std::span(statistics).subspan(first * buffers, static_cast<size_t>(groups) * buffers),
+             {}},
+            1);
+      }
+      for (int64_t i = 0; i < 2; i += groups) {
+        const LossResult part = resident->collect();
+        loss.loss_sum += part.loss_sum;
+        loss.correct += part.correct;
+      }
+    }
+    resident->fetch_gradients(sums);
+    return std::tuple(loss.loss_sum, loss.correct, statistics, sums);
+  };
+  const auto [loss, correct, statistics, gradients] = run(1);
+  const auto [loss2, correct2, statistics2, gradients2] = run(2);
+  EXPECT_NEAR(loss2, loss, 1e-9 * loss);
+  EXPECT_EQ(correct2, correct);
+  EXPECT_EQ(statistics2, statistics);
+  EXPECT_LT(relative_distance(gradients2, gradients), 1e-5);
 }
 
 // The optimizer's kernel against the host's, on the same gradients: bit for bit.
@@ -204,7 +279,7 @@ TEST(CudaResident, SumsOverTheRanksThatJoined) {
     std::vector<float> statistics(values.buffers.size()), sums(values.parameters.size());
     auto pass = compiled.pass();
     pass.last = last;
-    resident->train(pass, input_of(*compiled.program, mine), statistics, {}, 1);
+    train(*resident, pass, input_of(*compiled.program, mine), statistics);
     if (ranks != nullptr) resident->sum_over_ranks();
     resident->fetch_gradients(sums);
     return sums;
@@ -246,8 +321,8 @@ TEST(CudaResident, GivesTheSameGradientsWithEveryLossScale) {
     Tensor crossing(spec.type, spec.shape), gradient(spec.type, spec.shape);
     stem.program->forward(*stem.weights, *stem.tape, input_of(*stem.program, values),
                           {crossing.view(), stem_statistics});
-    resident->train(head.pass(), {crossing.view(), kBatch, values.slots, values.labels},
-                    head_statistics, gradient.view(), scale);
+    train(*resident, head.pass(), {crossing.view(), kBatch, values.slots, values.labels},
+          statistics, scale, gradient.view());
     resident->backward(stem.pass(), gradient.view(), scale);
     std::vector<float> sums(values.parameters.size());
     resident->fetch_gradients(sums);
@@ -272,7 +347,7 @@ TEST(CudaResident, InFloat16IsAsNearAsItsDigits) {
   resident->clear_gradients();
   std::vector<float> statistics(values.buffers.size()), sums(values.parameters.size());
   const LossResult loss =
-      resident->train(compiled.pass(), input_of(*compiled.program, values), statistics, {}, 256);
+      train(*resident, compiled.pass(), input_of(*compiled.program, values), statistics, 256);
   resident->fetch_gradients(sums);
   EXPECT_NEAR(loss.loss_sum, expected.loss.loss_sum, 0.02 * expected.loss.loss_sum);
   EXPECT_LT(relative_distance(statistics, expected.statistics), 0.01);

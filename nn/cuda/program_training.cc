@@ -1,0 +1,125 @@
+#include <algorithm>
+
+#include "common/error.h"
+#include "nn/cuda/program.h"
+#include "nn/cuda/tape.h"
+
+/// Passes whose loss and gradients stay on the device.
+namespace outrigger::nn::cuda {
+
+void CudaProgram::stage(const ResidentPass& pass, std::span<const ForwardInput> parts) const {
+  ensure(options_.mode == Mode::kTraining && ends_graph_, "a program that trains ends the graph");
+  const int64_t classes = output_spec_.shape.back();
+  for (const ForwardInput& part : parts) {
+    ensure(part.input.type == input_spec_.type, "the input has the program's type");
+    ensure(std::ranges::all_of(part.labels, [&](int32_t l) { return l >= 0 && l < classes; }),
+           "a label is one of the classes");
+  }
+  if (backward_.empty()) throw InvalidInput("nothing of the model trains: freeze fewer layers");
+  auto& tape = static_cast<CudaTape&>(pass.tape);
+  const auto lock = engine_->enter();
+  if (tape.ring == nullptr) {
+    tape.ring = std::make_unique<InputRing>(engine_, options_.batch,
+                                            input_bytes() / static_cast<size_t>(options_.batch));
+  }
+  tape.ring->put(parts);
+}
+
+void CudaProgram::run_piece(Run run, const Piece& piece, const Sums& sums) const {
+  if (piece.first == 0) {
+    run_forward(run, 1);
+    engine_->clear(gradients_.data(), parameter_bytes_);
+  }
+  run_backward(run, piece.first, piece.last);
+  for (size_t i = piece.first_bucket; i < piece.last_bucket; ++i)
+    finish_bucket(buckets_[i].range, &sums);
+}
+
+void CudaProgram::run_pieces(const Run& run, Tape& tape, const Sums& sums) const {
+  auto& mine = static_cast<CudaTape&>(tape);
+  const RecordedWith now{run.weights, sums.gradients, sums.loss_scale, run.loss->smoothing};
+  if (mine.recorded_with != now) mine.recordings.clear();
+  mine.recorded_with = now;
+  if (mine.has_run && mine.recordings.empty()) {
+    for (const Piece& piece : pieces_)
+      mine.recordings.push_back(engine_->record([&] { run_piece(run, piece, sums); }));
+  }
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    if (mine.recordings.empty()) {
+      run_piece(run, pieces_[i], sums);
+    } else {
+      mine.recordings[i]->run();
+    }
+    if (sums.ranks == nullptr) continue;
+    for (size_t b = pieces_[i].first_bucket; b < pieces_[i].last_bucket; ++b) {
+      const Range range = buckets_[b].range;
+      sums.ranks->begin_sum(sums.gradients + range.offset, static_cast<size_t>(range.size));
+    }
+  }
+  mine.has_run = true;
+}
+
+void CudaProgram::train(const ResidentPass& pass, float smoothing, const Sums& sums,
+                        Told& told) const {
+  auto& tape = static_cast<CudaTape&>(pass.tape);
+  ensure(tape.ring != nullptr, "an input is staged before it is trained on");
+  const auto lock = engine_->enter();
+  const size_t gradient_bytes = options_.input_gradient ? input_bytes() : 0;
+  if (told.memory.bytes() < told_.bytes() + gradient_bytes)
+    told.memory = PinnedMemory(engine_, told_.bytes() + gradient_bytes, "what a pass tells");
+  if (told.there == nullptr) told.there = engine_->make_mark();
+  const LossPass loss{smoothing, told_floats()};
+  const InputRing::Input input = tape.ring->take();
+  engine_->copy(tape.slots.data(), input.slots, tape.slots.bytes());
+  engine_->copy(tape.labels.data(), input.labels, tape.labels.bytes());
+  tape.labelled = true;
+  Run run = make_run(pass.weights, tape);
+  run.loss = &loss;
+  run.loss_scale = sums.loss_scale;
+  run.input = input.input;
+  run.count = options_.batch;
+  steps_.front()->forward(run);
+  tape.ring->release();
+  run_pieces(run, tape, sums);
+  if (options_.input_gradient) {
+    run.pinned_gradient = told.memory.data() + told_.bytes();
+    run_backward(run, backward_.size() - 1, backward_.size());
+  }
+  engine_->download_pinned(told.memory.data(), told_.data(), told_.bytes());
+  told.there->set(Queue::kWork);
+}
+
+LossResult CudaProgram::read(const Told& told, std::span<float> statistics,
+                             const TensorView& input_gradient) const {
+  const auto lock = engine_->enter();
+  told.there->wait();
+  const auto* floats = reinterpret_cast<const float*>(told.memory.data());
+  LossResult loss;
+  for (int64_t i = 0; i < options_.batch; ++i) {
+    loss.loss_sum += static_cast<double>(floats[2 * i]);
+    loss.correct += floats[2 * i + 1] != 0 ? 1 : 0;
+  }
+  copy_measured(floats + 2 * options_.batch, statistics, graph_row_);
+  if (input_gradient.data != nullptr) {
+    ensure(options_.input_gradient && input_gradient.bytes() == input_bytes(),
+           "a gradient of the input was asked for, in its size");
+    std::copy_n(told.memory.data() + told_.bytes(), input_bytes(), input_gradient.data);
+  }
+  return loss;
+}
+
+void CudaProgram::backward_into(const ResidentPass& pass, const ConstTensorView& output_gradient,
+                                const Sums& sums) const {
+  ensure(options_.mode == Mode::kTraining, "only a training program has a backward pass");
+  ensure(output_gradient.type == output_spec_.type, "the gradient has the output's type");
+  const auto lock = engine_->enter();
+  Run run = make_run(pass.weights, pass.tape);
+  run.output_gradient = output_gradient.data;
+  run.loss_scale = sums.loss_scale;
+  engine_->clear(gradients_.data(), parameter_bytes_);
+  run_backward(run, 0, backward_.size());
+  for (const GradientBucket& bucket : buckets_) finish_bucket(bucket.range, &sums);
+  engine_->synchronize();
+}
+
+}  // namespace outrigger::nn::cuda
