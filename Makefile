@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 600
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-cuda build build-cuda test-cuda gpu-test demo test test-unit fuzz bench lint format dist images images-cuda cluster-test fresh-test clean
+.PHONY: help setup setup-cuda build build-cuda test-cuda gpu-test gpu-bench demo test test-unit fuzz bench lint format dist images images-cuda cluster-test fresh-test clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,13 +26,16 @@ setup-cuda: ## Fetch CUDA, cuBLAS, cuDNN and NCCL into .deps/ where the system h
 
 build-cuda: setup-cuda ## The programs for GPUs, their GPU tests and what they need, in build/cuda; needs no GPU
 	cmake --preset cuda
-	cmake --build --preset cuda -j $(JOBS) --target outrigger outrigger-gpu-server outrigger-worker gpu_tests
+	cmake --build --preset cuda -j $(JOBS) --target outrigger outrigger-gpu-server outrigger-worker outrigger-bench-gpu gpu_tests
 
 test-cuda: build-cuda ## What of CUDA can be tested without a GPU: it compiles, links, and says what is missing
-	ctest --test-dir build/cuda --output-on-failure -R '^(no_device_test|nn_cuda_nccl_test|nn_cuda_plans_test|nn_cuda_gpu_test)$$'
+	ctest --test-dir build/cuda --output-on-failure -R '^(no_device_test|bench_gpu_without_one|nn_cuda_nccl_test|nn_cuda_plans_test|nn_cuda_gpu_test)$$'
 
 gpu-test: build-cuda ## Tests on this machine's GPU; GPU_TEST_ARGS go to tests/gpu/run
 	tests/gpu/run build/cuda $(GPU_TEST_ARGS)
+
+gpu-bench: build-cuda ## The step on this machine's GPU beside PyTorch's; GPU_BENCH_ARGS go to bench/gpu/compare.py
+	bench/gpu/run build/cuda $(GPU_BENCH_ARGS)
 
 demo: ## Train a face recogniser here in a few minutes; DATA=folder for your own photos
 	tools/demo $(if $(DATA),"$(DATA)")

@@ -50,6 +50,10 @@ OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job) {
         "spec.training.recompute: Activations is not built yet for a GPU; write None");
   nn::cuda::CudaOptions options;
   options.bfloat16 = worker::precision(job) == nn::Precision::kBFloat16;
+  // Beside the run, so that a job that resumes computes as before.
+  options.plan_file =
+      api::run_directory(job, launch) /
+      (launch.rank == 0 ? "gpu-plans.txt" : "gpu-plans-" + std::to_string(launch.rank) + ".txt");
   options.device = launch.rank % static_cast<int>(std::max<int64_t>(1, job.spec.server.gpus));
   try {
     return {nn::cuda::make_cuda_backend(options),

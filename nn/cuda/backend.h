@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nn/program.h"
 
@@ -16,6 +19,15 @@ struct CudaOptions {
   int device = 0;               // among those that CUDA_VISIBLE_DEVICES shows
   bool tensor_float32 = false;  // float32 convolutions and products on tensor cores, with 10 bits
   bool deterministic = true;    // only algorithms that give the same bits every time
+  /// Where the fastest of cuDNN's plans are kept once they were timed (plan_cache.h); empty:
+  /// nothing is timed, and cuDNN's first guess is taken.
+  std::filesystem::path plan_file = {};
+};
+
+/// Memory of the device that a backend has taken.
+struct MemoryUse {
+  std::string what;
+  int64_t bytes = 0;
 };
 
 /// Whether this build has the backend at all.
@@ -24,6 +36,9 @@ bool is_built();
 /// The device's place on the bus, "0000:65:00.0", by which other tools know it; empty where there
 /// is none.
 std::string bus_id(int device);
+
+/// What a backend of this folder has taken of its device, the most first; of another one nothing.
+std::vector<MemoryUse> memory_uses(const Backend& backend);
 
 /// Opens the device. Throws NoDevice (errors.h) where there is none that can be used, or where the
 /// build has no CUDA. Precision bfloat16 stores maps and what is multiplied as bfloat16 and sums in

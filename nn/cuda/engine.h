@@ -7,7 +7,9 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "nn/cuda/backend.h"
 #include "nn/cuda/collective.h"
 #include "nn/cuda/kernels/kernels.h"
 #include "nn/resident.h"
@@ -72,6 +74,8 @@ class Engine {
   /// Needs no lock, and neither does release.
   virtual void* allocate(size_t bytes, const std::string& what, int64_t batch) = 0;
   virtual void release(void* memory) = 0;
+  /// What is taken, summed up by what it is for. Needs no lock.
+  virtual std::vector<MemoryUse> memory() const = 0;
   virtual void upload(void* device, const void* host, size_t bytes) = 0;
   virtual void download(void* host, const void* device, size_t bytes) = 0;
   /// Memory of the host that copies need no help of the host for. Needs no lock, and neither does

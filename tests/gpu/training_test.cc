@@ -113,6 +113,55 @@ TEST_P(TrainingOnGpu, TakesTwentyStepsAsTheCpu) {
   }
 }
 
+// The losses of steps whose two micro-batches run as one pass, or one behind the other.
+std::vector<double> losses_of_pairs(const Graph& graph, int64_t at_once) {
+  ThreadPool threads(1);
+  auto values = draw_network_values(graph, kBatch);
+  const int64_t each = kBatch / 2;
+  const auto program = gpu().backend->compile(
+      graph, {.segment = graph.whole(), .batch = at_once * each, .seed = 5, .groups = at_once},
+      threads);
+  const auto weights = program->new_weights();
+  const auto tape = program->new_tape();
+  const ResidentPass pass{*program, *weights, *tape};
+  const auto resident = gpu().backend->make_resident(graph, {kSgd, std::nullopt, 0});
+  std::vector<float> momentum(values.parameters.size());
+  resident->put({values.parameters, momentum, {}});
+  std::vector<float> statistics(2 * values.buffers.size());
+  const auto size = static_cast<size_t>(at_once * each);
+  const size_t sample = values.pixels.size() / kBatch;
+  std::vector<double> result;
+  for (int step = 0; step < 5; ++step) {
+    resident->load(*program, *weights, values.buffers);
+    resident->clear_gradients();
+    for (size_t first = 0; first < kBatch; first += size) {
+      const ForwardInput input{{ElementType::kUint8, program->input_spec().shape,
+                                reinterpret_cast<const std::byte*>(&values.pixels[first * sample])},
+                               at_once * each,
+                               std::span(values.slots).subspan(first, size),
+                               std::span(values.labels).subspan(first, size)};
+      const auto row = static_cast<size_t>(graph.buffer_count());
+      resident->stage(pass, std::span(&input, 1));
+      resident->train(pass, {std::span(statistics).first(row * static_cast<size_t>(at_once)), {}},
+                      1);
+    }
+    double loss = 0;
+    for (int64_t i = 0; i < 2; i += at_once) loss += resident->collect().loss_sum;
+    result.push_back(loss / kBatch);
+    resident->update({kRate, 1.0f / kBatch, std::nullopt});
+  }
+  return result;
+}
+
+// Statistics are of each micro-batch alone; sums of gradients have another order.
+TEST_P(TrainingOnGpu, RunsTwoMicroBatchesAsOneAsOneBehindTheOther) {
+  const Graph graph = model(GetParam());
+  const auto expected = losses_of_pairs(graph, 1);
+  const auto actual = losses_of_pairs(graph, 2);
+  for (size_t step = 0; step < expected.size(); ++step)
+    EXPECT_NEAR(actual[step], expected[step], 1e-3 * std::max(1.0, expected[step])) << step;
+}
+
 // Of the first step's loss the digits of the type hold; later ones drift apart, and all fall.
 TEST_P(TrainingOnGpu, LearnsInFloat16WithALossScale) {
   const Graph graph = model(GetParam());

@@ -13,6 +13,7 @@ namespace {
 
 class CudaBackend final : public Backend {
  public:
+  std::vector<MemoryUse> memory() const { return engine_->memory(); }
   explicit CudaBackend(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {}
   std::string name() const override { return "cuda"; }
   std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
@@ -38,6 +39,11 @@ std::string bus_id(int device) {
   const bool known =
       cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), device) == cudaSuccess;
   return known ? text.data() : "";
+}
+
+std::vector<MemoryUse> memory_uses(const Backend& backend) {
+  const auto* mine = dynamic_cast<const CudaBackend*>(&backend);
+  return mine == nullptr ? std::vector<MemoryUse>() : mine->memory();
 }
 
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {

@@ -2,11 +2,14 @@
 
 #include <cudnn_frontend.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "nn/cuda/device/described.h"
+#include "nn/cuda/device/plan_timer.h"
 #include "nn/cuda/errors.h"
 
 namespace outrigger::nn::cuda {
@@ -101,7 +104,8 @@ class CudnnConvolution final : public PlannedConvolution {
   }
 
   /// Whether cuDNN has a plan.
-  bool build(const CudaOptions& options, Stored type) {
+  bool build(const CudaOptions& options, const ConvolutionShape& shape, const Tuning& tuning) {
+    const Stored type = shape.type;
     if (graph_.validate().is_bad() || graph_.build_operation_graph(handle_).is_bad() ||
         graph_.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad())
       return false;
@@ -112,7 +116,8 @@ class CudnnConvolution final : public PlannedConvolution {
       unwanted.push_back(fe::NumericalNote_t::DOWN_CONVERT_INPUTS);
     }
     graph_.deselect_numeric_notes(unwanted);
-    if (graph_.check_support(handle_).is_bad() || graph_.build_plans(handle_).is_bad())
+    if (graph_.check_support(handle_).is_bad()) return false;
+    if (!(tuning.known != nullptr && choose(shape, tuning)) && graph_.build_plans(handle_).is_bad())
       return false;
     return graph_.get_workspace_size(workspace_bytes_).is_good();
   }
@@ -140,6 +145,52 @@ class CudnnConvolution final : public PlannedConvolution {
   }
 
  private:
+  // What is timed at most, of what cuDNN thinks best first; and what a plan may need beside maps.
+  static constexpr int64_t kMostTimed = 8;
+  static constexpr int64_t kMostWorkspace = int64_t{1} << 30;
+
+  /// Builds the plan that is known to be the fastest, or finds it; false where neither can be.
+  bool choose(const ConvolutionShape& shape, const Tuning& tuning) {
+    const int64_t count = graph_.get_execution_plan_count();
+    if (const auto name = tuning.known->find(shape, pass_)) {
+      for (int64_t i = 0; i < count; ++i) {
+        if (name_of(i) == *name) return graph_.build_plan_at_index(handle_, i).is_good();
+      }
+    }
+    const std::optional<int64_t> fastest = find_fastest(std::min(count, kMostTimed), shape, tuning);
+    // The plan that is built last is the one that runs.
+    if (!fastest || graph_.build_plan_at_index(handle_, *fastest).is_bad()) return false;
+    tuning.known->put(shape, pass_, name_of(*fastest));
+    return true;
+  }
+
+  std::string name_of(int64_t plan) const {
+    std::string name;
+    return graph_.get_plan_name_at_index(plan, name).is_good() ? name : "";
+  }
+
+  std::optional<int64_t> find_fastest(int64_t count, const ConvolutionShape& shape,
+                                      const Tuning& tuning) {
+    const PlanTimer timer(tuning.stream, shape);
+    if (!timer.ready()) return std::nullopt;
+    std::optional<int64_t> fastest;
+    float least = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      if (graph_.build_plan_at_index(handle_, i).is_bad()) continue;
+      const int64_t bytes = graph_.get_workspace_size_plan_at_index(i);
+      if (bytes > kMostWorkspace) continue;
+      std::unordered_map<int64_t, void*> pointers{
+          {kMapIn, timer.map_in()}, {kMapOut, timer.map_out()}, {kWeights, timer.weights()}};
+      const auto took = timer.time(static_cast<size_t>(bytes), [&](void* workspace) {
+        return graph_.execute_plan_at_index(handle_, pointers, workspace, i).is_good();
+      });
+      if (!took || (fastest && *took >= least)) continue;
+      fastest = i;
+      least = *took;
+    }
+    return fastest;
+  }
+
   const cudnnHandle_t handle_;
   const ConvolutionPass pass_;
   const Stored result_;
@@ -149,14 +200,15 @@ class CudnnConvolution final : public PlannedConvolution {
 };
 
 std::unique_ptr<PlannedConvolution> plan(const Target& target, const CudaOptions& options,
-                                         const ConvolutionShape& shape, ConvolutionPass pass) {
+                                         const ConvolutionShape& shape, ConvolutionPass pass,
+                                         const Tuning& tuning) {
   std::vector<Stored> results{shape.type};
   // Gradients of weights are summed in float32; the fewest roundings are those that nobody makes.
   if (pass == ConvolutionPass::kWeightGradient && shape.type != Stored::kFloat32)
     results.insert(results.begin(), Stored::kFloat32);
   for (const Stored result : results) {
     auto plan = std::make_unique<CudnnConvolution>(target, shape, pass, result);
-    if (plan->build(options, shape.type)) return plan;
+    if (plan->build(options, shape, tuning)) return plan;
   }
   return nullptr;
 }
@@ -166,8 +218,8 @@ std::unique_ptr<PlannedConvolution> plan(const Target& target, const CudaOptions
 std::unique_ptr<PlannedConvolution> plan_with_cudnn(cudnnHandle_t handle,
                                                     const CudaOptions& options,
                                                     const ConvolutionShape& shape,
-                                                    ConvolutionPass pass) {
-  return plan({handle, nullptr}, options, shape, pass);
+                                                    ConvolutionPass pass, const Tuning& tuning) {
+  return plan({handle, nullptr}, options, shape, pass, tuning);
 }
 
 std::unique_ptr<PlannedConvolution> plan_for_described(const std::string& device,
@@ -178,7 +230,7 @@ std::unique_ptr<PlannedConvolution> plan_for_described(const std::string& device
   auto status = described->deserialize({device.begin(), device.end()});
   if (status.is_bad())
     throw DeviceError("cuDNN does not take the device's description: " + status.get_message());
-  return plan({nullptr, described}, options, shape, pass);
+  return plan({nullptr, described}, options, shape, pass, {});
 }
 
 }  // namespace outrigger::nn::cuda

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 
 #include "common/log.h"
 #include "nn/cuda/device/check.h"
@@ -15,6 +16,8 @@
 #include "nn/cuda/device/queues.h"
 #include "nn/cuda/device_facts.h"
 #include "nn/cuda/errors.h"
+#include "nn/cuda/memory_book.h"
+#include "nn/cuda/plan_cache.h"
 
 namespace outrigger::nn::cuda {
 namespace {
@@ -76,7 +79,8 @@ ConvolutionKey key_of(const ConvolutionShape& s, ConvolutionPass pass) {
 
 class CudaEngine final : public Engine {
  public:
-  explicit CudaEngine(const CudaOptions& options) : options_(options) {
+  CudaEngine(const CudaOptions& options, const DeviceFacts& facts) : options_(options) {
+    if (!options.plan_file.empty()) plans_.emplace(options.plan_file, plans_depend_on(facts));
     check(cudaSetDevice(options.device), "choosing the device");
     stream_ = make_stream();
     copies_ = make_stream();
@@ -110,7 +114,10 @@ class CudaEngine final : public Engine {
     check(cudaSetDevice(options_.device), "choosing the device");
     void* memory = nullptr;
     const cudaError_t status = cudaMalloc(&memory, bytes);
-    if (status == cudaSuccess) return memory;
+    if (status == cudaSuccess) {
+      book_.taken(memory, bytes, what);
+      return memory;
+    }
     if (status != cudaErrorMemoryAllocation) check(status, "taking memory of the device");
     cudaGetLastError();  // else the next launch would report it
     size_t free = 0, total = 0;
@@ -119,7 +126,11 @@ class CudaEngine final : public Engine {
                                       static_cast<int64_t>(total), batch}));
   }
   // Waits for what still uses it.
-  void release(void* memory) override { cudaFree(memory); }
+  void release(void* memory) override {
+    cudaFree(memory);
+    book_.released(memory);
+  }
+  std::vector<MemoryUse> memory() const override { return book_.uses(); }
 
   void upload(void* device, const void* host, size_t bytes) override {
     if (bytes == 0) return;
@@ -196,7 +207,8 @@ class CudaEngine final : public Engine {
                                                        ConvolutionPass pass) override {
     const auto [entry, fresh] = convolutions_.try_emplace(key_of(shape, pass));
     if (fresh) {
-      entry->second = plan_with_cudnn(dnn_.get(), options_, shape, pass);
+      const Tuning tuning{plans_ ? &*plans_ : nullptr, stream_.get()};
+      entry->second = plan_with_cudnn(dnn_.get(), options_, shape, pass, tuning);
       if (!entry->second) {
         log::info(
             "cuDNN has no plan for a convolution of {} to {} channels, {} x {}, in {} groups: a "
@@ -212,10 +224,17 @@ class CudaEngine final : public Engine {
   // ours, since recordings must not take any.
   static constexpr size_t kBlasWorkspaceBytes = size_t{32} << 20;
 
+  std::string plans_depend_on(const DeviceFacts& facts) const {
+    return facts.name + ", driver " + std::to_string(facts.driver_version) + ", cuDNN " +
+           std::to_string(cudnnGetVersion()) + (options_.deterministic ? ", deterministic" : "") +
+           (options_.tensor_float32 ? ", TF32" : "");
+  }
   Streams streams() const { return {stream_.get(), copies_.get()}; }
 
   const CudaOptions options_;
   std::mutex mutex_;
+  MemoryBook book_;
+  std::optional<PlanCache> plans_;  // none: nothing is timed
   OwnedStream stream_, copies_;
   std::unique_ptr<void, MemoryDeleter> blas_workspace_;
   Owned<cublasHandle_t, BlasDeleter> blas_;
@@ -233,7 +252,7 @@ std::shared_ptr<Engine> open_engine(const CudaOptions& options) {
   log::info("GPU {}: {}, compute capability {}.{}, driver for CUDA {}.{}", facts.wanted, facts.name,
             facts.capability / 10, facts.capability % 10, facts.driver_version / 1000,
             facts.driver_version % 1000 / 10);
-  return std::make_shared<CudaEngine>(options);
+  return std::make_shared<CudaEngine>(options, facts);
 }
 
 }  // namespace outrigger::nn::cuda

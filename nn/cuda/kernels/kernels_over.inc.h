@@ -196,7 +196,8 @@ class NormKernels : public virtual Kernels {
     });
   }
   void norm_backward(const NormBackward& norm, Matrix size) const override {
-    const float share = 1.0f / static_cast<float>(size.rows / norm.groups);
+    const uint32_t rows = size.rows / norm.groups;
+    const float share = 1.0f / static_cast<float>(rows);
     with_type(norm.dy.type, [&]<typename T>(T) {
       launcher_.grouped_columns(size, norm.groups, NormSumsKernel<T>{norm, size.columns});
       if (norm.dx.data == nullptr) return;

@@ -7,6 +7,7 @@
 #include "host_queues.h"
 #include "nn/cuda/arena_plan.h"
 #include "nn/cuda/kernels/kernels_over.inc.h"
+#include "nn/cuda/memory_book.h"
 #include "nn/cuda/program.h"
 #include "nn/cuda/resident.h"
 
@@ -142,16 +143,19 @@ class HostEngine final : public Engine {
   std::unique_lock<std::mutex> enter() override { return std::unique_lock(mutex_); }
   const Kernels& kernels() const override { return kernels_; }
   // Filled with what nobody wrote: a program that reads it gives no number.
-  void* allocate(size_t bytes, const std::string&, int64_t) override {
+  void* allocate(size_t bytes, const std::string& what, int64_t) override {
     ensure(!queues_.is_recording(), "who records takes no memory");
     void* memory = std::aligned_alloc(kArenaAlignment, aligned(bytes));
     std::memset(memory, 0xFF, bytes);
+    book_.taken(memory, bytes, what);
     return memory;
   }
   void release(void* memory) override {
     queues_.run_all();
+    book_.released(memory);
     std::free(memory);
   }
+  std::vector<MemoryUse> memory() const override { return book_.uses(); }
   void upload(void* device, const void* host, size_t bytes) override {
     ensure(!queues_.is_recording(), "who records moves no data");
     const auto* from = static_cast<const std::byte*>(host);
@@ -208,6 +212,7 @@ class HostEngine final : public Engine {
   HostRanks* const ranks_;
   std::mutex mutex_;
   HostQueues queues_;
+  MemoryBook book_;
   const HostLauncher launcher_{&queues_};
   const KernelsOver<HostLauncher> kernels_{launcher_};
 };
