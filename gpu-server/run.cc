@@ -122,6 +122,8 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
                graph_, *device_.backend, threads_, feed_, clock_, state_, reducer),
       evaluator_(graph_, *device_.backend, threads_, device_.precision, worker::micro_batch(job_)),
       listener_(std::move(listener)) {
+  if (device_.is_gpu)
+    gpu_phases_.emplace(metrics_, [this] { return nn::cuda::memory_uses(*device_.backend); });
   const bool scales = job_.spec.workers.autoscaling.has_value();
   const bool plans = first_rank() && (wants_planner(job_) || scales);
   // The planner's device shares the host's cores; what a GPU takes, it cannot tell yet.
@@ -266,7 +268,14 @@ void Run::after_step(const training::StepReport& report) {
   ready_ = true;
   const auto measures = feed_.measures();
   plan_ahead(report, measures);
-  reporter_.step(report, feed_.snapshot(), feed_.take_stalls());
+  feed::StallTimes stalls = feed_.take_stalls();
+  if (gpu_phases_) {
+    gpu_phases_->step(report);
+    stalls = hold_to(stalls, stood_still(report));
+    reporter_.step(as_the_device_waited(report), feed_.snapshot(), stalls);
+  } else {
+    reporter_.step(report, feed_.snapshot(), stalls);
+  }
   tell_of_workers(report, measures);
   const auto replacements = feed_.replacements();
   for (; replacements_told_ < replacements.size(); ++replacements_told_) {

@@ -18,6 +18,7 @@
 #include "data/sample.h"
 #include "gpu-server/agreement.h"
 #include "gpu-server/device.h"
+#include "gpu-server/gpu_phases.h"
 #include "gpu-server/job_plan.h"
 #include "gpu-server/local_worker.h"
 #include "gpu-server/planning.h"
@@ -101,6 +102,7 @@ class Run {
   std::optional<Planning> planning_;
   telemetry::Metrics metrics_;
   const std::unique_ptr<telemetry::GpuMetrics> gpu_metrics_;  // null on the CPU
+  std::optional<GpuPhases> gpu_phases_;                       // likewise none
   telemetry::Trace trace_;
   Reporter reporter_;
   const std::unique_ptr<worker::PixelSource> pixels_;

@@ -71,6 +71,14 @@ struct ResidentUpdated {
   bool weights_finite = true;  // behind the update
 };
 
+/// Seconds that a device was at something.
+struct ResidentTimes {
+  double input = 0;  // it stood still for a pass's input, which was on its way
+  double forward = 0;
+  double backward = 0;  // with the loss
+  double optimizer = 0;
+};
+
 /// The arrays of one run on one device. Programs, weights and tapes are those of the backend that
 /// made this. One thread. Throws what the backend's programs throw.
 class Resident {
@@ -115,6 +123,8 @@ class Resident {
   /// Clips, steps the optimizer over all parameters at once and averages. As sgd_step and
   /// average_weights; untouched where the gradient's norm is not finite.
   virtual ResidentUpdated update(const ResidentUpdate& update) = 0;
+  /// Of what was collected and updated since the last call.
+  virtual ResidentTimes take_times() = 0;
 };
 
 }  // namespace outrigger::nn

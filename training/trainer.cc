@@ -131,6 +131,7 @@ StepReport Trainer::step() {
   report.accuracy = static_cast<double>(sums.correct) / static_cast<double>(batch_size());
   update(report);
   report.audit = feed_.commit(report.step);
+  if (device_.resident() != nullptr) report.device = device_.resident()->take_times();
   report.optimizer = clock_.now() - gathered;
   report.took = clock_.now() - start;
   return report;

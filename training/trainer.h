@@ -57,9 +57,10 @@ struct StepReport {
   double gradient_norm = 0;  // before clipping
   bool skipped = false;      // float16's gradients were too large: nothing was updated
   Duration took{0};
-  Duration waited_for_input{0};      // the device stood still for micro-batches
-  Duration waited_for_gradients{0};  // and for stem gradients
-  Duration optimizer{0};             // from the last gradient to the step's end
+  Duration waited_for_input{0};             // the device stood still for micro-batches
+  Duration waited_for_gradients{0};         // and for stem gradients
+  Duration optimizer{0};                    // from the last gradient to the step's end
+  std::optional<nn::ResidentTimes> device;  // of a device that keeps the run's arrays
   std::vector<feed::AuditItem> audit;
 };
 

@@ -54,6 +54,15 @@ class Mark {
   virtual void wait() = 0;
 };
 
+/// A moment of the work queue, moved by each `set`.
+class Instant {
+ public:
+  virtual ~Instant() = default;
+  virtual void set() = 0;
+  /// Both were set, and the device has passed them.
+  virtual double seconds_since(const Instant& before) const = 0;
+};
+
 /// Work that was put down once, to be queued as one as often as wanted.
 class Recording {
  public:
@@ -86,6 +95,11 @@ class Engine {
   virtual void upload_pinned(Queue queue, void* device, const void* pinned, size_t bytes) = 0;
   virtual void download_pinned(void* pinned, const void* device, size_t bytes) = 0;
   virtual std::unique_ptr<Mark> make_mark() = 0;
+  virtual std::unique_ptr<Instant> make_instant() = 0;
+  /// A name, for profilers, of what the calling thread queues until the end; they nest. Needs no
+  /// lock.
+  virtual void begin_range(const char* name) = 0;
+  virtual void end_range() = 0;
   /// Puts down what `work` would queue, and does none of it. It may neither move data to or from
   /// the host nor wait, and must have run once before: libraries load what they need then.
   virtual std::unique_ptr<Recording> record(const std::function<void()>& work) = 0;
@@ -101,6 +115,18 @@ class Engine {
   /// Meets the other ranks; null where there is no way between their devices, on all alike. The
   /// engine must outlive it.
   virtual std::unique_ptr<Collective> join(const RankGroup& ranks) = 0;
+};
+
+/// A named range that lasts as long as this.
+class NamedRange {
+ public:
+  NamedRange(Engine& engine, const char* name) : engine_(engine) { engine_.begin_range(name); }
+  ~NamedRange() { engine_.end_range(); }
+  NamedRange(const NamedRange&) = delete;
+  NamedRange& operator=(const NamedRange&) = delete;
+
+ private:
+  Engine& engine_;
 };
 
 /// Memory of an engine, released with this. Movable.

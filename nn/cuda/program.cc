@@ -107,6 +107,7 @@ void CudaProgram::plan_gradient_buckets(const Graph& graph, const Compilation& c
 void CudaProgram::plan_pieces() {
   if (backward_.empty()) return;
   const size_t steps = backward_.size() - (options_.input_gradient ? 1 : 0);
+  pieces_.push_back({.forward = true});
   Piece piece;
   for (size_t i = 0; i < steps; ++i) {
     piece.last = i + 1;

@@ -43,12 +43,15 @@ class CudaProgram final : public Program {
   struct Told {
     PinnedMemory memory;
     std::unique_ptr<Mark> there;
+    std::unique_ptr<Instant> begun, input_there, forward_done, done;
   };
   /// As Resident::stage, train and backward; what train tells is read when it is there.
   void stage(const ResidentPass& pass, std::span<const ForwardInput> parts) const;
   void train(const ResidentPass& pass, float smoothing, const Sums& sums, Told& told) const;
   LossResult read(const Told& told, std::span<float> statistics,
                   const TensorView& input_gradient) const;
+  /// Of a pass that was read.
+  static void add_times(const Told& told, ResidentTimes& times);
   void backward_into(const ResidentPass& pass, const ConstTensorView& output_gradient,
                      const Sums& sums) const;
   Segment segment() const { return options_.segment; }
@@ -70,10 +73,11 @@ class CudaProgram final : public Program {
   struct Piece {
     size_t first = 0, last = 0;  // steps of the backward pass
     size_t first_bucket = 0, last_bucket = 0;
+    bool forward = false;  // the forward pass, and nothing else
   };
   void run_piece(Run run, const Piece& piece, const Sums& sums) const;
   /// As recordings from the second time on.
-  void run_pieces(const Run& run, Tape& tape, const Sums& sums) const;
+  void run_pieces(const Run& run, Tape& tape, const Sums& sums, Instant& forward_done) const;
   /// `sums` null: gradients stay where they are.
   void finish_bucket(Range bucket, const Sums* sums) const;
   void plan_gradient_buckets(const Graph& graph, const Compilation& compilation);
@@ -84,6 +88,7 @@ class CudaProgram final : public Program {
   float* told_statistics() const { return told_floats() + 2 * options_.batch; }
   float* told_floats() const { return reinterpret_cast<float*>(told_.data()); }
   size_t input_bytes() const;
+  void make_told(Told& told) const;
 
   const ProgramOptions options_;
   const std::shared_ptr<Engine> engine_;

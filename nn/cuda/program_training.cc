@@ -26,16 +26,18 @@ void CudaProgram::stage(const ResidentPass& pass, std::span<const ForwardInput> 
 }
 
 void CudaProgram::run_piece(Run run, const Piece& piece, const Sums& sums) const {
-  if (piece.first == 0) {
+  if (piece.forward) {
     run_forward(run, 1);
     engine_->clear(gradients_.data(), parameter_bytes_);
+    return;
   }
   run_backward(run, piece.first, piece.last);
   for (size_t i = piece.first_bucket; i < piece.last_bucket; ++i)
     finish_bucket(buckets_[i].range, &sums);
 }
 
-void CudaProgram::run_pieces(const Run& run, Tape& tape, const Sums& sums) const {
+void CudaProgram::run_pieces(const Run& run, Tape& tape, const Sums& sums,
+                             Instant& forward_done) const {
   auto& mine = static_cast<CudaTape&>(tape);
   const RecordedWith now{run.weights, sums.gradients, sums.loss_scale, run.loss->smoothing};
   if (mine.recorded_with != now) mine.recordings.clear();
@@ -45,18 +47,36 @@ void CudaProgram::run_pieces(const Run& run, Tape& tape, const Sums& sums) const
       mine.recordings.push_back(engine_->record([&] { run_piece(run, piece, sums); }));
   }
   for (size_t i = 0; i < pieces_.size(); ++i) {
+    const NamedRange range(*engine_, pieces_[i].forward ? "forward" : "backward");
     if (mine.recordings.empty()) {
       run_piece(run, pieces_[i], sums);
     } else {
       mine.recordings[i]->run();
     }
+    if (pieces_[i].forward) forward_done.set();
     if (sums.ranks == nullptr) continue;
     for (size_t b = pieces_[i].first_bucket; b < pieces_[i].last_bucket; ++b) {
-      const Range range = buckets_[b].range;
-      sums.ranks->begin_sum(sums.gradients + range.offset, static_cast<size_t>(range.size));
+      const Range bucket = buckets_[b].range;
+      sums.ranks->begin_sum(sums.gradients + bucket.offset, static_cast<size_t>(bucket.size));
     }
   }
   mine.has_run = true;
+}
+
+void CudaProgram::make_told(Told& told) const {
+  const size_t gradient_bytes = options_.input_gradient ? input_bytes() : 0;
+  if (told.memory.bytes() < told_.bytes() + gradient_bytes)
+    told.memory = PinnedMemory(engine_, told_.bytes() + gradient_bytes, "what a pass tells");
+  if (told.there != nullptr) return;
+  told.there = engine_->make_mark();
+  for (auto* instant : {&told.begun, &told.input_there, &told.forward_done, &told.done})
+    *instant = engine_->make_instant();
+}
+
+void CudaProgram::add_times(const Told& told, ResidentTimes& times) {
+  times.input += told.input_there->seconds_since(*told.begun);
+  times.forward += told.forward_done->seconds_since(*told.input_there);
+  times.backward += told.done->seconds_since(*told.forward_done);
 }
 
 void CudaProgram::train(const ResidentPass& pass, float smoothing, const Sums& sums,
@@ -64,12 +84,11 @@ void CudaProgram::train(const ResidentPass& pass, float smoothing, const Sums& s
   auto& tape = static_cast<CudaTape&>(pass.tape);
   ensure(tape.ring != nullptr, "an input is staged before it is trained on");
   const auto lock = engine_->enter();
-  const size_t gradient_bytes = options_.input_gradient ? input_bytes() : 0;
-  if (told.memory.bytes() < told_.bytes() + gradient_bytes)
-    told.memory = PinnedMemory(engine_, told_.bytes() + gradient_bytes, "what a pass tells");
-  if (told.there == nullptr) told.there = engine_->make_mark();
+  make_told(told);
   const LossPass loss{smoothing, told_floats()};
+  told.begun->set();
   const InputRing::Input input = tape.ring->take();
+  told.input_there->set();
   engine_->copy(tape.slots.data(), input.slots, tape.slots.bytes());
   engine_->copy(tape.labels.data(), input.labels, tape.labels.bytes());
   tape.labelled = true;
@@ -80,12 +99,13 @@ void CudaProgram::train(const ResidentPass& pass, float smoothing, const Sums& s
   run.count = options_.batch;
   steps_.front()->forward(run);
   tape.ring->release();
-  run_pieces(run, tape, sums);
+  run_pieces(run, tape, sums, *told.forward_done);
   if (options_.input_gradient) {
     run.pinned_gradient = told.memory.data() + told_.bytes();
     run_backward(run, backward_.size() - 1, backward_.size());
   }
   engine_->download_pinned(told.memory.data(), told_.data(), told_.bytes());
+  told.done->set();
   told.there->set(Queue::kWork);
 }
 

@@ -31,6 +31,8 @@ CudaResident::CudaResident(const Graph& graph, const ResidentOptions& options,
   state_ = DeviceMemory(engine_, sizeof(SgdState), "the optimizer's step");
   state_host_ = PinnedMemory(engine_, sizeof(SgdState), "the optimizer's step");
   updated_ = engine_->make_mark();
+  update_begun_ = engine_->make_instant();
+  update_done_ = engine_->make_instant();
   const auto lock = engine_->enter();
   engine_->upload(ranges_.data(), ranges.data(), ranges.size_bytes());
   engine_->upload(first_.data(), first.data(), first.size_bytes());
@@ -102,6 +104,7 @@ LossResult CudaResident::collect() {
   pending_.pop_front();
   const LossResult loss =
       oldest.program->read(*oldest.told, oldest.targets.statistics, oldest.targets.input_gradient);
+  CudaProgram::add_times(*oldest.told, times_);
   free_.push_back(std::move(oldest.told));
   return loss;
 }
@@ -169,6 +172,7 @@ void CudaResident::queue_update() const {
 
 ResidentUpdated CudaResident::update(const ResidentUpdate& update) {
   const auto lock = engine_->enter();
+  const NamedRange range(*engine_, "optimizer");
   SgdState told;
   told.factors.mean = update.mean;
   told.factors.learning_rate = update.learning_rate;
@@ -177,6 +181,7 @@ ResidentUpdated CudaResident::update(const ResidentUpdate& update) {
   told.factors.average_decay = options_.average_decay.value_or(0);
   told.clip_norm = update.clip_norm.value_or(0);
   std::memcpy(state_host_.data(), &told, sizeof told);
+  update_begun_->set();
   engine_->upload_pinned(Queue::kWork, state(), state_host_.data(), sizeof told);
   if (has_updated_ && update_ == nullptr) update_ = engine_->record([this] { queue_update(); });
   if (update_ != nullptr) {
@@ -186,8 +191,10 @@ ResidentUpdated CudaResident::update(const ResidentUpdate& update) {
   }
   has_updated_ = true;
   engine_->download_pinned(state_host_.data(), state(), sizeof told);
+  update_done_->set();
   updated_->set(Queue::kWork);
   updated_->wait();
+  times_.optimizer += update_done_->seconds_since(*update_begun_);
   std::memcpy(&told, state_host_.data(), sizeof told);
   return {told.gradient_norm, told.zeros == 0};
 }

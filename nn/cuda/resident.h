@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "nn/cuda/engine.h"
@@ -31,6 +32,7 @@ class CudaResident final : public Resident {
   void fetch_gradients(std::span<float> gradients) override;
   void put_gradients(std::span<const float> gradients) override;
   ResidentUpdated update(const ResidentUpdate& update) override;
+  ResidentTimes take_times() override { return std::exchange(times_, {}); }
 
  private:
   static float* floats(const DeviceMemory& memory) {
@@ -57,6 +59,8 @@ class CudaResident final : public Resident {
   DeviceMemory state_;       // of the optimizer's step
   PinnedMemory state_host_;  // likewise: what is told, then what came of it
   std::unique_ptr<Mark> updated_;
+  std::unique_ptr<Instant> update_begun_, update_done_;
+  ResidentTimes times_;
   std::unique_ptr<Recording> update_;  // from the second step on
   bool has_updated_ = false;
   std::deque<Pending> pending_;

@@ -13,6 +13,7 @@
 #include "nn/cuda/device/convolution.h"
 #include "nn/cuda/device/launch.h"
 #include "nn/cuda/device/nccl_collective.h"
+#include "nn/cuda/device/nvtx.h"
 #include "nn/cuda/device/queues.h"
 #include "nn/cuda/device_facts.h"
 #include "nn/cuda/errors.h"
@@ -164,6 +165,9 @@ class CudaEngine final : public Engine {
           "copying from the device");
   }
   std::unique_ptr<Mark> make_mark() override { return make_cuda_mark(streams()); }
+  std::unique_ptr<Instant> make_instant() override { return make_cuda_instant(stream_.get()); }
+  void begin_range(const char* name) override { cuda::begin_range(name); }
+  void end_range() override { cuda::end_range(); }
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
     return capture(stream_.get(), work);
   }

@@ -39,6 +39,29 @@ class CudaMark final : public Mark {
   OwnedHandle<cudaEvent_t, MarkDeleter> event_;
 };
 
+class CudaInstant final : public Instant {
+ public:
+  explicit CudaInstant(cudaStream_t stream) : stream_(stream) {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreate(&event), "making an event");
+    event_.reset(event);
+  }
+  void set() override {
+    check(cudaEventRecord(event_.get(), stream_), "marking a moment of a stream");
+  }
+  double seconds_since(const Instant& before) const override {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, static_cast<const CudaInstant&>(before).event_.get(),
+                               event_.get()),
+          "reading how long the device took");
+    return static_cast<double>(milliseconds) / 1000;
+  }
+
+ private:
+  const cudaStream_t stream_;
+  OwnedHandle<cudaEvent_t, MarkDeleter> event_;
+};
+
 class CudaRecording final : public Recording {
  public:
   CudaRecording(cudaStream_t stream, cudaGraph_t graph) : stream_(stream) {
@@ -65,6 +88,10 @@ OwnedStream make_stream() {
 
 std::unique_ptr<Mark> make_cuda_mark(const Streams& streams) {
   return std::make_unique<CudaMark>(streams);
+}
+
+std::unique_ptr<Instant> make_cuda_instant(cudaStream_t stream) {
+  return std::make_unique<CudaInstant>(stream);
 }
 
 std::unique_ptr<Recording> capture(cudaStream_t stream, const std::function<void()>& work) {

@@ -28,6 +28,9 @@ struct Streams {
 /// An event. The streams must outlive it.
 std::unique_ptr<Mark> make_cuda_mark(const Streams& streams);
 
+/// An event with its time. The stream must outlive it.
+std::unique_ptr<Instant> make_cuda_instant(cudaStream_t stream);
+
 /// What `work` queues on the stream, as a CUDA graph (CUDA C++ Programming Guide, "CUDA Graphs").
 std::unique_ptr<Recording> capture(cudaStream_t stream, const std::function<void()>& work);
 

@@ -179,6 +179,11 @@ class HostEngine final : public Engine {
     upload_pinned(Queue::kWork, pinned, device, bytes);
   }
   std::unique_ptr<Mark> make_mark() override { return std::make_unique<HostMark>(queues_); }
+  std::unique_ptr<Instant> make_instant() override {
+    return std::make_unique<HostInstant>(queues_);
+  }
+  void begin_range(const char*) override { ++ranges_; }
+  void end_range() override { ensure(ranges_-- > 0, "a range that ends has begun"); }
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
     return std::make_unique<HostRecording>(queues_, queues_.record(work));
   }
@@ -211,6 +216,7 @@ class HostEngine final : public Engine {
   const SeenConvolution seen_;
   HostRanks* const ranks_;
   std::mutex mutex_;
+  int ranges_ = 0;
   HostQueues queues_;
   MemoryBook book_;
   const HostLauncher launcher_{&queues_};

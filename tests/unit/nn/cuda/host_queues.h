@@ -1,7 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "common/error.h"
@@ -81,6 +84,25 @@ class HostMark final : public Mark {
   HostQueues& queues_;
   Queue queue_ = Queue::kWork;
   size_t count_ = 0;
+};
+
+class HostInstant final : public Instant {
+ public:
+  explicit HostInstant(HostQueues& queues) : queues_(queues) {}
+  void set() override {
+    at_ = std::make_shared<std::optional<TimePoint>>();
+    queues_.push(Queue::kWork, [at = at_] { *at = std::chrono::steady_clock::now(); });
+  }
+  double seconds_since(const Instant& before) const override {
+    const auto& first = static_cast<const HostInstant&>(before);
+    ensure(at_ && *at_ && first.at_ && *first.at_, "the device has passed what is read");
+    return std::chrono::duration<double>(**at_ - **first.at_).count();
+  }
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  HostQueues& queues_;
+  std::shared_ptr<std::optional<TimePoint>> at_;  // of the newest set; nothing before it is passed
 };
 
 class HostRecording final : public Recording {

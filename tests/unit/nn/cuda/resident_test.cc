@@ -191,6 +191,11 @@ TEST(CudaResident, RunsSeveralMicroBatchesAsOneWithStatisticsOfEach) {
         loss.correct += part.correct;
       }
     }
+    const ResidentTimes times = resident->take_times();
+    EXPECT_GT(times.forward, 0);
+    EXPECT_GT(times.backward, 0);
+    EXPECT_GE(times.input, 0);
+    EXPECT_EQ(resident->take_times().forward, 0) << "they are taken once";
     resident->fetch_gradients(sums);
     return std::tuple(loss.loss_sum, loss.correct, statistics, sums);
   };
