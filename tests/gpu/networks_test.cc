@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "../unit/nn/network_run.h"
 #include "gpu.h"
-#include "network_run.h"
 #include "nn/cuda/errors.h"
 #include "nn/models.h"
 #include "nn/reference/backend.h"

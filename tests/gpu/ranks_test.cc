@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "../unit/nn/network_run.h"
 #include "gpu.h"
-#include "network_run.h"
 #include "nn/cuda/errors.h"
 #include "nn/resident.h"
 

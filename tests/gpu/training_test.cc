@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
+#include "../unit/nn/network_run.h"
 #include "gpu.h"
-#include "network_run.h"
 #include "nn/cpu/backend.h"
 #include "nn/loss.h"
 #include "nn/models.h"
