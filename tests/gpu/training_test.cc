@@ -17,7 +17,6 @@ namespace {
 using testing::draw_network_values;
 using testing::gpu;
 using testing::input_of;
-using testing::NetworkValues;
 
 constexpr int64_t kBatch = 16;
 constexpr float kRate = 0.01f;
