@@ -129,30 +129,32 @@ class NamedRange {
   Engine& engine_;
 };
 
-/// Memory of an engine, released with this. Movable.
-class DeviceMemory {
+/// Memory that an engine gives, released with this. Movable. `Kind`: where it lies.
+template <typename Kind>
+class EngineMemory {
  public:
-  DeviceMemory() = default;
-  DeviceMemory(std::shared_ptr<Engine> engine, size_t bytes, const std::string& what,
-               int64_t batch = 0)
+  EngineMemory() = default;
+  /// `what` and, where given, `batch` are for the message where there is not enough.
+  template <typename... Wish>
+  EngineMemory(std::shared_ptr<Engine> engine, size_t bytes, const Wish&... wish)
       : engine_(std::move(engine)),
         bytes_(bytes),
-        data_(bytes == 0 ? nullptr : engine_->allocate(bytes, what, batch)) {}
-  ~DeviceMemory() {
-    if (data_ != nullptr) engine_->release(data_);
+        data_(bytes == 0 ? nullptr : Kind::allocate(*engine_, bytes, wish...)) {}
+  ~EngineMemory() {
+    if (data_ != nullptr) Kind::release(*engine_, data_);
   }
-  DeviceMemory(DeviceMemory&& other) noexcept
+  EngineMemory(EngineMemory&& other) noexcept
       : engine_(std::move(other.engine_)),
         bytes_(std::exchange(other.bytes_, 0)),
         data_(std::exchange(other.data_, nullptr)) {}
-  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+  EngineMemory& operator=(EngineMemory&& other) noexcept {
     std::swap(engine_, other.engine_);
     std::swap(bytes_, other.bytes_);
     std::swap(data_, other.data_);
     return *this;
   }
-  DeviceMemory(const DeviceMemory&) = delete;
-  DeviceMemory& operator=(const DeviceMemory&) = delete;
+  EngineMemory(const EngineMemory&) = delete;
+  EngineMemory& operator=(const EngineMemory&) = delete;
 
   size_t bytes() const { return bytes_; }
   std::byte* data() const { return static_cast<std::byte*>(data_); }
@@ -163,37 +165,21 @@ class DeviceMemory {
   void* data_ = nullptr;
 };
 
-/// Pinned memory of the host, released with this. Movable.
-class PinnedMemory {
- public:
-  PinnedMemory() = default;
-  PinnedMemory(std::shared_ptr<Engine> engine, size_t bytes, const std::string& what)
-      : engine_(std::move(engine)),
-        bytes_(bytes),
-        data_(bytes == 0 ? nullptr : engine_->allocate_pinned(bytes, what)) {}
-  ~PinnedMemory() {
-    if (data_ != nullptr) engine_->release_pinned(data_);
+struct OnDevice {
+  static void* allocate(Engine& engine, size_t bytes, const std::string& what, int64_t batch = 0) {
+    return engine.allocate(bytes, what, batch);
   }
-  PinnedMemory(PinnedMemory&& other) noexcept
-      : engine_(std::move(other.engine_)),
-        bytes_(std::exchange(other.bytes_, 0)),
-        data_(std::exchange(other.data_, nullptr)) {}
-  PinnedMemory& operator=(PinnedMemory&& other) noexcept {
-    std::swap(engine_, other.engine_);
-    std::swap(bytes_, other.bytes_);
-    std::swap(data_, other.data_);
-    return *this;
-  }
-  PinnedMemory(const PinnedMemory&) = delete;
-  PinnedMemory& operator=(const PinnedMemory&) = delete;
-
-  size_t bytes() const { return bytes_; }
-  std::byte* data() const { return static_cast<std::byte*>(data_); }
-
- private:
-  std::shared_ptr<Engine> engine_;
-  size_t bytes_ = 0;
-  void* data_ = nullptr;
+  static void release(Engine& engine, void* data) { engine.release(data); }
 };
+struct Pinned {
+  static void* allocate(Engine& engine, size_t bytes, const std::string& what) {
+    return engine.allocate_pinned(bytes, what);
+  }
+  static void release(Engine& engine, void* data) { engine.release_pinned(data); }
+};
+
+using DeviceMemory = EngineMemory<OnDevice>;
+/// Of the host.
+using PinnedMemory = EngineMemory<Pinned>;
 
 }  // namespace outrigger::nn::cuda

@@ -7,9 +7,9 @@
 
 #include "common/hash.h"
 #include "nn/graph_builder.h"
-#include "nn/models.h"
 #include "nn/reference/backend.h"
 #include "tests/fakes/simulation.h"
+#include "tests/fakes/small_job.h"
 #include "training/trainer.h"
 
 /// The promises of the feed, held before there is a socket: whatever workers do, the same samples
@@ -45,18 +45,6 @@ nn::Graph tiny_graph() {
   return builder.build();
 }
 
-data::Dataset tiny_dataset(bool with_broken) {
-  data::Dataset dataset;
-  dataset.set_classes({"a", "b", "c"});
-  dataset.begin_container("", false);
-  for (uint32_t i = 0; i < kSamples; ++i) {
-    dataset.add_file((with_broken && i % 11 == 5 ? "broken" : "image") + std::to_string(i),
-                     static_cast<int32_t>(i % 3));
-  }
-  dataset.finish();
-  return dataset;
-}
-
 struct Outcome {
   std::string weights;  // a hash over parameters, momentum, buffers and averages
   std::vector<feed::AuditItem> audit;
@@ -75,16 +63,6 @@ class FeedProperty : public ::testing::Test {
     plan.stem_parameters = static_cast<uint64_t>(graph_.parameter_range({0, cut}).size);
     plan.stem_buffers = static_cast<uint64_t>(graph_.buffer_range({0, cut}).size);
     return plan;
-  }
-
-  training::TrainingState first_state() const {
-    training::TrainingState state;
-    state.parameters.resize(static_cast<size_t>(graph_.parameter_count()));
-    state.momentum.resize(state.parameters.size());
-    state.buffers.resize(static_cast<size_t>(graph_.buffer_count()));
-    nn::initialize(graph_, 3, state.parameters, state.buffers);
-    state.averaged = state.parameters;
-    return state;
   }
 
   Simulation::World world(const training::TrainingState& state, uint64_t staleness) const {
@@ -127,7 +105,7 @@ class FeedProperty : public ::testing::Test {
   Outcome run(fakes::SimulationOptions options, uint64_t staleness,
               fakes::Provoked* provoked = nullptr) {
     Outcome outcome;
-    training::TrainingState state = first_state();
+    training::TrainingState state = fakes::fresh_state(graph_);
     ThreadPool threads(1);
     while (state.step < kSteps) {
       Simulation simulation(world(state, staleness), options, provoked);
@@ -210,7 +188,7 @@ class FeedProperty : public ::testing::Test {
   }
 
   const nn::Graph graph_ = tiny_graph();
-  const data::Dataset dataset_ = tiny_dataset(true);
+  const data::Dataset dataset_ = fakes::three_classes(kSamples, true);
   const std::unique_ptr<nn::Backend> backend_ = nn::make_reference_backend();
 };
 

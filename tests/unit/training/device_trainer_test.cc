@@ -7,9 +7,9 @@
 
 #include "host_engine.h"
 #include "nn/graph_builder.h"
-#include "nn/models.h"
 #include "nn/reference/backend.h"
 #include "tests/fakes/simulation.h"
+#include "tests/fakes/small_job.h"
 #include "training/chunks.h"
 #include "training/trainer.h"
 
@@ -39,15 +39,6 @@ nn::Graph small_graph() {
   return builder.build();
 }
 
-data::Dataset small_dataset() {
-  data::Dataset dataset;
-  dataset.set_classes({"a", "b", "c"});
-  dataset.begin_container("", false);
-  for (int i = 0; i < 20; ++i) dataset.add_file("image" + std::to_string(i), i % 3);
-  dataset.finish();
-  return dataset;
-}
-
 struct Way {
   std::string cut = "Input";
   uint32_t away = 0;
@@ -67,12 +58,7 @@ struct Outcome {
 class DeviceTrainer : public ::testing::Test {
  protected:
   training::TrainingState first_state(const Way& way) const {
-    training::TrainingState state;
-    state.parameters.resize(static_cast<size_t>(graph_.parameter_count()));
-    state.momentum.resize(state.parameters.size());
-    state.buffers.resize(static_cast<size_t>(graph_.buffer_count()));
-    nn::initialize(graph_, 3, state.parameters, state.buffers);
-    state.averaged = state.parameters;
+    auto state = fakes::fresh_state(graph_);
     state.loss_scale.value = way.loss_scale;
     return state;
   }
@@ -160,7 +146,7 @@ class DeviceTrainer : public ::testing::Test {
   }
 
   const nn::Graph graph_ = small_graph();
-  const data::Dataset dataset_ = small_dataset();
+  const data::Dataset dataset_ = fakes::three_classes(20);
   const std::unique_ptr<nn::Backend> cpu_ = nn::make_reference_backend();
   const std::unique_ptr<nn::Backend> device_ = nn::cuda::testing::make_host_backend();
 };

@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "nn/graph_builder.h"
-#include "nn/models.h"
 #include "nn/reference/backend.h"
 #include "tests/fakes/simulation.h"
+#include "tests/fakes/small_job.h"
 #include "training/trainer.h"
 
 /// Ranks that step by themselves and take the mean of their weights now and then.
@@ -28,15 +28,6 @@ nn::Graph small_graph() {
   builder.add("flatten", nn::Flatten{});
   builder.add("fc", nn::Linear{.out_features = 3});
   return builder.build();
-}
-
-data::Dataset small_dataset() {
-  data::Dataset dataset;
-  dataset.set_classes({"a", "b", "c"});
-  dataset.begin_container("", false);
-  for (int i = 0; i < 20; ++i) dataset.add_file("image" + std::to_string(i), i % 3);
-  dataset.finish();
-  return dataset;
 }
 
 /// What ranks that are threads share.
@@ -70,16 +61,6 @@ class ThreadReducer final : public training::Reducer {
 
 class TrainerRanks : public ::testing::Test {
  protected:
-  training::TrainingState first_state() const {
-    training::TrainingState state;
-    state.parameters.resize(static_cast<size_t>(graph_.parameter_count()));
-    state.momentum.resize(state.parameters.size());
-    state.buffers.resize(static_cast<size_t>(graph_.buffer_count()));
-    nn::initialize(graph_, 3, state.parameters, state.buffers);
-    state.averaged = state.parameters;
-    return state;
-  }
-
   fakes::Simulation::World world(uint32_t rank) const {
     fakes::Simulation::World world;
     world.graph = &graph_;
@@ -112,7 +93,7 @@ class TrainerRanks : public ::testing::Test {
     fakes::Simulation simulation(world(rank), play, nullptr);
     ThreadPool threads(1);
     training::Trainer trainer(options, graph_, *backend_, threads, simulation, simulation,
-                              first_state(), reducer);
+                              fakes::fresh_state(graph_), reducer);
     std::vector<training::TrainingState> states;
     while (trainer.counters().step < kSteps) {
       const bool was_synchronized = trainer.synchronized();
@@ -142,7 +123,7 @@ class TrainerRanks : public ::testing::Test {
   }
 
   const nn::Graph graph_ = small_graph();
-  const data::Dataset dataset_ = small_dataset();
+  const data::Dataset dataset_ = fakes::three_classes(20);
   const std::unique_ptr<nn::Backend> backend_ = nn::make_reference_backend();
   Meeting meeting_;
 };
