@@ -87,8 +87,7 @@ class Coordinator {
     int64_t appetite = 0;  // leases it has room for; below 0 where urgent work was put on top
     std::optional<TimePoint> set_aside_until;
     std::map<uint64_t, int32_t> stems_sent;  // version to deepest cut sent
-    double pace = 0;  // seconds a micro-batch while it has work; 0: not known
-    std::optional<TimePoint> last_result;
+    double pace = 0;                      // seconds a micro-batch while it has work; 0: not known
     std::optional<TimePoint> busy_since;  // its last result, or the lease that ended its idleness
     uint32_t leases = 0;                  // that wait for a result; counted anew by each dispatch
   };

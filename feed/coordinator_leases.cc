@@ -34,8 +34,8 @@ void Coordinator::note_pace(WorkerId id, const WorkItem& item, uint32_t attempt,
   Worker& worker = workers_.at(id);
   const auto holder = std::ranges::find(item.holders, attempt, &Holder::attempt);
   TimePoint since = holder->since;
-  if (worker.last_result) since = std::max(since, *worker.last_result);
-  worker.last_result = worker.busy_since = now;
+  if (worker.busy_since) since = std::max(since, *worker.busy_since);
+  worker.busy_since = now;
   const double took = std::chrono::duration<double>(now - since).count();
   worker.pace = worker.pace == 0 ? took : (1 - kNewest) * worker.pace + kNewest * took;
 }

@@ -101,12 +101,11 @@ bool Planner::is_news(uint64_t step, const Measured& now) const {
 std::optional<Candidate> Planner::best(const Situation& situation, double bias,
                                        uint64_t step) const {
   const auto estimate = [&](const Situation& in, const Choice& choice) {
-    // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's
-    // time.
-    const double told = predict(in.job, in.server, in.workers, choice).seconds;
-    if (!std::isfinite(told)) return told;
     const Measured* ran = lately(choice, step);
-    return ran != nullptr ? ran->seconds : bias * trial_.seconds(in, choice);
+    if (ran == nullptr) return bias * trial_.seconds(in, choice);
+    // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's.
+    const double told = predict(in.job, in.server, in.workers, choice).seconds;
+    return std::isfinite(told) ? ran->seconds : told;
   };
   return search(situation, present_, {estimate, trial_.most});
 }
