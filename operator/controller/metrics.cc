@@ -1,10 +1,13 @@
 #include "operator/controller/metrics.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <utility>
 
+#include "api/names.h"
 #include "operator/names.h"
+#include "operator/policy/conditions.h"
 
 namespace outrigger::controller {
 namespace {
@@ -74,6 +77,9 @@ const MetricInfo kPolls{
     "outrigger_status_polls_total", "Questions to servers' status pages.", {"result"}};
 const MetricInfo kEventsDropped{
     "outrigger_events_dropped_total", "Events that were not sent to spare the API server.", {}};
+const MetricInfo kLastFailure{"outrigger_job_last_failure_timestamp_seconds",
+                              "When a TrainingJob of the namespace failed last.",
+                              {"job_namespace"}};
 const HistogramInfo kFirstStep{
     {"outrigger_job_first_step_seconds", "Time from a job's start to its first step.", {}},
     kFirstStepBounds};
@@ -107,6 +113,7 @@ void ControllerMetrics::reconciled(Result result, Duration took) {
 }
 
 void ControllerMetrics::told(const api::TrainingJob& before, const Plan& plan) {
+  look_for_failure(before.metadata.namespace_name, plan.status);
   if (plan.restart) {
     metrics_
         .counter(kRestarts, {{"role", std::string(role_name(plan.restart->role))},
@@ -122,12 +129,23 @@ void ControllerMetrics::told(const api::TrainingJob& before, const Plan& plan) {
     first_step_.observe(to_seconds(*plan.status.progress->updated_time - *plan.status.start_time));
 }
 
+// Only ever later, whatever is deleted meanwhile.
+void ControllerMetrics::look_for_failure(const std::string& ns,
+                                         const api::TrainingJobStatus& status) {
+  if (!status.completion_time || !is_true(status, api::kConditionFailed)) return;
+  const auto at = static_cast<double>(status.completion_time->time_since_epoch().count());
+  const std::scoped_lock lock(failures_mutex_);
+  auto& gauge = metrics_.gauge(kLastFailure, {{"job_namespace", ns}});
+  gauge.set(std::max(gauge.value(), at));
+}
+
 void ControllerMetrics::count(const std::vector<kube::CachedPtr<JobRecord>>& jobs) {
   std::map<std::string, int> states;
   int desired = 0;
   int ready = 0;
   for (const auto& job : jobs) {
     const auto& status = *job->value.job.status;
+    look_for_failure(job->key.ns, status);
     ++states[status.state.empty() ? "Pending" : status.state];
     for (const auto& role : status.roles) {
       if (role.name != role_name(api::Role::kWorker)) continue;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,9 +15,9 @@
 namespace outrigger::controller {
 
 /// What the operator tells Prometheus: what every Go controller tells, under the same names, so
-/// that dashboards and alerts work; and jobs by state, restarts by role and cause, and the time to
-/// the first step. Only jobs that have started and not ended have series of their own, so that
-/// their number follows the work and not the history. Thread-safe.
+/// that dashboards and alerts work; and jobs by state, restarts by role and cause, the time to the
+/// first step, and when jobs failed last. Only jobs that have started and not ended have series of
+/// their own, so that their number follows the work and not the history. Thread-safe.
 class ControllerMetrics final : public kube::Observer {
  public:
   /// `metrics` must outlive this.
@@ -45,9 +46,11 @@ class ControllerMetrics final : public kube::Observer {
   void event_dropped() override { events_dropped_.add(); }
 
  private:
+  void look_for_failure(const std::string& ns, const api::TrainingJobStatus& status);
   void tell_active(const std::vector<kube::CachedPtr<JobRecord>>& jobs);
 
   telemetry::Metrics& metrics_;
+  std::mutex failures_mutex_;
   std::set<telemetry::Labels> active_;  // of the jobs that have series of their own
   telemetry::Gauge& busy_workers_;
   telemetry::Gauge& workers_;
