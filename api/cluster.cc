@@ -23,6 +23,9 @@ void describe(Struct<ClusterServer>& s) {
   s.add("megabits", &ClusterServer::megabits, "A second through its network card, each way.")
       .more_than(0)
       .less_than(1e9);
+  s.add("price", &ClusterServer::price, "What an hour costs, in any currency.")
+      .between(0, 1e9)
+      .absent("nothing");
 }
 
 void describe(Struct<ClusterChange>& s) {
@@ -51,6 +54,9 @@ void describe(Struct<ClusterWorkers>& s) {
       .between(1, 1e6)
       .absent("they stay");
   s.add("change", &ClusterWorkers::change, "What becomes of them.").absent("nothing");
+  s.add("price", &ClusterWorkers::price, "What an hour of each costs, in the server's currency.")
+      .between(0, 1e9)
+      .absent("nothing");
 }
 
 void describe(Struct<Cluster>& s) {

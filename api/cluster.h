@@ -15,6 +15,7 @@ struct ClusterServer {
   double speed = 1;
   std::optional<double> device;  // as many such cores; absent: the cores are the device
   double megabits = 10'000;
+  std::optional<double> price;  // an hour
 };
 
 struct ClusterChange {
@@ -34,6 +35,7 @@ struct ClusterWorkers {
   int64_t join_step = 0;
   std::optional<int64_t> leave_step;
   std::optional<ClusterChange> change;
+  std::optional<double> price;  // an hour of each
 };
 
 struct Cluster {

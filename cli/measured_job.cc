@@ -50,6 +50,7 @@ training::Profile measure_job(const api::TrainingJob& job, const api::Launch& la
   const nn::Graph graph = worker::build_graph(job, static_cast<int64_t>(train.classes().size()));
   ThreadPool pool(threads);
   training::Profile profile;
+  profile.samples = size.samples;
   profile.batch = size.batch;
   profile.micro_batch = static_cast<uint32_t>(worker::micro_batch(job));
   profile.costs = gpu_server::measure_job(job, graph, size, pool);

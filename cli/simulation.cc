@@ -5,6 +5,7 @@
 #include <iostream>
 #include <map>
 
+#include "cli/plan_table.h"
 #include "cli/report/advice.h"
 #include "common/log.h"
 
@@ -52,6 +53,28 @@ json groups_of(const training::SimulatedCluster& cluster,
                     {"microBatches", group.second},
                     {"percent", 100.0 * static_cast<double>(group.second) /
                                     static_cast<double>(std::max<uint64_t>(1, all))}});
+  return told;
+}
+
+/// An hour of all machines that are there at the end; nothing where none has a price.
+std::optional<double> price_of(const api::Cluster& cluster) {
+  bool any = cluster.server.price.has_value();
+  double sum = cluster.server.price.value_or(0);
+  for (const api::ClusterWorkers& group : cluster.workers) {
+    any |= group.price.has_value();
+    const bool there = group.join_step < cluster.steps &&
+                       group.leave_step.value_or(cluster.steps) >= cluster.steps;
+    if (there) sum += static_cast<double>(group.count) * group.price.value_or(0);
+  }
+  return any ? std::optional(sum) : std::nullopt;
+}
+
+/// What an epoch takes at such a step, and costs where that is known.
+json epoch_of(const api::Cluster& cluster, const training::Profile& profile, double step) {
+  constexpr double kHour = 3600;
+  const double seconds = step * static_cast<double>(profile.samples) / profile.batch;
+  json told{{"seconds", seconds}};
+  if (const auto price = price_of(cluster)) told["cost"] = *price * seconds / kHour;
   return told;
 }
 
@@ -123,6 +146,7 @@ json simulate_job(const api::Cluster& cluster, const training::Profile& profile)
   json told{{"steps", result.steps.size()},
             {"countedFrom", from},
             {"imagesPerSecond", profile.batch / mean},
+            {"epoch", epoch_of(cluster, profile, mean)},
             {"secondsPerStep",
              {{"mean", mean},
               {"median", result.percentile(50, from)},
@@ -158,14 +182,17 @@ json simulate_job(const api::Cluster& cluster, const training::Profile& profile)
 
 void print_simulation(const json& told) {
   const json& seconds = told["secondsPerStep"];
+  const json& epoch = told["epoch"];
   std::cout << fmt::format(
       "{} steps in virtual time, simulated in {:.1f} s; from step {} on:\n\n"
-      "  {:.1f} images/s with {}\n"
+      "  {:.1f} images/s with {}; an epoch takes {}{}\n"
       "  a step takes {:.1f} ms, median {:.1f}, 95 % below {:.1f}, 99 % below {:.1f}\n"
       "  the device works {:.1f} % of the time; the server makes {:.0f} % of the pixels itself\n"
       "  it waits",
       told["steps"].get<int>(), told["simulatedIn"].get<double>(), told["countedFrom"].get<int>(),
       told["imagesPerSecond"].get<double>(), told["plan"].get<std::string>(),
+      duration_text(epoch["seconds"].get<double>()),
+      epoch.contains("cost") ? fmt::format(" and costs {:.4g}", epoch["cost"].get<double>()) : "",
       1e3 * seconds["mean"].get<double>(), 1e3 * seconds["median"].get<double>(),
       1e3 * seconds["p95"].get<double>(), 1e3 * seconds["p99"].get<double>(),
       told["devicePercent"].get<double>(), told["localInputPercent"].get<double>());

@@ -102,8 +102,13 @@ training::JobCosts measure_job(const api::TrainingJob& job, const nn::Graph& gra
                                         .precision = worker::precision(job)},
                                        threads, 1);
   training::JobCosts costs;
-  for (const auto& layer : layers)
-    costs.layers.push_back({layer.layer, layer.forward_seconds, layer.backward_seconds});
+  for (int i = 0; i < graph.size(); ++i) {
+    const auto& layer = layers[static_cast<size_t>(i)];
+    costs.layers.push_back(
+        {layer.layer, layer.forward_seconds, layer.backward_seconds,
+         static_cast<double>(layer.kept_bytes),
+         sizeof(float) * static_cast<double>(graph.parameter_range({i, i + 1}).size)});
+  }
   costs.optimizer = measure_optimizer(job, graph, size) * threads.size();
   costs.parameters = sizeof(float) * static_cast<double>(graph.parameter_count());
   // Weights, momentum, the device's gradients, their sum, and what went out to workers.

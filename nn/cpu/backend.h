@@ -19,12 +19,13 @@ namespace outrigger::nn::cpu {
 /// programs compute in float32 and convert at their ends (logged once).
 std::unique_ptr<Backend> make_cpu_backend();
 
-/// What one layer of a program costs.
+/// What one layer of a program costs, for one micro-batch; a group that runs as one counts for its
+/// parts.
 struct LayerCost {
   std::string layer;
-  double forward_seconds =
-      0;  // of one core, for one micro-batch; a group that runs as one counts for its parts
+  double forward_seconds = 0;  // of one core
   double backward_seconds = 0;
+  size_t kept_bytes = 0;  // from its forward to its backward
 };
 
 /// Runs a compiled segment with made-up values `repeats` times after a warm-up and returns each

@@ -93,4 +93,18 @@ void BufferPlan::assign(const Schedule& forward, const Schedule& backward) {
   block_bytes_ = pack(Home::kBlocked);
 }
 
+std::vector<size_t> BufferPlan::tape_bytes_by_layer(const Schedule& forward, int layers) const {
+  std::vector<size_t> bytes(static_cast<size_t>(layers));
+  std::vector<bool> counted(buffers_.size());
+  for (const Piece& piece : forward.pieces()) {
+    for (const BufferId id : piece.uses) {
+      if (!id || counted[static_cast<size_t>(id.index)]) continue;
+      const Buffer& buffer = buffers_[static_cast<size_t>(id.index)];
+      counted[static_cast<size_t>(id.index)] = true;
+      if (buffer.home == Home::kTape) bytes[static_cast<size_t>(piece.layer)] += buffer.bytes;
+    }
+  }
+  return bytes;
+}
+
 }  // namespace outrigger::nn::cpu

@@ -37,6 +37,9 @@ class BufferPlan {
   void assign(const Schedule& forward, const Schedule& backward);
 
   size_t tape_bytes() const { return tape_bytes_; }
+  /// Bytes of the tape by layer of the graph, of which there are `layers`: each buffer counts for
+  /// the layer that is the first to use it in the forward pass.
+  std::vector<size_t> tape_bytes_by_layer(const Schedule& forward, int layers) const;
   size_t scratch_bytes() const {
     return whole_bytes_ + block_bytes_ * static_cast<size_t>(blocks_.count());
   }

@@ -13,8 +13,10 @@ std::vector<LayerCost> profile(const Graph& graph, const ProgramOptions& options
   SyntheticPass pass(graph, options, program, 1);
   pass.run();
   std::vector<LayerCost> costs;
-  for (int i = options.segment.begin; i < options.segment.end; ++i)
-    costs.push_back({graph.layers()[static_cast<size_t>(i)].name, 0, 0});
+  const std::vector<size_t> kept = program.kept_bytes();
+  for (auto i = static_cast<size_t>(options.segment.begin);
+       i < static_cast<size_t>(options.segment.end); ++i)
+    costs.push_back({.layer = graph.layers()[i].name, .kept_bytes = kept[i]});
   for (int repeat = 0; repeat < repeats; ++repeat) {
     program.start_stopwatches();
     pass.run();

@@ -61,6 +61,8 @@ class CpuProgram final : public Program {
   ProgramMemory memory() const override {
     return {shares_space_ ? 0 : buffers_.tape_bytes(), weight_bytes_, space_->bytes()};
   }
+  /// Bytes of a micro-batch that each layer of the graph keeps from forward to backward.
+  std::vector<size_t> kept_bytes() const { return buffers_.tape_bytes_by_layer(forward_, layers_); }
   /// Counts the time of each piece from now on. Not while a pass runs.
   void start_stopwatches();
   /// Seconds of one core since then by layer of the graph: forward, backward.

@@ -11,11 +11,14 @@ namespace outrigger::training {
 // otherwise; a *core-second* is what one of the server's cores does in a second when it has nothing
 // else to do.
 
-/// What a layer costs on one core, for one micro-batch.
+/// What a layer costs on one core, for one micro-batch; a group of layers that runs as one counts
+/// for its parts.
 struct LayerCosts {
   std::string name;
   double forward = 0;   // core-seconds
   double backward = 0;  // core-seconds
+  double kept = 0;      // bytes from its forward to its backward where nothing is recomputed
+  double weights = 0;   // bytes of its parameters
 };
 
 /// What a legal cut costs.

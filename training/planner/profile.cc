@@ -104,9 +104,13 @@ std::string to_json(const Profile& profile) {
   for (const CutCosts& cut : costs.cuts) cuts.push_back(to_object(cut));
   json layers = json::array();
   for (const LayerCosts& layer : costs.layers)
-    layers.push_back(
-        {{"name", layer.name}, {"forward", layer.forward}, {"backward", layer.backward}});
-  json object{{"batch", profile.batch},
+    layers.push_back({{"name", layer.name},
+                      {"forward", layer.forward},
+                      {"backward", layer.backward},
+                      {"kept", layer.kept},
+                      {"weights", layer.weights}});
+  json object{{"samples", profile.samples},
+              {"batch", profile.batch},
               {"microBatch", profile.micro_batch},
               {"microBatches", costs.micro_batches},
               {"staleness", costs.staleness},
@@ -131,6 +135,7 @@ Profile read_profile(const std::string& text, const std::string& name) {
     throw InvalidInput(name + ": is no JSON object; `outrigger plan job.yaml -o json` writes one");
   const Fields fields(parsed.contains("profile") ? parsed["profile"] : parsed, name + ": profile");
   Profile profile;
+  profile.samples = fields.integer<uint64_t>("samples");
   profile.batch = fields.integer<uint32_t>("batch");
   profile.micro_batch = fields.integer<uint32_t>("microBatch");
   profile.decode = fields.number("decode");
@@ -143,7 +148,8 @@ Profile read_profile(const std::string& text, const std::string& name) {
   costs.copies = fields.number("copies");
   fields.each("cuts", [&](const Fields& cut) { costs.cuts.push_back(read_cut(cut)); });
   fields.each("layers", [&](const Fields& layer) {
-    costs.layers.push_back({layer.text("name"), layer.number("forward"), layer.number("backward")});
+    costs.layers.push_back({layer.text("name"), layer.number("forward"), layer.number("backward"),
+                            layer.number("kept"), layer.number("weights")});
   });
   profile.options.least_server_percent = fields.number("leastServerPercent");
   if (fields.has("fixedCut")) profile.options.cut = fields.integer<size_t>("fixedCut");

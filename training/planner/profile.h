@@ -13,6 +13,7 @@ namespace outrigger::training {
 struct Profile {
   JobCosts costs;
   PlannerOptions options;    // what spec.split leaves open
+  uint64_t samples = 0;      // of an epoch
   uint32_t batch = 0;        // samples of a step, over all ranks
   uint32_t micro_batch = 0;  // samples
   double decode = 0;         // core-seconds to read, decode and augment a micro-batch

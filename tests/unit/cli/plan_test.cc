@@ -79,6 +79,39 @@ TEST_F(PlanCommand, ScoresEveryCutAndNamesTheBest) {
   }
 }
 
+TEST_F(PlanCommand, TellsWhatAnEpochCostsAndHowManyWorkersPay) {
+  const std::vector<std::string> priced{"--workers",      "3",    "--threads",      "1",
+                                        "--server-price", "3600", "--worker-price", "360"};
+  auto as_json = priced;
+  as_json.insert(as_json.end(), {"-o", "json"});
+  const json told = json::parse(plan("{cut: Auto}", as_json));
+  for (const json& row : told["cuts"]) {
+    const double seconds = row["secondsPerStep"].get<double>() * 18 / 16;  // photos, of a batch
+    EXPECT_NEAR(row["epoch"]["seconds"].get<double>(), seconds, 1e-9);
+    EXPECT_NEAR(row["epoch"]["cost"].get<double>(), seconds * (1 + 3 * 0.1), 1e-9);
+  }
+  std::vector<size_t> counts;
+  for (const json& row : told["byWorkers"]) counts.push_back(row["workers"]);
+  EXPECT_THAT(counts, testing::ElementsAre(0, 1, 2, 3));
+  const json& alone = told["byWorkers"][0];
+  EXPECT_NEAR(alone["epoch"]["cost"].get<double>(), alone["epoch"]["seconds"].get<double>(), 1e-9);
+  EXPECT_THAT(plan("{cut: Auto}", priced), HasSubstr("cost/epoch"));
+  EXPECT_THAT(plan("{cut: Auto}", {"--workers", "3"}), testing::Not(HasSubstr("cost")));
+}
+
+TEST_F(PlanCommand, TellsWhatEachLayerTakes) {
+  const json told = json::parse(plan("{cut: Auto}", {"--workers", "0", "-o", "json"}));
+  double kept = 0;
+  double weights = 0;
+  for (const json& layer : told["profile"]["layers"]) {
+    kept += layer["kept"].get<double>();
+    weights += layer["weights"].get<double>();
+  }
+  EXPECT_EQ(kept, told["cuts"][0]["serverMemory"]["activations"].get<double>());
+  EXPECT_EQ(weights, told["profile"]["parameters"].get<double>());
+  EXPECT_THAT(plan("{cut: Auto}", {"--workers", "0", "--layers"}), HasSubstr("kept MB"));
+}
+
 TEST_F(PlanCommand, LeavesOutWhatMemoryDoesNotHold) {
   const json roomy = json::parse(plan("{cut: pool1}", {"--workers", "2", "-o", "json"}));
   ASSERT_EQ(roomy["cuts"].size(), 2u);
@@ -110,11 +143,17 @@ TEST_F(PlanCommand, ShowsOnlyTheCutThatTheJobNames) {
 TEST_F(PlanCommand, SimulatesADescribedClusterWithoutTheJobOnceItIsMeasured) {
   write("profile.json", plan("{cut: Auto}", {"-o", "json"}));
   const auto cluster = write("cluster.yaml",
-                             "profile: profile.json\nserver: {cores: 1}\nsteps: 60\n"
-                             "workers: [{name: big, count: 2, cores: 4}]\n");
+                             "profile: profile.json\nserver: {cores: 1, price: 1800}\nsteps: 60\n"
+                             "workers:\n"
+                             "  - {name: big, count: 2, cores: 4, price: 900}\n"
+                             "  - {name: gone, leaveStep: 20, price: 1e6}\n");
   const json told = json::parse(run({"--simulate", cluster.string(), "-o", "json"}));
   EXPECT_EQ(told["steps"], 60);
   EXPECT_GT(told["imagesPerSecond"].get<double>(), 0);
+  EXPECT_NEAR(told["epoch"]["seconds"].get<double>(), 18 / told["imagesPerSecond"].get<double>(),
+              1e-9);
+  EXPECT_NEAR(told["epoch"]["cost"].get<double>(), told["epoch"]["seconds"].get<double>(), 1e-9)
+      << "half of 3600 an hour each for the server and the workers that stay";
   EXPECT_NEAR(told["devicePercent"].get<double>() + told["stallPercent"].get<double>() +
                   told["stallPercentByCause"]["Optimizer"].get<double>(),
               100, 0.5);

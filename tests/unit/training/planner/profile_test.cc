@@ -14,6 +14,7 @@ using testing::HasSubstr;
 
 Profile profile() {
   Profile measured;
+  measured.samples = 200'000;
   measured.batch = 64;
   measured.micro_batch = 16;
   measured.decode = 0.02;
@@ -23,7 +24,7 @@ Profile profile() {
   measured.costs.optimizer = 0.001;
   measured.costs.cuts = {{.head = 0.4, .server_percent = 100},
                          {.cut = 3, .name = "pool1", .trains = true, .stem_forward = 0.1}};
-  measured.costs.layers = {{"conv1", 0.1, 0.2}, {"fc", 0.3, 0.4}};
+  measured.costs.layers = {{"conv1", 0.1, 0.2, 3e6, 4e3}, {"fc", 0.3, 0.4}};
   return measured;
 }
 
@@ -47,11 +48,13 @@ TEST(Profile, IsReadAsItWasWritten) {
   EXPECT_EQ(read.options.cut, 1u);
   EXPECT_FALSE(read.options.away);
   EXPECT_EQ(read.costs.layers[1].name, "fc");
+  EXPECT_EQ(read.costs.layers[0].kept, 3e6);
+  EXPECT_EQ(read.samples, 200'000u);
 }
 
 TEST(Profile, SaysWhichFieldIsWrong) {
   EXPECT_THAT(error_of("nothing"), HasSubstr("outrigger plan job.yaml -o json"));
-  EXPECT_THAT(error_of("{}"), HasSubstr("p.json: profile.batch: missing"));
+  EXPECT_THAT(error_of("{}"), HasSubstr("p.json: profile.samples: missing"));
   EXPECT_THAT(error_of(with("\"microBatches\":4", "\"microBatches\":0")), HasSubstr("at least 1"));
   EXPECT_THAT(error_of(with("\"decode\":0.02", "\"decode\":-1")),
               HasSubstr("profile.decode: -1 is not allowed"));
