@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <variant>
 
-#include "api/parse.h"
-#include "api/support.h"
 #include "api/write.h"
 #include "common/error.h"
 #include "common/log.h"
@@ -52,28 +49,6 @@ WireFormat wire_of(api::WireFormat format, nn::Precision precision) {
   }
   // Auto never goes below the job's precision.
   return precision == nn::Precision::kBFloat16 ? WireFormat::kBFloat16 : WireFormat::kFloat32;
-}
-
-/// `job` with the fields of spec.split that a JSON object gives.
-api::TrainingJob with_split(const api::TrainingJob& job, const std::string& split) {
-  const auto asked = nlohmann::json::parse(split, nullptr, false);
-  if (!asked.is_object()) {
-    throw InvalidInput(
-        "a plan is a JSON object with fields of spec.split, such as "
-        R"({"cut": "layer1", "sharePercent": 50})");
-  }
-  nlohmann::json whole = api::to_json(job);
-  whole["spec"]["split"].merge_patch(asked);
-  auto resolved = api::resolve_training_job(whole.dump());
-  auto errors = std::move(resolved.errors);
-  if (errors.empty()) {
-    errors = api::check_supported(resolved.job, {});
-    // The job runs already: only what is asked now can be too much.
-    std::erase_if(errors, [](const auto& error) { return !error.path.starts_with("spec.split"); });
-  }
-  for (auto& error : errors) error.line = error.column = 0;  // places in a text that nobody sees
-  if (!errors.empty()) throw InvalidInput(api::to_string(errors));
-  return std::move(resolved.job);
 }
 
 }  // namespace
@@ -184,24 +159,6 @@ int32_t deepest_cut(const api::TrainingJob& job, const nn::Graph& graph) {
       deepest = std::max(deepest, cut.layers);
   }
   return deepest;
-}
-
-feed::Plan asked_plan(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
-                      const std::string& split) {
-  const api::TrainingJob asked = with_split(job, split);
-  const std::string& cut = asked.spec.split.cut;
-  if (cut == api::kCutAuto)
-    throw InvalidInput("spec.split.cut: Auto is no plan; write Input or a layer");
-  if (cut != api::kCutInput && !asked.spec.split.share_percent)
-    throw InvalidInput("spec.split.sharePercent: missing; a plan behind '" + cut + "' needs it");
-  const int32_t deepest = deepest_cut(job, graph);
-  if (graph.cut(cut).layers > deepest) {
-    throw InvalidInput("spec.split.cut: '" + cut +
-                       "' leaves the server less than half of the multiply-adds; the deepest cut "
-                       "that a run can move to is '" +
-                       graph.cut_at(deepest).name + "'");
-  }
-  return make_plan(asked, graph, size, 0);
 }
 
 data::Dataset list_data(const api::DataSource& source, const std::filesystem::path& root,

@@ -47,7 +47,8 @@ void set_wires(feed::Plan& plan, const api::TrainingJob& job);
 /// Sets what follows from a plan's cut: its name, sizes, and whether its stem trains.
 void complete_plan(feed::Plan& plan, const nn::Graph& graph);
 /// The plan of `job` with the fields of spec.split that `split` gives, a JSON object as in a
-/// TrainingJob; without a number. Throws InvalidInput that names the field, also where the result
+/// TrainingJob, and with localInputPercent of the micro-batches that cross no cut made by the
+/// server itself; without a number. Throws InvalidInput that names the field, also where the result
 /// leaves something to the planner.
 feed::Plan asked_plan(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
                       const std::string& split);

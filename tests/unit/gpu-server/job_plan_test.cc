@@ -56,6 +56,17 @@ TEST_F(JobPlan, WhatAPlanDoesNotSayStaysAsItIs) {
   EXPECT_EQ(plan.stems_away, 2);
 }
 
+TEST_F(JobPlan, AnAskedPlanMayKeepInputLocal) {
+  const auto local = [&](const std::string& split) {
+    return asked_plan(job_, graph_, size_, split).local_inputs;
+  };
+  EXPECT_EQ(local(R"({"cut": "Input", "localInputPercent": 75})"), 6u);
+  EXPECT_EQ(local(R"({"sharePercent": 50, "localInputPercent": 50})"), 2u) << "of what stays";
+  EXPECT_EQ(local(R"({"cut": "Input"})"), 0u);
+  EXPECT_THAT(refused(R"({"localInputPercent": 101})"), HasSubstr("localInputPercent: 101"));
+  EXPECT_THAT(refused(R"({"localInputPercent": "half"})"), HasSubstr("a number from 0 to 100"));
+}
+
 TEST_F(JobPlan, ANullTakesAFieldAwaySoThatItsAbsenceIsJudged) {
   EXPECT_THAT(refused(R"({"sharePercent": null})"), HasSubstr("spec.split.sharePercent"));
 }
