@@ -29,12 +29,12 @@ nlohmann::json parsed(const std::string& split) {
 double take_local_percent(nlohmann::json& fields) {
   const auto found = fields.find(kLocal);
   if (found == fields.end()) return 0;
-  const nlohmann::json value = *found;
-  fields.erase(found);
-  if (!value.is_number() || value.get<double>() < 0 || value.get<double>() > 100)
-    throw InvalidInput(std::string(kLocal) + ": " + value.dump() +
+  const double percent = found->is_number() ? found->get<double>() : -1;
+  if (!(percent >= 0 && percent <= 100))
+    throw InvalidInput(std::string(kLocal) + ": " + found->dump() +
                        " is not allowed; a number from 0 to 100 is needed");
-  return value.get<double>();
+  fields.erase(found);
+  return percent;
 }
 
 /// `job` with these fields of spec.split.
