@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/error.h"
+#include "common/thread_name.h"
 
 namespace outrigger {
 namespace {
@@ -90,6 +91,7 @@ void ThreadPool::run(int count, Function function, const void* context) {
 }
 
 void ThreadPool::thread_main() {
+  name_thread("pool");
   while (wait_while(unclaimed_, [](int n) { return n == 0; }) != kStopping) work();
 }
 

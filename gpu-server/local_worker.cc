@@ -1,6 +1,7 @@
 #include "gpu-server/local_worker.h"
 
 #include "common/log.h"
+#include "common/thread_name.h"
 #include "transport/memory_link.h"
 #include "worker/session.h"
 
@@ -17,6 +18,7 @@ LocalWorker::LocalWorker(const worker::AgentOptions& options, const nn::Graph& g
   server_end_ = std::move(ends.first);
   worker_end_ = std::move(ends.second);
   thread_ = std::jthread([this](const std::stop_token& stop) {
+    name_thread("local-worker");
     try {
       worker::run_session(*worker_end_, agent_, context_, counters_, stop);
     } catch (const Error& error) {

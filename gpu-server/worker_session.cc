@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/log.h"
+#include "common/thread_name.h"
 
 namespace outrigger::gpu_server {
 
@@ -35,6 +36,7 @@ void WorkerSession::finish(const feed::Farewell& farewell) {
 }
 
 void WorkerSession::send_thread(const std::stop_token& stop) {
+  name_thread(local_ ? "local-send" : "link-send");
   try {
     while (true) {
       std::unique_lock lock(mutex_);
@@ -99,6 +101,7 @@ std::optional<WorkerSession::Newcomer> WorkerSession::introduce() {
 }
 
 void WorkerSession::receive_thread() {
+  name_thread(local_ ? "local-receive" : "link-receive");
   std::optional<feed::WorkerId> id;
   try {
     const auto newcomer = local_ ? Newcomer{{"local", true, true}, WorkerBook(1, 0)} : introduce();

@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "common/thread_name.h"
 #include "worker/fault.h"
 
 namespace outrigger::worker {
@@ -47,6 +48,7 @@ class Inbox {
 
 void receive_all(transport::Link& link, Inbox& inbox, const WireContext& context,
                  const std::stop_token& over) {
+  name_thread("link-receive");
   try {
     while (!over.stop_requested()) {
       auto frame = link.receive(std::chrono::milliseconds(200));

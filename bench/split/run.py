@@ -13,12 +13,14 @@ import pathlib
 import statistics
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import figures  # noqa: E402
 import training_run  # noqa: E402
 
 WARM_UP = 2  # steps that compile, fill caches and wait for the worker
+WIRE = "link-"  # threads of the server that pack, send, receive and unpack begin so
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,13 +34,15 @@ class Case:
     steps: int
     split: dict
     target: float | None  # None: shown, not judged
+    wire: float | None = None  # most that the wire may take of the server's time
 
 
 CASES = {
     "lenet5-input": Case("lenet5", 28, 1, 35, 256, 32, 400, {"cut": "Input"}, 0.9),
     "lenet5-photos": Case("lenet5", 28, 1, 160, 256, 32, 60, {"cut": "Input"}, 0.9),
     "lenet5-stem": Case("lenet5", 28, 1, 35, 256, 32, 400, {"cut": "pool1", "sharePercent": 100}, 0.8),
-    "resnet18-stem": Case("resnet18", 112, 3, 140, 128, 16, 5, {"cut": "layer2.0.relu2", "sharePercent": 100}, 0.8),
+    "resnet18-stem": Case("resnet18", 112, 3, 140, 128, 16, 5, {"cut": "layer2.0.relu2", "sharePercent": 100}, 0.8,
+                          0.05),
     # Nearly all the work is the network's, and at cut 0 that is the server's alone: a second core cannot help it.
     "resnet18-input": Case("resnet18", 112, 3, 140, 128, 16, 5, {"cut": "Input"}, None),
 }
@@ -50,6 +54,17 @@ class Measured:
     server_mib: float
     worker_mib: float
     stall: float
+    wire: float  # processor time of the server's links, of the time that passed
+
+
+def wire_share(run, steps):
+    """What the server's links take of its time from the warm-up to nearly the end."""
+    taken = []
+    for step in (WARM_UP, steps - max(1, steps // 10)):
+        run.wait_for(lambda: len(run.steps()) >= step, f"step {step}")
+        taken.append((time.monotonic(), run.server.thread_seconds(WIRE)))
+    (begin, before), (end, after) = taken
+    return (after - before) / (end - begin)
 
 
 def train(case, split_over, arguments, data, folder):
@@ -66,6 +81,7 @@ def train(case, split_over, arguments, data, folder):
             run.start_worker(1, split_over[1:])
         else:
             run.start_server(2, training_run.two_cores())
+        wire = wire_share(run, training["steps"])
         run.finish()
         steps = run.steps()[WARM_UP:]
         if split_over and run.joined() == 0:
@@ -73,7 +89,7 @@ def train(case, split_over, arguments, data, folder):
     seconds = sum(step["seconds"] for step in steps)
     waited = sum(step["waitedForInput"] + step["waitedForGradients"] for step in steps)
     return Measured(len(steps) * case.batch / seconds, run.server.peak_kib / 1024,
-                    run.workers[0].peak_kib / 1024 if split_over else 0, waited / seconds)
+                    run.workers[0].peak_kib / 1024 if split_over else 0, waited / seconds, wire)
 
 
 def compare(name, arguments, table, scratch):
@@ -96,6 +112,12 @@ def compare(name, arguments, table, scratch):
         table.figure(f"  {what}", f"{rate:.0f} images/s")
         table.figure("    of its time the device waits", f"{statistics.median(run.stall for run in runs):.0%}")
         table.figure("    peak memory of the server", f"{max(run.server_mib for run in runs):.0f} MiB")
+    wire = statistics.median(run.wire for run in halves)
+    what = "    processor time of the server's links, of the time"
+    if case.wire is None:
+        table.figure(what, f"{wire:.1%}")
+    else:
+        table.judge(what, f"{wire:.1%}", f"most {case.wire:.0%}", wire <= case.wire)
     table.figure("    peak memory of the worker", f"{max(run.worker_mib for run in halves):.0f} MiB")
 
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "common/thread_name.h"
 #include "transport/internal/signals.h"
 
 namespace outrigger::transport {
@@ -16,9 +17,15 @@ StreamLink::StreamLink(std::unique_ptr<Channel> channel, const LinkOptions& opti
                   FrameAssembler(BufferPool::create(kMaxControlBytes))} {
   for (const Lane lane : {Lane::kData, Lane::kControl})
     queue_.announce_window(lane, inbox_.window(lane));
-  writer_ = std::thread([this] { write_loop(); });
+  writer_ = std::thread([this] {
+    name_thread("link-write");
+    write_loop();
+  });
   try {
-    reader_ = std::thread([this] { read_loop(); });
+    reader_ = std::thread([this] {
+      name_thread("link-read");
+      read_loop();
+    });
   } catch (...) {
     end({.by_us = false, .reason = "no thread to read with"});
     reading_ = false;
