@@ -1,6 +1,7 @@
 #include "training/planner/planner.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -15,7 +16,10 @@ constexpr uint32_t kWarmUp = 3;
 /// Steps of a plan before it is compared with others: the first ones live on what was made ahead.
 constexpr uint32_t kEnough = 8;
 
-/// Of the steps' relative deviation, what a mean over the newest seven or so is off by.
+/// Of the margin, where what would be better is no split at all: nothing may be worse than that.
+constexpr double kToUnsplit = 1.0 / 3;
+
+/// Of the steps' deviation, what a mean over the newest seven or so is off by.
 constexpr double kDoubt = 0.25;
 
 std::string describe(const JobCosts& job, const Choice& choice) {
@@ -64,10 +68,11 @@ void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t
   if (step > of_plan.step + options_.memory) of_plan = {};
   of_plan.step = step;
   if (++of_plan.count <= kWarmUp) return;
-  const double keep = of_plan.count == kWarmUp + 1 ? 0 : 0.85;
-  if (keep > 0)
-    of_plan.deviation = keep * of_plan.deviation + (1 - keep) * std::abs(seconds - of_plan.seconds);
-  of_plan.seconds = keep * of_plan.seconds + (1 - keep) * seconds;
+  // All steps weigh the same until there are some: the first may be one of many kinds.
+  const double newest = std::max(0.15, 1.0 / (of_plan.count - kWarmUp));
+  if (newest < 1)
+    of_plan.deviation += newest * (std::abs(seconds - of_plan.seconds) - of_plan.deviation);
+  of_plan.seconds += newest * (seconds - of_plan.seconds);
 }
 
 const Planner::Measured* Planner::lately(const Choice& choice, uint64_t step) const {
@@ -98,11 +103,23 @@ bool Planner::is_news(uint64_t step, const Measured& now) const {
   return std::abs(now.seconds - looked_->seconds) > told_apart;
 }
 
-std::optional<Candidate> Planner::best(const Situation& situation, double bias,
-                                       uint64_t step) const {
+double Planner::bias_of(bool split, uint64_t step) const {
+  double bias = measured_.at(present_).bias;
+  for (const auto& [plan, of_plan] : measured_) {
+    if ((plan.cut > 0) == split && lately(plan, step) != nullptr)
+      bias = std::max(bias, of_plan.bias);
+  }
+  return bias;
+}
+
+std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step) const {
+  const std::array bias{bias_of(false, step), bias_of(true, step)};
   const auto estimate = [&](const Situation& in, const Choice& choice) {
     const Measured* ran = lately(choice, step);
-    if (ran == nullptr) return bias * trial_.seconds(in, choice);
+    // Some steps of another plan, whose times spread, say less than a trial.
+    const bool known = ran != nullptr && (choice == present_ || kDoubt * ran->deviation <=
+                                                                    options_.margin * ran->seconds);
+    if (!known) return bias.at(choice.cut > 0 ? 1 : 0) * trial_.seconds(in, choice);
     // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's.
     const double told = predict(in.job, in.server, in.workers, choice).seconds;
     return std::isfinite(told) ? ran->seconds : told;
@@ -124,15 +141,17 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   const Situation situation{job_, options_, server, workers};
   const double expected = trial_.seconds(situation, present_);
   const bool runs = holds(situation, present_, now->seconds) && std::isfinite(expected);
-  const double bias = runs && expected > 0 ? std::clamp(now->seconds / expected, 0.5, 2.0) : 1.0;
-  const auto found = best(situation, bias, step);
+  measured_[present_].bias =
+      runs && expected > 0 ? std::clamp(now->seconds / expected, 0.5, 2.0) : 1.0;
+  const auto found = best(situation, step);
   if (!found || found->choice == present_) return std::nullopt;
   const double seconds = found->prediction.seconds;
   // What spreads so far cannot be told apart by a mean over a few steps.
   const double doubt = kDoubt * now->deviation / std::max(now->seconds, 1e-12);
-  if (runs && seconds > (1 - options_.margin) * now->seconds) return std::nullopt;
+  const double margin = options_.margin * (found->choice == Choice{} ? kToUnsplit : 1);
+  if (runs && seconds > (1 - margin) * now->seconds) return std::nullopt;
   moved_ = step;
-  if (runs && seconds > (1 - options_.margin - doubt) * now->seconds) {
+  if (runs && seconds > (1 - margin - doubt) * now->seconds) {
     looked_.reset();  // perhaps, once more steps are known
     return std::nullopt;
   }

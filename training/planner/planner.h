@@ -25,8 +25,9 @@ struct Decision {
 };
 
 /// Decides by what was measured: searches the legal plans with a trial, corrected by how far that
-/// is off for the plan in force; plans that ran lately count with their measured time. Moves only
-/// for a gain above the margin, which grows with how far steps spread, and not again within the
+/// is off for the plan in force, or for one of its kind (split or not) that ran lately where that
+/// is worse; plans that ran lately count with their measured time. Moves only for a gain above the
+/// margin, which grows with how far steps spread and is less for no split, and not again within the
 /// dwell. Looks only when something has changed, and never more often than a search is worth.
 /// Deterministic; no clock. Not thread-safe.
 class Planner {
@@ -47,6 +48,7 @@ class Planner {
   struct Measured {
     double seconds = 0;
     double deviation = 0;  // mean distance of a step from `seconds`
+    double bias = 0;       // of these to the trial's, when plans were last compared; 0: never
     uint64_t step = 0;
     uint32_t count = 0;
   };
@@ -60,8 +62,10 @@ class Planner {
   /// Forgets what was measured on machines or links of other rates.
   void follow(uint64_t step, const ServerRates& server, std::span<const WorkerRates> workers);
   bool is_news(uint64_t step, const Measured& now) const;
-  /// The best plan by the trial, which is off by `bias`, and by what was measured.
-  std::optional<Candidate> best(const Situation& situation, double bias, uint64_t step) const;
+  /// How far the trial is off for plans of a kind, as far as that is known.
+  double bias_of(bool split, uint64_t step) const;
+  /// The best plan by the trial, corrected, and by what was measured.
+  std::optional<Candidate> best(const Situation& situation, uint64_t step) const;
 
   const JobCosts job_;
   const PlannerOptions options_;

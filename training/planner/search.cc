@@ -53,35 +53,64 @@ class Contest {
     if (left_ == 0 || tried_.contains(choice) || !allowed(in_, choice)) return;
     --left_;
     const double seconds = tried_[choice] = trial_.seconds(in_, choice);
-    if (best_ && seconds >= tried_.at(*best_)) return;
-    if (holds(in_, choice, seconds)) best_ = choice;
+    if (!holds(in_, choice, seconds)) return;
+    const auto of_cut = std::ranges::find(best_, choice.cut, &Choice::cut);
+    if (of_cut == best_.end()) {
+      best_.push_back(choice);
+    } else if (seconds < tried_.at(*of_cut)) {
+      *of_cut = choice;
+    }
   }
 
-  /// What differs by one micro-batch, until nothing of that is better.
+  /// As much input kept local as the model thinks the server would make of it anyway, or about so
+  /// much: then workers hold no leases for that until it is wanted.
+  void enter_keeping_its_own(const Choice& choice) {
+    const Prediction told = predict(in_.job, in_.server, in_.workers, choice);
+    if (!std::isfinite(told.seconds)) return;
+    const auto own =
+        static_cast<uint32_t>(told.local_input * (in_.job.micro_batches - choice.away));
+    for (const uint32_t local : {own, own + 1}) {
+      if (local > choice.local) enter({choice.cut, choice.away, local});
+    }
+  }
+
+  /// From the best plan of the two best cuts: what differs by one micro-batch, until nothing of
+  /// that is better.
   void climb() {
-    for (std::optional<Choice> from; best_ && from != best_ && left_ > 0;) {
-      from = best_;
-      const auto [cut, away, local] = *from;
+    std::vector<Choice> starts = best_;
+    std::ranges::stable_sort(starts, {}, [this](const Choice& one) { return tried_.at(one); });
+    constexpr size_t kClimbs = 2;
+    if (starts.size() > kClimbs) starts.resize(kClimbs);
+    for (const Choice& start : starts) climb_from(start);
+  }
+
+  std::optional<Candidate> winner() const {
+    if (best_.empty()) return std::nullopt;
+    const Choice choice =
+        *std::ranges::min_element(best_, {}, [this](const Choice& one) { return tried_.at(one); });
+    Prediction told = predict(in_.job, in_.server, in_.workers, choice);
+    told.seconds = tried_.at(choice);
+    return Candidate{choice, told};
+  }
+
+ private:
+  void climb_from(Choice at) {
+    for (std::optional<Choice> from; from != at && left_ > 0;) {
+      from = at;
+      const auto [cut, away, local] = at;
       if (local > 0) enter({cut, away, local - 1});
       enter({cut, away, local + 1});
       if (away > 1) enter({cut, away - 1, local});
       if (away > 0) enter({cut, away + 1, local});
+      at = *std::ranges::find(best_, cut, &Choice::cut);
     }
   }
 
-  std::optional<Candidate> winner() const {
-    if (!best_) return std::nullopt;
-    Prediction told = predict(in_.job, in_.server, in_.workers, *best_);
-    told.seconds = tried_.at(*best_);
-    return Candidate{*best_, told};
-  }
-
- private:
   const Situation& in_;
   const Trial& trial_;
   size_t left_;
   std::map<Choice, double> tried_;
-  std::optional<Choice> best_;
+  std::vector<Choice> best_;  // of each cut, in the order in which cuts were entered
 };
 
 /// The best of each cut first, the best of all in front, then whatever is next.
@@ -141,9 +170,10 @@ std::optional<Candidate> search(const Situation& situation, const Choice& presen
   Contest contest(situation, trial);
   contest.enter(present);
   contest.enter({});  // no split at all: nothing may be worse than that
+  contest.enter_keeping_its_own({});
   if (std::isfinite(situation.options.most_bytes_per_second))
     contest.enter({.local = situation.job.micro_batches});  // and nothing moves less
-  enter_all(contest, all_shares(situation), trial.most / 3);
+  enter_all(contest, all_shares(situation), trial.most / 4);
   contest.climb();
   return contest.winner();
 }

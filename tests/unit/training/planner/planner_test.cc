@@ -116,6 +116,50 @@ TEST(Planner, StaysWhereItIsUnderNoise) {
   EXPECT_LE(drive.moves(), moves + 2);
 }
 
+/// A planner whose trials say that every split takes so many times as long as cut Input.
+class Splits {
+ public:
+  explicit Splits(double times)
+      : planner_(two_cut_job(), {},
+                 {[times](const Situation&, const Choice& choice) {
+                    return choice.away > 0 ? times * kInput : kInput;
+                  },
+                  20}) {}
+
+  void step(double seconds) {
+    planner_.measured(step_, present, seconds, workers_.size());
+    const auto decision = planner_.consider(step_++, kServer, workers_);
+    if (!decision) return;
+    present = decision->choice;
+    ++moves;
+  }
+
+  static constexpr double kInput = 0.2;
+  Choice present;
+  int moves = 0;
+
+ private:
+  Planner planner_;
+  std::vector<WorkerRates> workers_ = std::vector<WorkerRates>(4, kWorker);
+  uint64_t step_ = 0;
+};
+
+TEST(Planner, DoesNotGoBackForAFewStepsThatWereMadeAhead) {
+  Splits run(0.85);
+  for (const double seconds : {1.0, 1.0, 1.0, 0.1, 0.1, 0.1, 0.1, 0.24}) run.step(seconds);
+  ASSERT_GT(run.present.away, 0u);
+  for (int i = 0; i < 60; ++i) run.step(0.85 * Splits::kInput);
+  EXPECT_EQ(run.moves, 1);
+}
+
+TEST(Planner, GoesBackToNoSplitForLess) {
+  Splits run(0.9);
+  for (int i = 0; i < 12; ++i) run.step(Splits::kInput);
+  ASSERT_GT(run.present.away, 0u);
+  for (int i = 0; i < 60; ++i) run.step((run.present == Choice{} ? 1 : 1.02) * Splits::kInput);
+  EXPECT_EQ(run.present, Choice{}) << "two hundredths, less than the margin";
+}
+
 TEST(Planner, FollowsWorkersThatLeaveAndCome) {
   const std::vector<WorkerRates> four(4, kWorker);
   Drive drive;

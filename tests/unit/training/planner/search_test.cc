@@ -62,6 +62,37 @@ TEST_F(Search, BelievesTheTrialRatherThanTheModel) {
   EXPECT_DOUBLE_EQ(found->prediction.seconds, 1);
 }
 
+TEST_F(Search, TriesToKeepLocalWhatTheServerMakesAnyway) {
+  // The model sees nothing in it, and one or two kept local change nothing: no climb gets there.
+  workers.assign(1, {.stem_speed = 1, .decode = 0.1, .bytes_per_second = 1e9});
+  const ServerRates server{.cores = 10, .decode = 0.08, .shared = false};
+  const Prediction told = predict(job, server, workers, {});
+  ASSERT_EQ(static_cast<int>(told.local_input * 8), 3);
+  ASSERT_EQ(best_local_input(job, server, workers, {}).local, 0u);
+  const Trial trial{[](const Situation&, const Choice& choice) {
+    return choice == Choice{.local = 4} ? 0.8 : 1.0;
+  }};
+  const auto found = search({job, options, server, workers}, {}, trial);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->choice, Choice{.local = 4});
+}
+
+TEST_F(Search, ClimbsInTheSecondBestCutAsWell) {
+  // Cut 1 begins where the model thinks it best, which is two micro-batches off.
+  const auto rows = candidates(job, options, kServer, workers);
+  const uint32_t start = rows.at(1).choice.away;
+  const uint32_t best = start >= 3 ? start - 2 : start + 2;
+  const Trial trial{[&](const Situation&, const Choice& choice) {
+                      if (choice.cut != 1) return choice.cut == 3 ? 1.0 : 2.0;
+                      return 0.9 + 0.1 * std::abs(static_cast<double>(choice.away) - best);
+                    },
+                    20};
+  const auto found = run(trial);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->choice.cut, 1u);
+  EXPECT_EQ(found->choice.away, best);
+}
+
 TEST_F(Search, AsksNoMoreThanItMay) {
   for (const size_t most : {1, 6, 20}) {
     asked.clear();
