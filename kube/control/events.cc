@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "common/error.h"
 #include "common/log.h"
@@ -26,11 +29,16 @@ std::string cut(std::string text, size_t size) {
   return text;
 }
 
-std::string unique_suffix(uint64_t count) {
+std::string unique_name(const std::string& object, uint64_t count) {
   const auto random = static_cast<uint32_t>(random_chance() * 4294967296.0);
-  char text[32];
-  std::snprintf(text, sizeof text, ".%08x%08x", random, static_cast<uint32_t>(count));
-  return text;
+  char suffix[32];
+  std::snprintf(suffix, sizeof suffix, ".%08x%08x", random, static_cast<uint32_t>(count));
+  return cut(object, kLongestName - std::string_view(suffix).size()) + suffix;
+}
+
+// An event is in its object's namespace; of what has none, in "default".
+std::string namespace_of(const EventSubject& subject) {
+  return subject.key.ns.empty() ? "default" : subject.key.ns;
 }
 
 }  // namespace
@@ -45,29 +53,33 @@ EventRecorder::~EventRecorder() {
   changed_.notify_all();
 }
 
-Json EventRecorder::make_event(const EventSubject& subject, const Event& event) const {
-  // An event is in its object's namespace; of what has none, in "default".
-  const std::string ns = subject.key.ns.empty() ? "default" : subject.key.ns;
-  const std::string suffix = unique_suffix(made_);
+bool EventRecorder::Identity::operator<(const Identity& other) const {
+  const auto parts = [](const Identity& one) {
+    return std::tie(one.subject.uid, one.subject.kind, one.subject.key, one.event.type,
+                    one.event.reason, one.event.action, one.event.note);
+  };
+  return parts(*this) < parts(other);
+}
+
+Json EventRecorder::make_object(const Identity& id, const Series& series) const {
+  const auto& [subject, event] = id;
   Json regarding{{"apiVersion", subject.api_version},
                  {"kind", subject.kind},
                  {"name", subject.key.name},
                  {"uid", subject.uid}};
   if (!subject.key.ns.empty()) regarding["namespace"] = subject.key.ns;
   if (!subject.resource_version.empty()) regarding["resourceVersion"] = subject.resource_version;
-  return {
-      {"apiVersion", kEvents.api_version()},
-      {"kind", kEvents.kind},
-      {"metadata",
-       {{"name", cut(subject.key.name, kLongestName - suffix.size()) + suffix}, {"namespace", ns}}},
-      {"eventTime", format_micro_time(wall_time())},
-      {"reportingController", options_.controller},
-      {"reportingInstance", options_.instance},
-      {"type", event.type == EventType::kNormal ? "Normal" : "Warning"},
-      {"reason", event.reason},
-      {"action", event.action},
-      {"note", cut(event.note, kLongestNote)},
-      {"regarding", std::move(regarding)}};
+  return {{"apiVersion", kEvents.api_version()},
+          {"kind", kEvents.kind},
+          {"metadata", {{"name", series.name}, {"namespace", namespace_of(subject)}}},
+          {"eventTime", format_micro_time(series.first_seen)},
+          {"reportingController", options_.controller},
+          {"reportingInstance", options_.instance},
+          {"type", event.type == EventType::kNormal ? "Normal" : "Warning"},
+          {"reason", event.reason},
+          {"action", event.action},
+          {"note", event.note},
+          {"regarding", std::move(regarding)}};
 }
 
 bool EventRecorder::within_budget(const std::string& uid, TimePoint now) {
@@ -78,9 +90,8 @@ bool EventRecorder::within_budget(const std::string& uid, TimePoint now) {
 }
 
 void EventRecorder::record(const EventSubject& subject, const Event& event) {
-  const std::string id = subject.uid + '\n' + subject.kind + '\n' + subject.key.text() + '\n' +
-                         (event.type == EventType::kNormal ? "N" : "W") + event.reason + '\n' +
-                         event.action + '\n' + event.note;
+  Identity id{subject, event};
+  id.event.note = cut(std::move(id.event.note), kLongestNote);
   const TimePoint now = options_.timer->now();
   {
     const std::scoped_lock lock(mutex_);
@@ -91,11 +102,13 @@ void EventRecorder::record(const EventSubject& subject, const Event& event) {
       options_.observer->event_dropped();
       return;
     } else {
-      ++made_;
+      // Anew, with the version that the subject has now; it may be pending still.
+      const bool pending = known != series_.end() && known->second.pending;
+      if (known != series_.end()) series_.erase(known);
       forget_old(now);
       Series& series = series_[id];
-      series = {.object = make_event(subject, event), .pending = series.pending};
-      series.last_seen = wall_time();
+      series = {.name = unique_name(subject.key.name, ++made_), .pending = pending};
+      series.first_seen = series.last_seen = wall_time();
       series.last_time = series.last_written = now;
       queue(id, series);
     }
@@ -103,7 +116,7 @@ void EventRecorder::record(const EventSubject& subject, const Event& event) {
   changed_.notify_all();
 }
 
-void EventRecorder::repeat(const std::string& id, Series& series, TimePoint now) {
+void EventRecorder::repeat(const Identity& id, Series& series, TimePoint now) {
   ++series.count;
   series.last_seen = wall_time();
   series.last_time = now;
@@ -121,16 +134,20 @@ void EventRecorder::forget_old(TimePoint now) {
     return !entry.second.pending && !unwritten_.contains(entry.first) &&
            now - entry.second.last_time >= options_.series;
   });
-  while (series_.size() >= options_.most_series) {
-    const auto oldest = std::min_element(
-        series_.begin(), series_.end(),
-        [](const auto& a, const auto& b) { return a.second.last_time < b.second.last_time; });
-    unwritten_.erase(oldest->first);
-    series_.erase(oldest);
-  }
+  if (series_.size() < options_.most_series) return;
+  // The older half at once: looking for the oldest each time would cost more than what is told.
+  std::vector<TimePoint> times;
+  for (const auto& [id, series] : series_) times.push_back(series.last_time);
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  std::erase_if(series_, [&](const auto& entry) {
+    const bool old = entry.second.last_time <= *middle && !entry.second.pending;
+    if (old) unwritten_.erase(entry.first);
+    return old;
+  });
 }
 
-void EventRecorder::queue(const std::string& id, Series& series) {
+void EventRecorder::queue(const Identity& id, Series& series) {
   if (std::exchange(series.pending, true)) return;
   pending_.push_back(id);
 }
@@ -143,7 +160,7 @@ void EventRecorder::run(const std::stop_token& stop) {
       changed_.notify_all();  // for flush()
       options_.timer->wait_until(lock, changed_, stop, next);
     } else {
-      std::string id = std::move(pending_.front());
+      const Identity id = std::move(pending_.front());
       pending_.pop_front();
       send(id, lock);
     }
@@ -153,7 +170,7 @@ void EventRecorder::run(const std::stop_token& stop) {
 // When the next series is to be written again.
 TimePoint EventRecorder::queue_due_updates(TimePoint now) {
   TimePoint next = TimePoint::max();
-  std::erase_if(unwritten_, [&](const std::string& id) {
+  std::erase_if(unwritten_, [&](const Identity& id) {
     Series& series = series_.at(id);
     const TimePoint due = series.last_written + options_.between_updates;
     if (due > now) next = std::min(next, due);
@@ -164,16 +181,17 @@ TimePoint EventRecorder::queue_due_updates(TimePoint now) {
 }
 
 // Called and returns with the lock, which is not held while the server is asked.
-void EventRecorder::send(const std::string& id, std::unique_lock<std::mutex>& lock) {
+void EventRecorder::send(const Identity& id, std::unique_lock<std::mutex>& lock) {
   const auto found = series_.find(id);
   if (found == series_.end()) return;  // forgotten meanwhile
   found->second.pending = false;
   found->second.last_written = options_.timer->now();
   unwritten_.erase(id);
+  const Identity identity = found->first;
   const Series snapshot = found->second;
   sending_ = true;
   lock.unlock();
-  const bool delivered = deliver(snapshot);
+  const bool delivered = deliver(identity, snapshot);
   lock.lock();
   sending_ = false;
   if (!delivered) options_.observer->event_dropped();
@@ -181,19 +199,19 @@ void EventRecorder::send(const std::string& id, std::unique_lock<std::mutex>& lo
     still->second.created = true;
 }
 
-bool EventRecorder::deliver(const Series& series) {
+bool EventRecorder::deliver(const Identity& id, const Series& series) {
   try {
-    Json object = series.object;
     const Json count{{"count", series.count},
                      {"lastObservedTime", format_micro_time(series.last_seen)}};
     if (series.created) {
-      const ObjectKey key{object["metadata"]["namespace"], object["metadata"]["name"]};
+      const ObjectKey key{namespace_of(id.subject), series.name};
       const auto patched = client_.patch(kEvents, key, PatchType::kMerge, {{"series", count}},
                                          {.strict = false, .answer = Form::kMetadata});
       if (patched) return true;
       if (!patched.error().not_found()) throw ApiError(patched.error());
       // Events live for an hour on most servers; this one has ended.
     }
+    Json object = make_object(id, series);
     if (series.count > 1) object["series"] = count;
     const auto created =
         client_.create(kEvents, object, {.strict = false, .answer = Form::kMetadata});

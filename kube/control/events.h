@@ -47,7 +47,7 @@ struct EventRecorderOptions {
   TokenBucket::Options budget{1.0 / 300, 25};
   /// Waiting to be sent; more are dropped.
   size_t most_pending = 1000;
-  /// Series remembered; where there are more, the oldest is forgotten.
+  /// Series remembered; where there are more, the older half is forgotten.
   size_t most_series = 4096;
   const Timer* timer = &Timer::system();
   Observer* observer = &Observer::none();
@@ -69,9 +69,16 @@ class EventRecorder {
   bool flush(TimePoint deadline);
 
  private:
-  // Events with the same subject, type, reason, action and note.
+  // What events of one series have in common: all but the version of the subject.
+  struct Identity {
+    EventSubject subject;
+    Event event;
+    bool operator<(const Identity& other) const;
+  };
+  // Thousands are remembered, so only what the object cannot be made again without.
   struct Series {
-    Json object;  // as created
+    std::string name;  // of the object
+    Timestamp first_seen{};
     int count = 1;
     Timestamp last_seen{};
     TimePoint last_time{};
@@ -79,23 +86,23 @@ class EventRecorder {
     bool created = false;  // known to the server
     bool pending = false;  // in pending_
   };
-  Json make_event(const EventSubject& subject, const Event& event) const;
+  Json make_object(const Identity& id, const Series& series) const;
   bool within_budget(const std::string& uid, TimePoint now);
-  void repeat(const std::string& id, Series& series, TimePoint now);
+  void repeat(const Identity& id, Series& series, TimePoint now);
   void forget_old(TimePoint now);
-  void queue(const std::string& id, Series& series);
+  void queue(const Identity& id, Series& series);
   void run(const std::stop_token& stop);
-  void send(const std::string& id, std::unique_lock<std::mutex>& lock);
-  bool deliver(const Series& series);
+  void send(const Identity& id, std::unique_lock<std::mutex>& lock);
+  bool deliver(const Identity& id, const Series& series);
   TimePoint queue_due_updates(TimePoint now);
 
   Client& client_;
   const EventRecorderOptions options_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::map<std::string, Series> series_;
-  std::deque<std::string> pending_;
-  std::set<std::string> unwritten_;             // series whose count the server does not have yet
+  std::map<Identity, Series> series_;
+  std::deque<Identity> pending_;
+  std::set<Identity> unwritten_;                // series whose count the server does not have yet
   std::map<std::string, TokenBucket> budgets_;  // by UID
   bool sending_ = false;
   uint64_t made_ = 0;

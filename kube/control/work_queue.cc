@@ -10,11 +10,18 @@ WorkQueue::WorkQueue(WorkQueueOptions options)
     : options_(std::move(options)), bucket_(options_.bucket, options_.timer->now()) {}
 
 void WorkQueue::add(const std::string& key) {
-  {
-    const std::scoped_lock lock(mutex_);
-    add_locked(key);
+  const std::scoped_lock lock(mutex_);
+  add_locked(key);
+  wake_one();
+}
+
+// Whoever is idle, so that the one who watches goes on watching.
+void WorkQueue::wake_one() {
+  if (idle_ > 0) {
+    ready_changed_.notify_one();
+  } else if (watched_) {
+    due_changed_.notify_one();
   }
-  changed_.notify_one();
 }
 
 void WorkQueue::add_locked(const std::string& key) {
@@ -32,21 +39,20 @@ void WorkQueue::add_after(const std::string& key, Duration wait) {
     add(key);
     return;
   }
-  bool first = false;
-  {
-    const std::scoped_lock lock(mutex_);
-    if (shut_down_) return;
-    const TimePoint due = options_.timer->now() + wait;
-    const auto [found, added] = waiting_until_.emplace(key, due);
-    if (!added && found->second <= due) return;
-    if (!added) waiting_.erase({found->second, key});
-    found->second = due;
-    waiting_.emplace(due, key);
-    first = waiting_.begin()->second == key;
+  const std::scoped_lock lock(mutex_);
+  if (shut_down_) return;
+  const TimePoint due = options_.timer->now() + wait;
+  const auto [found, added] = waiting_until_.emplace(key, due);
+  if (!added && found->second <= due) return;
+  if (!added) waiting_.erase({found->second, key});
+  found->second = due;
+  waiting_.emplace(due, key);
+  if (waiting_.begin()->second != key) return;
+  if (watched_) {
+    due_changed_.notify_one();
+  } else {
+    wake_one();  // to watch
   }
-  // All, since nobody knows who waits for the earliest; and nobody where that is still the
-  // earliest.
-  if (first) changed_.notify_all();
 }
 
 void WorkQueue::add_rate_limited(const std::string& key) {
@@ -89,46 +95,57 @@ std::optional<std::string> WorkQueue::take(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const TimePoint now = options_.timer->now();
     move_due(now);
-    if (ready_.empty() && shut_down_) return std::nullopt;
-    if (ready_.empty()) {
-      options_.timer->wait_until(lock, changed_, stop, next_due());
-      continue;
-    }
-    std::string key = std::move(ready_.front());
-    ready_.pop_front();
-    const auto since = wanted_.extract(key).mapped();
-    taken_.emplace(key, now);
-    options_.observer->queue_depth(options_.name, ready_.size());
-    options_.observer->queue_waited(options_.name, now - since);
-    // Several may have come due at once, and only this thread was woken.
-    if (!ready_.empty()) changed_.notify_one();
-    return key;
+    if (!ready_.empty()) return take_first(now);
+    if (shut_down_) return std::nullopt;
+    wait(lock, stop);
   }
+  wake_one();  // what woke this thread may have been meant for one that goes on
   return std::nullopt;
 }
 
-void WorkQueue::done(const std::string& key) {
-  {
-    const std::scoped_lock lock(mutex_);
-    const auto taken = taken_.extract(key);
-    if (taken.empty()) return;
-    options_.observer->queue_worked(options_.name, options_.timer->now() - taken.mapped());
-    if (wanted_.contains(key)) {
-      ready_.push_back(key);
-      options_.observer->queue_depth(options_.name, ready_.size());
-    }
+// One thread watches the time. If all did, each key that comes due would wake all of them.
+void WorkQueue::wait(std::unique_lock<std::mutex>& lock, const std::stop_token& stop) {
+  if (watched_) {
+    ++idle_;
+    options_.timer->wait_until(lock, ready_changed_, stop, TimePoint::max());
+    --idle_;
+  } else {
+    watched_ = true;
+    options_.timer->wait_until(lock, due_changed_, stop, next_due());
+    watched_ = false;
   }
-  changed_.notify_one();
+}
+
+std::string WorkQueue::take_first(TimePoint now) {
+  std::string key = std::move(ready_.front());
+  ready_.pop_front();
+  const auto since = wanted_.extract(key).mapped();
+  taken_.emplace(key, now);
+  options_.observer->queue_depth(options_.name, ready_.size());
+  options_.observer->queue_waited(options_.name, now - since);
+  // Several may have come due at once and woken this thread alone; and somebody has to watch.
+  if (!ready_.empty() || (!watched_ && !waiting_.empty())) wake_one();
+  return key;
+}
+
+void WorkQueue::done(const std::string& key) {
+  const std::scoped_lock lock(mutex_);
+  const auto taken = taken_.extract(key);
+  if (taken.empty()) return;
+  options_.observer->queue_worked(options_.name, options_.timer->now() - taken.mapped());
+  if (!wanted_.contains(key)) return;
+  ready_.push_back(key);
+  options_.observer->queue_depth(options_.name, ready_.size());
+  wake_one();
 }
 
 void WorkQueue::shut_down() {
-  {
-    const std::scoped_lock lock(mutex_);
-    shut_down_ = true;
-    waiting_.clear();
-    waiting_until_.clear();
-  }
-  changed_.notify_all();
+  const std::scoped_lock lock(mutex_);
+  shut_down_ = true;
+  waiting_.clear();
+  waiting_until_.clear();
+  ready_changed_.notify_all();
+  due_changed_.notify_all();
 }
 
 size_t WorkQueue::size() const {

@@ -60,12 +60,18 @@ class WorkQueue {
 
  private:
   void add_locked(const std::string& key);
+  void wake_one();
+  void wait(std::unique_lock<std::mutex>& lock, const std::stop_token& stop);
+  std::string take_first(TimePoint now);
   void move_due(TimePoint now);
   TimePoint next_due() const;
 
   const WorkQueueOptions options_;
   mutable std::mutex mutex_;
-  std::condition_variable_any changed_;
+  std::condition_variable_any ready_changed_;  // for those who only wait for a key
+  std::condition_variable_any due_changed_;    // for the one who waits for waiting_ as well
+  int idle_ = 0;                               // threads that wait on ready_changed_
+  bool watched_ = false;                       // whether one waits on due_changed_
   std::deque<std::string> ready_;
   std::unordered_map<std::string, TimePoint> wanted_;  // keys to be worked on, since when
   std::unordered_map<std::string, TimePoint> taken_;   // keys worked on, since when

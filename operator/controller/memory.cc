@@ -16,11 +16,9 @@ constexpr std::chrono::seconds kBetweenNumbers{1};
 
 }  // namespace
 
-kube::CachedPtr<JobRecord> JobMemory::newer_job(const kube::CachedPtr<JobRecord>& cached) const {
+kube::CachedPtr<JobRecord> JobMemory::own_write() const {
   const std::scoped_lock lock(mutex_);
-  const bool newer = job_ && cached && job_->uid == cached->uid &&
-                     kube::is_older_version(cached->resource_version, job_->resource_version);
-  return newer ? job_ : cached;
+  return job_;
 }
 
 void JobMemory::wrote_job(kube::CachedPtr<JobRecord> job) {
@@ -31,6 +29,14 @@ void JobMemory::wrote_job(kube::CachedPtr<JobRecord> job) {
 kube::CachedPtr<JobRecord> JobMemory::own_write(const std::string& version) const {
   const std::scoped_lock lock(mutex_);
   return job_ && job_->resource_version == version ? job_ : nullptr;
+}
+
+bool JobMemory::cache_shows(const std::string& version) {
+  const std::scoped_lock lock(mutex_);
+  if (!job_ || kube::is_older_version(version, job_->resource_version)) return false;
+  const bool own = job_->resource_version == version;
+  job_.reset();
+  return own;
 }
 
 Duration JobMemory::may_wait(TimePoint now) {

@@ -20,11 +20,15 @@ class JobMemory {
   explicit JobMemory(std::string uid) : uid_(std::move(uid)) {}
   const std::string& uid() const { return uid_; }
 
-  /// The job as we wrote it last, if that is newer than the one cached.
-  kube::CachedPtr<JobRecord> newer_job(const kube::CachedPtr<JobRecord>& cached) const;
+  /// The job as we wrote it last, until the cache shows it: who asks and then looks into the cache
+  /// has the newest.
+  kube::CachedPtr<JobRecord> own_write() const;
   void wrote_job(kube::CachedPtr<JobRecord> job);
   /// That, if it is of this version.
   kube::CachedPtr<JobRecord> own_write(const std::string& version) const;
+  /// The cache shows that version. True if it is our own last write, which nobody has to remember
+  /// any more, nor any older one.
+  bool cache_shows(const std::string& version);
 
   /// For how long numbers may go unwritten yet: from the first call on a second, until written().
   Duration may_wait(TimePoint now);

@@ -37,6 +37,13 @@ std::string server_ip(const Observed& seen) {
   return {};
 }
 
+kube::CachedPtr<JobRecord> newer_of(const kube::CachedPtr<JobRecord>& cached,
+                                    const kube::CachedPtr<JobRecord>& written) {
+  const bool newer = written && written->uid == cached->uid &&
+                     kube::is_older_version(cached->resource_version, written->resource_version);
+  return newer ? written : cached;
+}
+
 // For how long what reports say about workers matters.
 std::chrono::seconds demand_window(const api::WorkersSpec& workers) {
   if (!workers.autoscaling) return std::chrono::seconds(0);
@@ -155,13 +162,16 @@ void Reconciler::tell(const kube::Cached<JobRecord>& job, const Plan& plan) {
 }
 
 Reconciler::Outcome Reconciler::reconcile(const std::string& job_key) {
+  const auto former = memory_.find(job_key);
+  const auto written = former ? former->own_write() : nullptr;
   const auto cached = caches_.job(kube::ObjectKey::parse(job_key));
   if (!cached) {
     memory_.forget(job_key);
     return {};
   }
   const auto memory = memory_.of(job_key, cached->uid);
-  const auto job = memory->newer_job(cached);
+  memory->cache_shows(cached->resource_version);
+  const auto job = newer_of(cached, written);
   const api::Time now = clock_();
   const Observed seen = observe(job->value, job_key, *memory, now);
   const Plan made = plan(seen, options_, now);

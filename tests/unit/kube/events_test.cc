@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <set>
 
 #include "kube/object/object.h"
 #include "tests/fakes/api_server.h"
@@ -165,6 +166,25 @@ TEST_F(EventsTest, WhatHasNoNamespaceIsToldInDefault) {
   ASSERT_THAT(events, SizeIs(1));
   EXPECT_EQ(namespace_of(events[0]), "default");
   EXPECT_FALSE(events[0]["regarding"].contains("namespace"));
+}
+
+TEST_F(EventsTest, OfTooManySeriesTheOlderHalfIsForgotten) {
+  EventRecorderOptions few = options();
+  few.most_series = 4;
+  EventRecorder recorder(client_, few);
+  const auto record = [&](const std::string& note) {
+    recorder.record(job_, {EventType::kNormal, "Told", "Tell", note});
+    EXPECT_TRUE(recorder.flush(TimePoint::max()));  // what is not sent yet is not forgotten
+    timer_.advance(seconds(1));
+  };
+  for (const char* note : {"0", "1", "2", "3", "4"}) record(note);
+  record("3");
+  record("0");
+  std::multiset<std::string> told;
+  for (const Json& event : sent())
+    told.insert(event.at("note").get<std::string>() + " x" +
+                std::to_string(event.value("/series/count"_json_pointer, 1)));
+  EXPECT_EQ(told, (std::multiset<std::string>{"0 x1", "0 x1", "1 x1", "2 x1", "3 x2", "4 x1"}));
 }
 
 TEST_F(EventsTest, ManyThreadsMayRecord) {

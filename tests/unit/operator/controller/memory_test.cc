@@ -118,17 +118,23 @@ TEST(Memory, OurWritesAreBelievedForAMinuteAtMost) {
   EXPECT_THAT(memory.overlay({}, TimePoint() + seconds(61)), IsEmpty());
 }
 
-TEST(Memory, AJobWrittenIsNewerThanTheOneCachedUntilTheCacheHasIt) {
+TEST(Memory, AJobWrittenIsRememberedUntilTheCacheShowsIt) {
   JobMemory memory("uid");
   const auto version = [](const std::string& number) {
     auto job = std::make_shared<kube::Cached<JobRecord>>();
-    job->uid = "uid";
     job->resource_version = number;
     return kube::CachedPtr<JobRecord>(job);
   };
+  EXPECT_FALSE(memory.cache_shows("6"));
   memory.wrote_job(version("7"));
-  EXPECT_EQ(memory.newer_job(version("6"))->resource_version, "7");
-  EXPECT_EQ(memory.newer_job(version("8"))->resource_version, "8");
+  EXPECT_FALSE(memory.cache_shows("6"));
+  ASSERT_NE(memory.own_write(), nullptr);
+  EXPECT_EQ(memory.own_write()->resource_version, "7");
+  EXPECT_TRUE(memory.cache_shows("7"));
+  EXPECT_EQ(memory.own_write(), nullptr);
+  memory.wrote_job(version("9"));
+  EXPECT_FALSE(memory.cache_shows("10")) << "somebody else's";
+  EXPECT_EQ(memory.own_write(), nullptr);
 }
 
 TEST(Memory, ARefusalIsForgottenWhenTheObjectIsMadeOrAMinuteHasPassed) {
