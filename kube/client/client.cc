@@ -90,11 +90,14 @@ std::string what(const Sender::Message& message) {
 struct Client::Impl {
   Sender sender;
 
-  Result<Json> ask(const Sender::Message& message, const std::vector<DroppedField>& dropped = {}) {
+  Result<Json> ask(const Sender::Message& message) {
+    return ask(message, sender.options().dropped);
+  }
+  Result<Json> ask(const Sender::Message& message, const std::vector<DroppedField>& dropped) {
     const std::string tried = what(message);
     const http::Response response = sender.send(message);
     if (response.status / 100 != 2) return ApiError::from(tried, response);
-    return parse_json(response.body, dropped.empty() ? sender.options().dropped : dropped);
+    return parse_json(response.body, dropped);
   }
 };
 

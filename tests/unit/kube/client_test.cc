@@ -181,6 +181,13 @@ TEST_F(ClientTest, ItemsOfAListCarryTheirKind) {
   EXPECT_EQ(items[0].at("apiVersion"), "v1");
 }
 
+TEST_F(ClientTest, WhatIsDroppedOfSingleObjectsIsThereInAList) {
+  ASSERT_TRUE(client_.create(kConfigMaps, config_map("a", {{"app", "x"}})));
+  Client client(server_.config(), {.dropped = {{"metadata", "labels"}}});
+  EXPECT_EQ(label(client.get(kConfigMaps, a_).take(), "app"), std::nullopt);
+  EXPECT_EQ(label(client.list(kConfigMaps).take().at(0), "app"), "x");
+}
+
 TEST_F(ClientTest, WaitsAsTheServerAsks) {
   make({"a"});
   const TimePoint start = timer_.now();
