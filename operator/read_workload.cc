@@ -38,8 +38,7 @@ void each_pod_set(Workload& workload, const Json& list, const Take& take) {
 
 void read_assignment(const Json& one, PodSet& pods) {
   pods.admitted = count_of(one, pods.wanted);
-  pods.topology =
-      at(one, "topologyAssignment").is_object() || at(one, "delayedTopologyRequest").is_string();
+  pods.topology = at(one, "topologyAssignment").is_object();
   for (const auto& [resource, flavor] : words(at(one, "flavors"))) {
     if (std::find(pods.flavors.begin(), pods.flavors.end(), flavor) == pods.flavors.end())
       pods.flavors.push_back(flavor);

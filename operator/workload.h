@@ -18,6 +18,10 @@ struct Placement {
   std::map<std::string, std::string> labels = {};
   std::map<std::string, std::string> annotations = {};
   nlohmann::json tolerations = nlohmann::json::array();
+  /// Name of the Workload, where Kueue chose racks or hosts (topology-aware scheduling): it puts
+  /// each pod into its place and lets the scheduler have it then. Empty: the scheduler has it at
+  /// once.
+  std::string placed_by = {};
 
   /// Adds what is in `more`.
   void merge(const Placement& more);
@@ -29,7 +33,7 @@ struct PodSet {
   int admitted = 0;   // what quota was reserved for, before anything was given back
   int reclaimed = 0;  // given back
   std::vector<std::string> flavors = {};
-  bool topology = false;  // Kueue chose racks or hosts, which needs pods that it places itself
+  bool topology = false;  // Kueue chose racks or hosts for them
   Placement added = {};   // by admission checks
 };
 

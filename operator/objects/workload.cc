@@ -1,6 +1,7 @@
 #include "operator/objects/workload.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "api/names.h"
@@ -16,6 +17,14 @@ namespace {
 // What the schema of conditions allows.
 constexpr size_t kLongestText = 32768;
 
+// What a pod's template may ask of racks and hosts, by annotation (kueue.sigs.k8s.io, "Topology
+// Aware Scheduling").
+constexpr std::array kTopologyWishes{"required", "preferred"};
+
+std::string wish(const char* word) {
+  return "kueue.x-k8s.io/podset-" + std::string(word) + "-topology";
+}
+
 // Of the pod's metadata a pod set may have labels and annotations only.
 Json pod_set(const api::TrainingJob& job, const Options& options, api::Role role, int count) {
   PodOrder order;
@@ -24,9 +33,23 @@ Json pod_set(const api::TrainingJob& job, const Options& options, api::Role role
   Json pod = build_pod(job, order, options);
   Json metadata{{"labels", pod["metadata"]["labels"]},
                 {"annotations", pod["metadata"]["annotations"]}};
-  return {{"name", role_name(role)},
-          {"count", count},
-          {"template", {{"metadata", std::move(metadata)}, {"spec", std::move(pod["spec"])}}}};
+  Json set{{"name", role_name(role)}, {"count", count}};
+  for (const char* word : kTopologyWishes) {
+    const auto level = metadata["annotations"].find(wish(word));
+    if (level != metadata["annotations"].end()) set["topologyRequest"][word] = *level;
+  }
+  set["template"] = {{"metadata", std::move(metadata)}, {"spec", std::move(pod["spec"])}};
+  return set;
+}
+
+// As Kueue's own controllers make such pods; its ungater looks for all of it.
+void leave_to_kueue(Json& pod, const std::string& workload) {
+  add_named(list_at(pod["spec"], "schedulingGates"), {{"name", "kueue.x-k8s.io/topology"}});
+  Json& annotations = pod["metadata"]["annotations"];
+  annotations["kueue.x-k8s.io/workload"] = workload;
+  const bool wishes = std::ranges::any_of(
+      kTopologyWishes, [&](const char* word) { return annotations.contains(wish(word)); });
+  if (!wishes) annotations[wish("unconstrained")] = "true";
 }
 
 }  // namespace
@@ -69,6 +92,7 @@ void place_pod(Json& pod, const Placement& placement) {
   for (const auto& [key, value] : placement.labels) fill(pod["metadata"]["labels"], {{key, value}});
   for (const auto& [key, value] : placement.annotations)
     fill(pod["metadata"]["annotations"], {{key, value}});
+  if (!placement.placed_by.empty()) leave_to_kueue(pod, placement.placed_by);
   if (placement.tolerations.empty()) return;
   Json& tolerations = list_at(spec, "tolerations");
   for (const Json& one : placement.tolerations) {

@@ -52,8 +52,6 @@ bool is_admitted(const Workload& workload) {
 // Why an admitted job cannot be given pods as its admission wants them.
 std::string cannot_place(const Pass& pass) {
   for (const auto& [role, pods] : pass.seen.queue.workload->pod_sets) {
-    if (pods.topology)
-      return "the queue chose racks or hosts (topology-aware scheduling), which is not supported";
     for (const std::string& flavor : pods.flavors) {
       if (!pass.seen.queue.flavors.contains(flavor)) return pass.seen.queue.problem;
     }
@@ -255,6 +253,7 @@ Placement placement_of(const Pass& pass, api::Role role) {
     if (found != pass.seen.queue.flavors.end()) placement.merge(found->second);
   }
   placement.merge(pods->added);
+  if (pods->topology) placement.placed_by = pass.seen.queue.workload->name;
   return placement;
 }
 

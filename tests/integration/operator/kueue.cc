@@ -38,6 +38,17 @@ Json template_of(const char* container) {
   return {{"spec", {{"containers", Json::array({one})}}}};
 }
 
+// Nothing where it is there.
+void make_flavor(kube::Client& client, const std::string& name, const Json& more) {
+  const kube::Resource flavors{"kueue.x-k8s.io", "v1beta1", "resourceflavors", "ResourceFlavor",
+                               false};
+  const Json toleration{{"key", "pool"}, {"operator", "Exists"}};
+  Json spec{{"nodeLabels", {{"pool", name}}}, {"tolerations", Json::array({toleration})}};
+  spec.update(more);
+  const auto made = client.create(flavors, object(flavors, {{"name", name}}, spec));
+  if (!made && !made.error().already_exists()) throw kube::ApiError(made.error());
+}
+
 }  // namespace
 
 const kube::Resource kWorkloads{"kueue.x-k8s.io", "v1beta1", "workloads", "Workload"};
@@ -140,15 +151,29 @@ void Kueue::guard_workloads(kube::Client& client) const {
            Json::array({"workloads", "workloads/status"})));
 }
 
-void make_cluster_queue(kube::Client& client, const std::string& name, int cpus) {
-  const kube::Resource flavors{"kueue.x-k8s.io", "v1beta1", "resourceflavors", "ResourceFlavor",
-                               false};
-  const Json toleration{{"key", "pool"}, {"operator", "Exists"}};
+void make_racks(kube::Client& client, const std::string& name,
+                const std::vector<std::string>& nodes) {
+  const kube::Resource topologies{"kueue.x-k8s.io", "v1beta1", "topologies", "Topology", false};
+  const Json capacity{{"cpu", "8"}, {"memory", "8Gi"}, {"pods", "100"}};
+  for (const std::string& node : nodes) {
+    (void)client
+        .patch(kNodes, {"", node}, kube::PatchType::kMerge,
+               {{"metadata", {{"labels", {{"pool", name}, {kRack, "rack-of-" + node}}}}}})
+        .take();
+    (void)client
+        .patch(kNodes, {"", node}, kube::PatchType::kMerge,
+               {{"status", {{"allocatable", capacity}, {"capacity", capacity}}}}, {}, "status")
+        .take();
+  }
   (void)client
-      .create(flavors, object(flavors, {{"name", name}},
-                              {{"nodeLabels", {{"pool", name}}},
-                               {"tolerations", Json::array({toleration})}}))
+      .create(topologies, object(topologies, {{"name", name}},
+                                 {{"levels", Json::array({{{"nodeLabel", kRack}}})}}))
       .take();
+  make_flavor(client, name, {{"topologyName", name}});
+}
+
+void make_cluster_queue(kube::Client& client, const std::string& name, int cpus) {
+  make_flavor(client, name, Json::object());
   (void)client
       .create(kClusterQueues, object(kClusterQueues, {{"name", name}}, queue_spec(name, cpus)))
       .take();

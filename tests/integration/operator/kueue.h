@@ -34,7 +34,14 @@ class Kueue {
   std::optional<cli::ChildProcess> process_;
 };
 
-/// A ClusterQueue of so many CPUs, whose flavor names nodes with the label pool=<name>.
+/// The label of a node's rack.
+inline constexpr const char* kRack = "example.org/rack";
+/// Gives nodes eight CPUs, the label pool=<name> and a rack each, and makes a flavor of that
+/// name for topology-aware scheduling.
+void make_racks(kube::Client& client, const std::string& name,
+                const std::vector<std::string>& nodes);
+/// A ClusterQueue of so many CPUs, whose flavor names nodes with the label pool=<name>. A
+/// flavor that is there already is used as it is.
 void make_cluster_queue(kube::Client& client, const std::string& name, int cpus);
 void set_quota(kube::Client& client, const std::string& name, int cpus);
 /// The queue "team-a" of a namespace.

@@ -1,6 +1,8 @@
 // Jobs in a queue of the real Kueue, on a real API server.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 
@@ -12,12 +14,12 @@ namespace {
 
 /// What all tests share.
 struct Stage {
-  Stage() : client(cluster.admin()), nodes(client, 1), kueue(cluster) {
+  Stage() : client(cluster.admin()), nodes(client, 3), kueue(cluster) {
     process = std::make_unique<OperatorProcess>(cluster, "operator");
   }
   ControlPlane cluster;
   kube::Client client;
-  FakeNodes nodes;  // without one its pods would be collected
+  FakeNodes nodes;  // without one its pods would be collected; two are racks
   Kueue kueue;
   std::unique_ptr<OperatorProcess> process;
 };
@@ -86,8 +88,11 @@ TEST_F(QueuedJob, WaitsForQuotaThenRunsWhereTheFlavorSaysAndFreesItAtTheEnd) {
   EXPECT_TRUE(first->names().empty());
   set_quota(client(), "kueue-first", 3);
   until_running(*first, 3);
-  for (const Json& pod : first->pods())
+  const Json toleration{{"key", "pool"}, {"operator", "Exists"}};
+  for (const Json& pod : first->pods()) {
     EXPECT_EQ(pod.at("/spec/nodeSelector/pool"_json_pointer), "kueue-first");
+    EXPECT_THAT(pod.at("/spec/tolerations"_json_pointer), testing::Contains(toleration));
+  }
   first->until("readiness is told",
                [&] { return workload_condition(*first, "PodsReady") == "True/Started"; });
   auto second = scene("kueue-second", 0);
@@ -189,6 +194,25 @@ TEST_F(QueuedJob, WhoseWorkloadSomebodyDeletesStopsAndQueuesAgain) {
   });
   until_running(*job, 2);
   EXPECT_EQ(job->status().value("restarts", 0), 0);
+}
+
+TEST_F(QueuedJob, RunsInTheRackThatTheQueueChose) {
+  make_racks(client(), "kueue-racks", {"node-1", "node-2"});
+  auto job = scene("kueue-racks", 3);
+  const Json together{{"annotations", {{"kueue.x-k8s.io/podset-required-topology", kRack}}}};
+  job->create(
+      job->sample(of_one_cpu_each(2, {{"workers", {{"template", {{"metadata", together}}}}}})));
+  job->until("Kueue has placed its pods", [&] {
+    const auto pods = job->pods();
+    return pods.size() == 3 && std::ranges::all_of(pods, [](const Json& pod) {
+             return !pod.at("spec").contains("schedulingGates") &&
+                    pod.at("/spec/nodeSelector"_json_pointer).contains(kRack);
+           });
+  });
+  const auto rack = [](const Json& pod) { return pod.at("spec").at("nodeSelector").at(kRack); };
+  EXPECT_EQ(rack(job->pod("faces-worker-0-0")), rack(job->pod("faces-worker-1-0")));
+  job->run_all();
+  job->until_condition("Running", "True/ServersReady");
 }
 
 TEST_F(QueuedJob, RunsOnWhileTheOperatorStartsAgain) {

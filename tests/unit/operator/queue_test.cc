@@ -145,6 +145,28 @@ TEST(Queue, PodsFollowWhatTheFlavorSays) {
   }
 }
 
+TEST(Queue, WhereItChoseRacksItsPodsWaitForTheirsBehindAGate) {
+  World world = queued(
+      "  workers: {replicas: 1, template: {metadata: {annotations: "
+      "{kueue.x-k8s.io/podset-required-topology: rack}}}}\n");
+  const Json& sets = workload(world)["spec"]["podSets"];
+  EXPECT_FALSE(sets[0].contains("topologyRequest"));
+  EXPECT_EQ(sets[1]["topologyRequest"], Json({{"required", "rack"}}));
+  admit(world);
+  for (Json& one : workload(world)["status"]["admission"]["podSetAssignments"])
+    one["topologyAssignment"] = {{"levels", Json::array({"rack"})}};
+  world.settle();
+  const Json gates = Json::array({{{"name", "kueue.x-k8s.io/topology"}}});
+  for (const auto& [pod, free] :
+       {std::pair("faces-server-0-0", true), {"faces-worker-0-0", false}}) {
+    const Json& made = world.pods.at(pod);
+    EXPECT_EQ(made["spec"]["schedulingGates"], gates) << pod;
+    const Json& annotations = made["metadata"]["annotations"];
+    EXPECT_EQ(annotations["kueue.x-k8s.io/workload"], "trainingjob-faces") << pod;
+    EXPECT_EQ(annotations.contains("kueue.x-k8s.io/podset-unconstrained-topology"), free) << pod;
+  }
+}
+
 TEST(Queue, AFlavorThatCannotBeReadKeepsTheJobWaiting) {
   World world = queued();
   admit(world);
