@@ -102,6 +102,8 @@ class Contest {
       enter({cut, away, local + 1});
       if (away > 1) enter({cut, away - 1, local});
       if (away > 0) enter({cut, away + 1, local});
+      if (away > 1) enter({cut, away - 1, local + 1});  // as many that cross no link
+      if (away > 0 && local > 0) enter({cut, away + 1, local - 1});
       at = *std::ranges::find(best_, cut, &Choice::cut);
     }
   }
