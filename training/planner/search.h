@@ -59,9 +59,9 @@ std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& opt
                                   const ServerRates& server, std::span<const WorkerRates> workers);
 
 /// The plan with the shortest step among those that the options allow and memory holds: what the
-/// step model thinks best is tried, then what lies around the best of it in two cuts. Its prediction has the
-/// trial's seconds. Nothing where no plan is possible. `present`, where it still is one, is the
-/// first that is tried, and wins among equals.
+/// step model thinks best is tried, then what lies around the best of it in two cuts. Its
+/// prediction has the trial's seconds. Nothing where no plan is possible. `present`, where it still
+/// is one, is the first that is tried, and wins among equals.
 std::optional<Candidate> search(const Situation& situation, const Choice& present,
                                 const Trial& trial);
 
