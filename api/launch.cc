@@ -96,6 +96,11 @@ Launch parse_launch(Role role, std::span<const char* const> arguments,
                        " is too large; less than --replicas, which is " +
                        std::to_string(launch.replicas));
   }
+  if (launch.ranks > launch.replicas - launch.rank) {
+    throw InvalidInput(
+        "--ranks: " + std::to_string(launch.ranks) + " from --rank " + std::to_string(launch.rank) +
+        " on are too many; --replicas, all of them, is " + std::to_string(launch.replicas));
+  }
   return launch;
 }
 

@@ -25,10 +25,11 @@ struct Launch {
   std::filesystem::path job_file;  // server: the TrainingJob
   int rank = 0;                    // server: this process among replicas
   int replicas = 1;                // server: processes in the all-reduce
-  int index = 0;                   // worker: a number for logs and names
-  int64_t attempt = 0;             // server: how often the job was (re)started; fences checkpoints
-  std::string server;              // worker: host:port to join
-  std::string rendezvous;          // server: rank 0's host:port, where replicas > 1
+  int ranks = 1;  // server: of this launch, from `rank` on; with several it starts one process each
+  int index = 0;  // worker: a number for logs and names
+  int64_t attempt = 0;     // server: how often the job was (re)started; fences checkpoints
+  std::string server;      // worker: host:port to join
+  std::string rendezvous;  // server: rank 0's host:port, where replicas > 1
   std::filesystem::path token_file;          // the join token; a server without one makes its own
   std::filesystem::path control_token_file;  // server: the token for stop and plan
   std::string listen = "0.0.0.0";            // the address that own ports bind to

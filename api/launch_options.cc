@@ -185,6 +185,10 @@ std::vector<LaunchOption> make_options() {
       number_option(
           {"--replicas", kReplicasVariable, "N", "Servers that train together.", For::kServer},
           &Launch::replicas, {1, kCounts.most}),
+      // No variable: those that it starts would inherit it.
+      number_option({"--ranks", "", "N", "Ranks to start here, a process each, from --rank on.",
+                     For::kServer},
+                    &Launch::ranks, {1, 1024}),
       address_option({"--rendezvous", kRendezvousVariable, "HOST:PORT",
                       "Where rank 0 gathers the replicas.", For::kServer},
                      &Launch::rendezvous),

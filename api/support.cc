@@ -53,12 +53,6 @@ constexpr Missing kMissing[] = {
     {"spec.server.gpus",
      [](const auto& spec, const auto& can) { return spec.server.gpus > 0 && !can.gpu; },
      "no GPU can be used here; write 0 to train on the CPU"},
-    {"spec.server.gpus",
-     [](const auto& spec, const auto& can) {
-       return spec.server.gpus > 1 && can.cluster && can.gpu &&
-              spec.server.engine == Engine::kBuiltin;
-     },
-     "several GPUs in one pod are not built yet; write 1, and as many server.replicas"},
     {"spec.server.engine",
      [](const auto& spec, const auto& can) {
        return spec.server.engine == Engine::kExternal && !can.cluster;

@@ -72,5 +72,8 @@ struct TrainingJob {
 
 /// Processes that take part in the all-reduce: replicas x max(1, gpus).
 int rank_count(const TrainingJobSpec& spec);
+/// Those of one pod of our own server, each a process with a GPU: max(1, gpus). A server of the
+/// user's (engine External) is one process to us.
+int ranks_per_pod(const TrainingJobSpec& spec);
 
 }  // namespace outrigger::api

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/launch.h"
-#include "cli/child_process.h"
+#include "common/child_process.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "common/hash.h"

@@ -9,13 +9,17 @@
 #include "worker/emulation.h"
 
 namespace outrigger::gpu_server {
+
+std::string endpoints_name(int rank) {
+  return rank == 0 ? "server.json" : "server-" + std::to_string(rank) + ".json";
+}
+
 namespace {
 
 void write(const api::Launch& launch, const api::TrainingJob& job, nlohmann::json endpoints) {
-  const std::string name =
-      launch.rank == 0 ? "server.json" : "server-" + std::to_string(launch.rank) + ".json";
   endpoints["rank"] = launch.rank;
-  write_file_atomically(api::run_directory(job, launch) / name, endpoints.dump() + "\n");
+  write_file_atomically(api::run_directory(job, launch) / endpoints_name(launch.rank),
+                        endpoints.dump() + "\n");
 }
 
 }  // namespace

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "api/launch.h"
 #include "api/training_job.h"
 #include "transport/endpoint.h"
 
 namespace outrigger::gpu_server {
+
+/// The file in a run's folder in which a rank writes down its ports.
+std::string endpoints_name(int rank);
 
 /// Opens the port at which workers and other ranks join, and writes it down for people and scripts:
 /// server.json (server-RANK.json) in the run's folder, which is made. Throws IoError where the port

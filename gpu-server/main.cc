@@ -1,12 +1,14 @@
 #include <cstdio>
 #include <exception>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "api/exit_codes.h"
 #include "api/launch.h"
 #include "common/log.h"
 #include "common/stop_signal.h"
+#include "gpu-server/rank_processes.h"
 #include "gpu-server/server.h"
 
 int main(int argc, char** argv) {
@@ -21,8 +23,9 @@ int main(int argc, char** argv) {
   try {
     StopSignal stop;
     const api::Launch launch = api::parse_launch(api::Role::kServer, arguments);
-    log::set_process_name("server");
+    log::set_process_name(launch.rank == 0 ? "server" : "server " + std::to_string(launch.rank));
     log::set_level(log::parse_level(launch.log_level));
+    if (launch.ranks > 1) return gpu_server::run_ranks(launch, stop.token());
     return static_cast<int>(gpu_server::run_server(launch, stop.token()));
   } catch (const std::exception& error) {
     log::error("{}", error.what());

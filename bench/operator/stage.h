@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/child_process.h"
+#include "common/child_process.h"
 #include "kube/client/client.h"
 #include "tests/integration/control_plane/control_plane.h"
 #include "tests/integration/operator/operator_process.h"
@@ -46,7 +46,7 @@ class Stage {
 
   integration::ControlPlane cluster_;
   std::unique_ptr<kube::Client> client_;
-  std::optional<cli::ChildProcess> kwok_;
+  std::optional<ChildProcess> kwok_;
   std::unique_ptr<integration::OperatorProcess> operator_;
   int operators_ = 0;
   int operator_port_ = 0;

@@ -81,7 +81,10 @@ Json build_network_policy(const api::TrainingJob& job) {
   ingress.push_back(
       {{"from", Json::array({own})},
        {"ports", Json::array({{{"protocol", "TCP"}, {"port", 1}, {"endPort", 65535}}})}});
-  ingress.push_back({{"ports", Json::array({{{"protocol", "TCP"}, {"port", api::kStatusPort}}})}});
+  Json status{{"protocol", "TCP"}, {"port", api::kStatusPort}};
+  const int ranks = api::ranks_per_pod(job.spec);
+  if (ranks > 1) status["endPort"] = api::kStatusPort + ranks - 1;
+  ingress.push_back({{"ports", Json::array({std::move(status)})}});
   return {{"apiVersion", "networking.k8s.io/v1"},
           {"kind", "NetworkPolicy"},
           {"metadata", child_metadata(job, network_policy_name(job.metadata.name))},

@@ -35,10 +35,11 @@ bool is_external(const api::TrainingJob& job, const PodOrder& order) {
   return order.place.role == api::Role::kServer && job.spec.server.engine == api::Engine::kExternal;
 }
 
-// Where workers find that server.
+// Where workers find that rank: those of one pod take joins at ports in a row.
 std::string join_address(const api::TrainingJob& job, int rank) {
-  return server_address(job.metadata.name, job.metadata.namespace_name, rank) + ":" +
-         std::to_string(job.spec.network.port);
+  const int of_pod = api::ranks_per_pod(job.spec);
+  return server_address(job.metadata.name, job.metadata.namespace_name, rank / of_pod) + ":" +
+         std::to_string(job.spec.network.port + rank % of_pod);
 }
 
 api::Launch launch_of(const api::TrainingJob& job, const PodOrder& order, const Options& options) {
@@ -49,12 +50,14 @@ api::Launch launch_of(const api::TrainingJob& job, const PodOrder& order, const 
   launch.log_level = options.process_log_level;
   if (order.place.role == api::Role::kWorker) {
     launch.index = order.place.index;
-    launch.server = join_address(job, order.place.index % job.spec.server.replicas);
+    const int of_pod = api::ranks_per_pod(job.spec);
+    launch.server = join_address(job, order.place.index % (job.spec.server.replicas * of_pod));
     return launch;
   }
   launch.job_file = api::kJobFilePath;
   launch.control_token_file = api::kControlTokenPath;
-  launch.rank = order.place.index;
+  launch.ranks = api::ranks_per_pod(job.spec);
+  launch.rank = order.place.index * launch.ranks;
   launch.replicas = api::rank_count(job.spec);
   if (launch.replicas > 1) launch.rendezvous = join_address(job, 0);
   launch.attempt = fencing_attempt(job, order.attempt);
@@ -95,7 +98,7 @@ Json take_container(Json& spec, const std::string& name) {
   return container;
 }
 
-void add_port(Json& container, const char* name, int port) {
+void add_port(Json& container, const std::string& name, int port) {
   Json& ports = list_at(container, "ports");
   const bool there = std::any_of(ports.begin(), ports.end(), [&](const Json& one) {
     return one.value("name", "") == name || one.value("containerPort", 0) == port;
@@ -114,6 +117,10 @@ void complete_container(Json& container, const api::TrainingJob& job, const PodO
   }
   if (server) add_port(container, "join", job.spec.network.port);
   add_port(container, "status", api::kStatusPort);
+  for (int i = 1; server && i < api::ranks_per_pod(job.spec); ++i) {
+    add_port(container, "join-" + std::to_string(i), job.spec.network.port + i);
+    add_port(container, "status-" + std::to_string(i), api::kStatusPort + i);
+  }
   fill(container, {{"terminationMessagePath", api::kTerminationLogPath},
                    {"terminationMessagePolicy", "FallbackToLogsOnError"},
                    {"securityContext",

@@ -14,6 +14,7 @@ namespace {
 // Prefixed, so that a template's own volumes hardly ever bear such a name.
 constexpr const char* kConfigVolume = "outrigger-config";
 constexpr const char* kTemporaryVolume = "outrigger-tmp";
+constexpr const char* kSharedMemoryVolume = "outrigger-shm";
 constexpr const char* kOutputVolume = "outrigger-output";
 constexpr const char* kCheckpointVolume = "outrigger-checkpoint";
 // Readable by any user: the container may run as anyone.
@@ -73,8 +74,9 @@ class Mounts {
     mount({{"name", at->second}, {"persistentVolumeClaim", {{"claimName", claim}}}}, path,
           read_only);
   }
-  void mount_empty(const char* name, const std::string& path) {
-    mount({{"name", name}, {"emptyDir", Json::object()}}, path, false);
+  void mount_empty(const char* name, const std::string& path,
+                   const Json& options = Json::object()) {
+    mount({{"name", name}, {"emptyDir", options}}, path, false);
   }
 
  private:
@@ -107,6 +109,10 @@ void add_volumes(Json& spec, Json& container, const api::TrainingJob& job, const
     mounts.mount_claim(*job.spec.data.volume_claim_name, std::string(api::kDataMountPath), true);
   }
   if (order.place.role == api::Role::kServer) mount_results(mounts, job.spec);
+  // NCCL passes through /dev/shm what GPUs of one pod cannot send each other; runtimes give 64 MiB.
+  const bool shares = order.place.role == api::Role::kServer && api::ranks_per_pod(job.spec) > 1;
+  if (shares && !mounts.covered("/dev/shm"))
+    mounts.mount_empty(kSharedMemoryVolume, "/dev/shm", {{"medium", "Memory"}});
   if (!mounts.covered("/tmp")) mounts.mount_empty(kTemporaryVolume, "/tmp");
 }
 

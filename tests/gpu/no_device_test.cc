@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "cli/child_process.h"
+#include "common/child_process.h"
 #include "common/file.h"
 #include "nn/cuda/backend.h"
 #include "nn/cuda/errors.h"
@@ -46,7 +46,7 @@ Ended run_server(const std::vector<std::string>& more) {
                                      "--status-port",
                                      "0"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  cli::ChildProcess server(OUTRIGGER_SERVER, arguments, folder.path() / "log");
+  ChildProcess server(OUTRIGGER_SERVER, arguments, folder.path() / "log");
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   Ended ended;
   while (std::chrono::steady_clock::now() < deadline) {

@@ -27,7 +27,7 @@ scrape_configs:
 
 
 def targets_of(selector):
-    """What the ServiceMonitor or PodMonitor of the chart gives for the pods of a selector: their port named status."""
+    """What the ServiceMonitor or PodMonitor of the chart gives for the pods of a selector: their ports named status, status-1, …"""
     found = []
     for pod in json.loads(run("kubectl", "get", "pods", "-A", "-l", selector, "-o", "json"))["items"]:
         if pod["status"]["phase"] != "Running":
@@ -35,7 +35,7 @@ def targets_of(selector):
         labels = pod["metadata"]["labels"]
         for container in pod["spec"]["containers"]:
             for port in container.get("ports", []):
-                if port.get("name") == "status":
+                if re.fullmatch("status(-[0-9]+)?", port.get("name", "")):
                     found.append({"targets": [f"{pod['status']['podIP']}:{port['containerPort']}"], "labels": {
                         "namespace": pod["metadata"]["namespace"], "pod": pod["metadata"]["name"],
                         "container": container["name"], "job_name": labels.get("outrigger.dev/job-name", ""),

@@ -32,7 +32,7 @@ std::filesystem::path programs() {
 
 std::string on(int port) { return "http://127.0.0.1:" + std::to_string(port); }
 
-void end(std::optional<cli::ChildProcess>& process, int signal) {
+void end(std::optional<ChildProcess>& process, int signal) {
   if (!process) return;
   ::kill(process->id(), signal);
   // As long as a kubelet might wait; the API server would wait a minute for open watches.

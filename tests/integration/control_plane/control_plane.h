@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/child_process.h"
+#include "common/child_process.h"
 #include "common/file.h"
 #include "kube/client/client.h"
 #include "kube/client/config.h"
@@ -76,9 +76,9 @@ class ControlPlane {
   int etcd_port_;
   int api_port_;
   kube::Config admin_;
-  std::optional<cli::ChildProcess> etcd_;
-  std::optional<cli::ChildProcess> api_server_;
-  std::optional<cli::ChildProcess> controllers_;
+  std::optional<ChildProcess> etcd_;
+  std::optional<ChildProcess> api_server_;
+  std::optional<ChildProcess> controllers_;
 };
 
 }  // namespace outrigger::integration

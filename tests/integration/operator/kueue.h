@@ -31,7 +31,7 @@ class Kueue {
   const std::filesystem::path folder_;
   const int webhook_port_;
   const int health_port_;
-  std::optional<cli::ChildProcess> process_;
+  std::optional<ChildProcess> process_;
 };
 
 /// The label of a node's rack.

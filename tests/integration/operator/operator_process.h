@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/child_process.h"
+#include "common/child_process.h"
 #include "tests/integration/control_plane/control_plane.h"
 
 namespace outrigger::integration {
@@ -25,7 +25,7 @@ class OperatorProcess {
 
  private:
   std::filesystem::path log_;
-  std::optional<cli::ChildProcess> process_;
+  std::optional<ChildProcess> process_;
 };
 
 }  // namespace outrigger::integration

@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <csignal>
+#include <nlohmann/json.hpp>
 
+#include "api/last_words.h"
 #include "tests/integration/training/training_run.h"
 
 /// Two ranks with two workers each: data parallel over Gloo, and what a lost rank does.
@@ -78,6 +81,62 @@ TEST(Replicas, StoppingOneStopsBothAfterTheSameStep) {
   EXPECT_EQ(run.wait_for_second_rank(), 20);
   EXPECT_EQ(run.wait_for_server(), 20);
   EXPECT_NE(run.weights(), "none");
+}
+
+TEST(Replicas, RanksOfOneLaunchTrainAsServersOfTheirOwnDo) {
+  TrainingRun run(two_ranks());
+  run.start_ranks();
+  EXPECT_EQ(run.wait_for_server(), 0) << run.server_log();
+  EXPECT_EQ(run.weights(), uninterrupted(0));
+  const auto words = api::parse_last_words(run.last_words());
+  ASSERT_TRUE(words.has_value()) << run.last_words();
+  EXPECT_EQ(words->code, api::ExitCode::kDone);
+  EXPECT_EQ(words->progress.value("step", 0), 40);
+}
+
+/// It is no child of ours, and its parent has seen its end.
+bool is_gone(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; }
+
+TEST(Replicas, ALaunchWhoseRankDiesEndsWithItsStatusAndLeavesNoRankBehind) {
+  TrainingRun run(two_ranks());
+  run.start_ranks();
+  run.wait_for_step(12);
+  const auto ranks = run.rank_processes();
+  ASSERT_EQ(ranks.size(), 2U);
+  ::kill(ranks[1], SIGKILL);
+  EXPECT_EQ(run.wait_for_server(), 128 + SIGKILL) << "and not that of the rank that lost it";
+  EXPECT_TRUE(is_gone(ranks[0]));
+  EXPECT_EQ(run.last_words(), "") << "whoever is killed says nothing";
+  run.start_ranks(true);
+  EXPECT_EQ(run.wait_for_server(), 0) << run.server_log();
+  EXPECT_EQ(run.weights(), uninterrupted(0));
+}
+
+TEST(Replicas, ALaunchThatIsInterruptedFromATerminalStopsItsRanksOnce) {
+  TrainingRun run(two_ranks());
+  run.start_ranks();
+  run.wait_for_step(6);
+  const auto ranks = run.rank_processes();
+  run.signal_server_group(SIGINT);
+  EXPECT_EQ(run.wait_for_server(), 20) << run.server_log();
+  EXPECT_NE(run.weights(), "none");
+  const auto words = api::parse_last_words(run.last_words());
+  ASSERT_TRUE(words.has_value()) << run.last_words();
+  EXPECT_EQ(words->code, api::ExitCode::kStopped);
+  for (const pid_t rank : ranks) EXPECT_TRUE(is_gone(rank));
+}
+
+TEST(Replicas, ALaunchTellsWhichRankFailedOfWhat) {
+  JobText job = two_ranks();
+  job.rate = "100000.0";
+  job.steps = 200;
+  TrainingRun run(job);
+  run.start_ranks();
+  EXPECT_EQ(run.wait_for_server(), 13) << run.server_log();
+  const auto words = api::parse_last_words(run.last_words());
+  ASSERT_TRUE(words.has_value()) << run.last_words();
+  EXPECT_EQ(words->code, api::ExitCode::kNumericalError);
+  EXPECT_TRUE(words->message.starts_with("rank ")) << words->message;
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cli/child_process.h"
+#include "common/child_process.h"
 #include "common/file.h"
 #include "tests/integration/training/job_text.h"
 
@@ -19,7 +19,7 @@ class SweepTest : public testing::Test {
  protected:
   /// The program's exit status; what it prints goes to log().
   int outrigger(const std::vector<std::string>& arguments) const {
-    cli::ChildProcess child(OUTRIGGER_CLI, arguments, folder_.path() / "log");
+    ChildProcess child(OUTRIGGER_CLI, arguments, folder_.path() / "log");
     while (!child.poll()) ::usleep(10'000);
     return *child.poll();
   }

@@ -20,7 +20,7 @@ using nlohmann::json;
 std::string outrigger(const std::vector<std::string>& arguments) {
   const TemporaryDirectory folder("outrigger-cli");
   const auto log = folder.path() / "log";
-  cli::ChildProcess child(OUTRIGGER_CLI, arguments, log);
+  ChildProcess child(OUTRIGGER_CLI, arguments, log);
   while (!child.poll()) ::usleep(10'000);
   EXPECT_EQ(*child.poll(), 0) << read_file(log);
   return read_file(log);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
@@ -78,7 +79,22 @@ TrainingRun::~TrainingRun() {
     std::fprintf(stderr, "---- server log\n%s\n", server_log().c_str());
 }
 
-void TrainingRun::start_server(bool resume) {
+void TrainingRun::start_server(bool resume) { launch_server(resume, {}); }
+
+void TrainingRun::start_ranks(bool resume) {
+  launch_server(resume, {"--ranks", "2", "--threads", "3", "--termination-file",
+                         (folder_.path() / "last-words").string()});
+}
+
+std::vector<pid_t> TrainingRun::rank_processes() const {
+  const std::string id = std::to_string(server_->id());
+  std::istringstream text(all_of("/proc/" + id + "/task/" + id + "/children"));
+  return {std::istream_iterator<pid_t>(text), {}};
+}
+
+std::string TrainingRun::last_words() const { return all_of(folder_.path() / "last-words"); }
+
+void TrainingRun::launch_server(bool resume, const std::vector<std::string>& more) {
   std::filesystem::remove(directory() / "server.json");
   std::vector<std::string> arguments{"--job",
                                      job_file_.string(),
@@ -99,6 +115,7 @@ void TrainingRun::start_server(bool resume) {
                                      "--control-token-file",
                                      control_token_file_.string()};
   if (resume) arguments.emplace_back("--resume");
+  arguments.insert(arguments.end(), more.begin(), more.end());
   server_.emplace(OUTRIGGER_SERVER, arguments, folder_.path() / "server.log");
   wait_until(60, "the server's port", [this] {
     return std::filesystem::exists(directory() / "server.json") || server_->poll();
@@ -161,6 +178,8 @@ size_t TrainingRun::start_worker(const WorkerStart& start) {
   ::unsetenv("OUTRIGGER_FAULT");
   return index;
 }
+
+void TrainingRun::signal_server_group(int signal) { ::kill(-server_->id(), signal); }
 
 void TrainingRun::signal_server(int signal) { ::kill(server_->id(), signal); }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -9,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/child_process.h"
+#include "common/child_process.h"
 #include "common/file.h"
 #include "tests/integration/training/job_text.h"
 
@@ -44,6 +46,15 @@ class TrainingRun {
   /// Starts the second rank of a job with two; after start_server.
   void start_second_rank(bool resume = false);
   void signal_second_rank(int signal);
+  /// Starts both ranks of a job with two by one command, with the threads of the two above; the
+  /// server is then their parent.
+  void start_ranks(bool resume = false);
+  /// As a terminal does with Ctrl-C.
+  void signal_server_group(int signal);
+  /// The processes that this parent has, in the order of ranks.
+  std::vector<pid_t> rank_processes() const;
+  /// What it left in its termination file; empty where it left none.
+  std::string last_words() const;
   int wait_for_second_rank(int limit = 120);
   /// Returns its number.
   size_t start_worker(const WorkerStart& start = {});
@@ -90,6 +101,8 @@ class TrainingRun {
   const std::filesystem::path& token_file() const { return token_file_; }
 
  private:
+  void launch_server(bool resume, const std::vector<std::string>& more);
+
   TemporaryDirectory folder_{"outrigger-integration"};
   int replicas_;
   int wanted_port_;
@@ -98,9 +111,9 @@ class TrainingRun {
   const std::filesystem::path job_file_;
   const std::filesystem::path token_file_;
   const std::filesystem::path control_token_file_;
-  std::optional<cli::ChildProcess> server_;
-  std::optional<cli::ChildProcess> second_;
-  std::vector<cli::ChildProcess> workers_;
+  std::optional<ChildProcess> server_;
+  std::optional<ChildProcess> second_;
+  std::vector<ChildProcess> workers_;
   int port_ = 0;
   int status_port_ = 0;
 };

@@ -51,6 +51,12 @@ TEST(Launch, MountsAreGatheredFromBoth) {
                                {"faces", "/a"}, {"more", "/d"}, {"runs", "/c"}}));
 }
 
+TEST(Launch, RanksOfOneLaunchAreAmongTheReplicas) {
+  EXPECT_EQ(parse(Role::kServer, {"--replicas=8", "--rank=4", "--ranks=4"}).ranks, 4);
+  EXPECT_EQ(fault(Role::kServer, {"--replicas=8", "--rank=5", "--ranks=4"}),
+            "--ranks: 4 from --rank 5 on are too many; --replicas, all of them, is 8");
+}
+
 TEST(Launch, EveryValueComesBackFromItsArguments) {
   Launch launch = parse(Role::kServer, {"--job=j",
                                         "--token-file=t",
@@ -60,7 +66,8 @@ TEST(Launch, EveryValueComesBackFromItsArguments) {
                                         "--checkpoint=k",
                                         "--resume",
                                         "--rank=1",
-                                        "--replicas=2",
+                                        "--ranks=2",
+                                        "--replicas=3",
                                         "--rendezvous=h:1",
                                         "--attempt=4",
                                         "--listen=127.0.0.1",

@@ -87,6 +87,12 @@ TEST(Children, TheNetworkPolicyLetsInTheJobsOwnPodsAndAnyoneAtTheStatusPort) {
   EXPECT_EQ(policy["spec"]["policyTypes"], Json::array({"Ingress"}));
 }
 
+TEST(Children, TheNetworkPolicyNamesTheStatusPortsOfAllRanksOfAPod) {
+  World world("  server: {gpus: 4}\n");
+  const Json policy = build_network_policy(world.job);
+  EXPECT_EQ(policy["spec"]["ingress"][1]["ports"][0]["endPort"], 8083);
+}
+
 TEST(Children, OneThatSomebodyDeletedComesBack) {
   World world;
   world.settle();

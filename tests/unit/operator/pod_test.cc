@@ -213,6 +213,47 @@ TEST(Pod, AGpuIsAskedForByTheNameOfItsResource) {
   EXPECT_FALSE(container_of(pod_of(world, api::Role::kWorker)).contains("resources"));
 }
 
+TEST(Pod, OneOfSeveralGpusStartsARankForEach) {
+  const World world("  server: {replicas: 2, gpus: 4}\n  network: {port: 3000}\n");
+  const Json pod = pod_of(world, api::Role::kServer, 1);
+  const auto launch = launch_of(pod, api::Role::kServer);
+  EXPECT_EQ(launch.rank, 4);
+  EXPECT_EQ(launch.ranks, 4);
+  EXPECT_EQ(launch.replicas, 8);
+  EXPECT_EQ(launch.rendezvous, "faces-server-0.faces-server.team.svc:3000");
+  EXPECT_EQ(mounts_of(pod)["/dev/shm"], "empty");
+  for (const Json& volume : pod["spec"]["volumes"]) {
+    if (volume["name"] != "outrigger-shm") continue;
+    EXPECT_EQ(volume["emptyDir"]["medium"], "Memory");
+  }
+  std::map<std::string, int> ports;
+  for (const Json& port : container_of(pod)["ports"])
+    ports[port["name"].get<std::string>()] = port["containerPort"].get<int>();
+  EXPECT_EQ(ports.size(), 8U);
+  EXPECT_EQ(ports["join"], 3000);
+  EXPECT_EQ(ports["join-3"], 3003);
+  EXPECT_EQ(ports["status-3"], 8083);
+}
+
+TEST(Pod, WorkersAreSpreadOverTheRanksOfAllPods) {
+  const World world("  server: {replicas: 2, gpus: 3}\n");
+  const auto server = [&](int index) {
+    return launch_of(pod_of(world, api::Role::kWorker, index), api::Role::kWorker).server;
+  };
+  EXPECT_EQ(server(2), "faces-server-0.faces-server.team.svc:29402");
+  EXPECT_EQ(server(3), "faces-server-1.faces-server.team.svc:29400");
+  EXPECT_EQ(server(7), "faces-server-0.faces-server.team.svc:29401");
+}
+
+TEST(Pod, SharedMemoryOfATemplateIsKept) {
+  const Json pod = server_of(
+      "  server: {gpus: 2, template: {spec: {volumes: [{name: mine, emptyDir: {medium: Memory, "
+      "sizeLimit: 1Gi}}], containers: [{name: server, volumeMounts: [{name: mine, mountPath: "
+      "/dev/shm}]}]}}}\n");
+  for (const Json& volume : pod["spec"]["volumes"]) EXPECT_NE(volume["name"], "outrigger-shm");
+  EXPECT_EQ(mounts_of(server_of("  server: {gpus: 1}\n")).count("/dev/shm"), 0U);
+}
+
 TEST(Pod, TheGroupOfVolumesCanBeLeftToTheCluster) {
   World world;
   world.options.fs_group = 65532;

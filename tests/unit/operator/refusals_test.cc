@@ -152,11 +152,32 @@ TEST(Refusals, AQueueThatOnlyALabelNamesIsNotRunPast) {
   EXPECT_THAT(world.names(), IsEmpty());
 }
 
-TEST(Refusals, WithAnImageForGpusOneOfEachPodIsTaken) {
-  World world("  server: {gpus: 1}\n");
-  world.options.gpu = true;
-  world.settle();
-  EXPECT_EQ(world.living("server").size(), 1U);
+TEST(Refusals, WithAnImageForGpusTheyAreTaken) {
+  for (const char* spec : {"  server: {gpus: 1}\n", "  server: {gpus: 4}\n"}) {
+    World world(spec);
+    world.options.gpu = true;
+    world.settle();
+    EXPECT_EQ(world.living("server").size(), 1U) << spec;
+  }
+}
+
+TEST(Refusals, PortsOfTheRanksOfAPodMustNotMeetNorEnd) {
+  const auto refused = [](int port, int gpus) {
+    World world("  server: {gpus: " + std::to_string(gpus) +
+                "}\n  network: {port: " + std::to_string(port) + "}\n");
+    world.options.gpu = true;
+    world.settle();
+    if (world.condition("Failed") != "True/NotSupported") return false;
+    EXPECT_THAT(message(world, "Failed"), HasSubstr("spec.network.port: " + std::to_string(port)));
+    return true;
+  };
+  EXPECT_FALSE(refused(65535, 1));
+  EXPECT_TRUE(refused(65533, 4));
+  EXPECT_FALSE(refused(65532, 4));
+  EXPECT_TRUE(refused(8077, 4));
+  EXPECT_FALSE(refused(8076, 4));
+  EXPECT_TRUE(refused(8083, 4));
+  EXPECT_FALSE(refused(8084, 4));
 }
 
 }  // namespace

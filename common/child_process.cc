@@ -1,4 +1,4 @@
-#include "cli/child_process.h"
+#include "common/child_process.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -14,13 +14,14 @@
 #include "common/error.h"
 #include "common/file.h"
 
-namespace outrigger::cli {
+namespace outrigger {
 namespace {
 
 /// Between fork and exec: only what is safe there.
 [[noreturn]] void become(const char* program, char* const* arguments, int log, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(127);
+  ::setpgid(0, 0);  // what a terminal sends reaches the parent alone, and once
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -79,6 +80,10 @@ void ChildProcess::terminate() {
   if (pid_ > 0 && !poll()) ::kill(pid_, SIGTERM);
 }
 
+void ChildProcess::kill() {
+  if (pid_ > 0 && !poll()) ::kill(pid_, SIGKILL);
+}
+
 void ChildProcess::end() {
   if (pid_ < 0) return;
   terminate();
@@ -93,8 +98,8 @@ void ChildProcess::end() {
 std::filesystem::path sibling_program(const std::string& name) {
   auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
   if (!std::filesystem::exists(path))
-    throw IoError(path.string() + " is not there; it belongs beside `outrigger`");
+    throw IoError(path.string() + " is not there; it belongs beside the program that runs");
   return path;
 }
 
-}  // namespace outrigger::cli
+}  // namespace outrigger

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-namespace outrigger::cli {
+namespace outrigger {
 
-/// A program started by this one. It ends with its parent: the kernel sends it SIGTERM when the
-/// parent dies. Movable; destroying a child that still runs terminates it (SIGTERM, then SIGKILL
-/// after five seconds).
+/// A program started by this one, in a process group of its own. It ends with its parent: the
+/// kernel sends it SIGTERM when the parent's thread that started it dies. Movable; destroying a
+/// child that still runs terminates it (SIGTERM, then SIGKILL after five seconds).
 class ChildProcess {
  public:
   /// `log`: where its output goes; absent: where the parent's goes. Throws IoError.
@@ -24,6 +24,8 @@ class ChildProcess {
   /// Its exit status once it has ended (128 + signal where one ended it); nothing while it runs.
   std::optional<int> poll();
   void terminate();
+  /// SIGKILL: for one that does not end when asked.
+  void kill();
   pid_t id() const { return pid_; }
 
  private:
@@ -35,4 +37,4 @@ class ChildProcess {
 /// A program of this project: beside the running one. Throws IoError where it is not there.
 std::filesystem::path sibling_program(const std::string& name);
 
-}  // namespace outrigger::cli
+}  // namespace outrigger
