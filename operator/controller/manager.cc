@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,8 +26,6 @@ namespace {
 constexpr std::chrono::seconds kBetweenCounts{5};
 // What pods and other children of a job tell within this time is looked at once.
 constexpr std::chrono::milliseconds kGathering{100};
-// Then others have their turn.
-constexpr int kPassesAtOnce = 3;
 
 /// Everything that runs while this process leads.
 class Shift {
@@ -40,7 +37,6 @@ class Shift {
  private:
   void work(const std::stop_token& stop);
   void work_on(const std::string& job_key);
-  std::optional<Duration> pass_over(const std::string& job_key);
 
   const ManagerOptions& options_;
   ControllerMetrics& metrics_;
@@ -140,37 +136,26 @@ void Shift::work(const std::stop_token& stop) {
   }
 }
 
-// What one pass leaves to the next is not put behind all other jobs.
 void Shift::work_on(const std::string& job_key) {
-  for (int pass = 1;; ++pass) {
-    const auto again = pass_over(job_key);
-    if (again && *again <= Duration::zero() && pass < kPassesAtOnce) continue;
-    if (again) queue_.add_after(job_key, *again);
-    return;
-  }
-}
-
-// When to look again at the latest; nothing: when something changes, or after a back-off.
-std::optional<Duration> Shift::pass_over(const std::string& job_key) {
   using Result = ControllerMetrics::Result;
   const TimePoint begin = SystemClock().now();
-  const auto tell = [&](Result result) {
-    metrics_.reconciled(result, SystemClock().now() - begin);
-  };
+  Result result = Result::kSuccess;
   try {
     const auto outcome = reconciler_.reconcile(job_key);
     poller_.watch(job_key, outcome.server_ip);
     queue_.forget(job_key);
-    tell(outcome.again ? Result::kRequeueAfter : Result::kSuccess);
-    return outcome.again;
+    if (outcome.again) {
+      result = Result::kRequeueAfter;
+      queue_.add_after(job_key, *outcome.again);
+    }
   } catch (const Cancelled&) {
-    return std::nullopt;
+    return;
   } catch (const std::exception& error) {
     log::warning("{}: {}", job_key, error.what());
+    result = Result::kError;
     queue_.add_rate_limited(job_key);
-    tell(Result::kError);
-    return std::nullopt;
   }
+  metrics_.reconciled(result, SystemClock().now() - begin);
 }
 
 }  // namespace
