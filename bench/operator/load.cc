@@ -1,5 +1,6 @@
 #include "bench/operator/load.h"
 
+#include <algorithm>
 #include <atomic>
 #include <sstream>
 #include <thread>
@@ -26,6 +27,9 @@ const kube::Resource kServices{"", "v1", "services", "Service"};
 const kube::Resource kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
 const kube::Resource kSecrets{"", "v1", "secrets", "Secret"};
 const kube::Resource kPolicies{"networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"};
+const kube::Resource kEvents{"events.k8s.io", "v1", "events", "Event"};
+// In every namespace from the start.
+constexpr const char* kRootAuthority = "kube-root-ca.crt";
 
 std::string job_name(int number) { return "job-" + std::to_string(number); }
 
@@ -126,6 +130,19 @@ void post_all(int count, const std::function<void(int)>& post) {
 
 void post(kube::Client& client, const Posting& posting) {
   (void)client.create(posting.resource, posting.object).take();
+}
+
+std::string made_of_a_job(kube::Client& client, const std::string& ns, int jobs) {
+  std::ostringstream text;
+  text.precision(1);
+  text << std::fixed;
+  for (const auto* kind : {&kPods, &kServices, &kConfigMaps, &kSecrets, &kPolicies, &kEvents}) {
+    const auto objects = client.list(*kind, {.ns = ns, .form = kube::Form::kMetadata}).take();
+    const auto made = std::ranges::count_if(
+        objects, [](const Json& object) { return kube::name_of(object) != kRootAuthority; });
+    text << (kind == &kPods ? "" : ", ") << static_cast<double>(made) / jobs << ' ' << kind->plural;
+  }
+  return text.str();
 }
 
 void wait_until(const std::string& what, std::chrono::milliseconds period,

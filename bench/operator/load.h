@@ -44,6 +44,10 @@ inline constexpr std::chrono::seconds kPatience{600};
 void wait_until(const std::string& what, std::chrono::milliseconds period,
                 const std::function<bool()>& holds);
 
+/// What lies in a namespace for each of its jobs by now, "5.0 pods, 1.0 services, ..."; of no kind
+/// that every namespace has by itself.
+std::string made_of_a_job(kube::Client& client, const std::string& ns, int jobs);
+
 /// Follows the pods of a namespace. Thread-safe.
 class PodCount {
  public:

@@ -18,11 +18,12 @@ namespace outrigger::bench {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: operator_bench [--short] [--jobs N] [--rounds N] [--part NAME]\n"
-    "  --short     one small round of everything\n"
+    "usage: operator_bench [--short] [--jobs N] [--rounds N] [--part NAME | --against PROGRAM]\n"
+    "  --short     one small round of everything, without Kubeflow's training operator\n"
     "  --jobs N    instead of 1,000\n"
     "  --rounds N  instead of 5\n"
-    "  --part NAME rivals, latency or scale alone\n";
+    "  --part NAME rivals, latency or scale alone\n"
+    "  --against PROGRAM  another outrigger-operator instead, in turns with this one\n";
 
 struct Effort {
   int jobs = 1000;
@@ -30,14 +31,16 @@ struct Effort {
   int steady_jobs = 300;
   int other_pods = 20'000;
   int seconds = 30;
-  std::string_view part = {};  // empty: all
+  bool kubeflow = true;
+  std::string_view part = {};     // empty: all
+  std::string_view against = {};  // empty: nobody
 
   bool wants(std::string_view name) const { return part.empty() || part == name; }
 };
 
 constexpr std::array<std::string_view, 3> kParts{"rivals", "latency", "scale"};
 constexpr Effort kShort{
-    .jobs = 20, .rounds = 1, .steady_jobs = 20, .other_pods = 100, .seconds = 5};
+    .jobs = 20, .rounds = 1, .steady_jobs = 20, .other_pods = 100, .seconds = 5, .kubeflow = false};
 
 bool read_number(const char* text, int& number) {
   const char* end = text + std::strlen(text);
@@ -57,6 +60,8 @@ bool read_arguments(std::span<char*> arguments, Effort& effort) {
     } else if (std::strcmp(arguments[i], "--part") == 0 && has_value) {
       effort.part = arguments[++i];
       if (!std::ranges::count(kParts, effort.part)) return false;
+    } else if (std::strcmp(arguments[i], "--against") == 0 && has_value) {
+      effort.against = arguments[++i];
     } else {
       return false;
     }
@@ -71,10 +76,19 @@ int run(const Effort& effort) {
     return 0;
   }
   Table table;
+  if (!effort.against.empty()) {
+    Stage stage;
+    stage.start_kubelets();
+    compare_versions(stage, table, {.jobs = effort.jobs, .rounds = effort.rounds}, effort.against);
+    return table.status();
+  }
   if (effort.wants("rivals") || effort.wants("latency")) {
     Stage stage;
     stage.start_kubelets();
-    if (effort.wants("rivals")) compare_rivals(stage, table, effort.jobs, effort.rounds);
+    if (effort.wants("rivals")) {
+      compare_rivals(stage, table,
+                     {.jobs = effort.jobs, .rounds = effort.rounds, .kubeflow = effort.kubeflow});
+    }
     if (effort.wants("latency")) measure_latency(stage, table, effort.steady_jobs);
   }
   if (!effort.wants("scale")) return table.status();

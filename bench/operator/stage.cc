@@ -63,12 +63,13 @@ void Stage::start_kubelets() {
                 cluster_.folder() / "kwok.log");
 }
 
-void Stage::start_operator(const std::string& ns) {
+void Stage::start_operator(const std::string& ns, const std::filesystem::path& program) {
   operator_port_ = integration::free_port();
   operator_ = std::make_unique<integration::OperatorProcess>(
       cluster_, "operator-" + std::to_string(operators_++),
       std::vector<std::string>{"--leader-elect", "false", "--namespace", ns, "--status-port",
-                               std::to_string(operator_port_), "--log-level", "warning"});
+                               std::to_string(operator_port_), "--log-level", "warning"},
+      program);
 }
 
 void Stage::stop_operator() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,7 +29,8 @@ class Stage {
   void start_kubelets();
   /// The operator anew, for one namespace and without leader election; returns at once. The former
   /// one has to be stopped.
-  void start_operator(const std::string& ns);
+  void start_operator(const std::string& ns, const std::filesystem::path& program =
+                                                 integration::OperatorProcess::built_program());
   void stop_operator();
   pid_t operator_id() const { return operator_->id(); }
   /// What API server and etcd took so far.
@@ -38,6 +40,7 @@ class Stage {
 
   void make_namespace(const std::string& ns);
   kube::Client& client() { return *client_; }
+  const integration::ControlPlane& cluster() const { return cluster_; }
   /// A node's name, one after the other.
   static std::string node(int number);
 

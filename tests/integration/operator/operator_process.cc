@@ -8,8 +8,11 @@
 
 namespace outrigger::integration {
 
+std::filesystem::path OperatorProcess::built_program() { return OUTRIGGER_OPERATOR; }
+
 OperatorProcess::OperatorProcess(const ControlPlane& cluster, const std::string& name,
-                                 std::vector<std::string> more_flags)
+                                 std::vector<std::string> more_flags,
+                                 const std::filesystem::path& program)
     : log_(cluster.folder() / (name + ".log")) {
   const auto key = cluster.folder() / "token-key";
   if (!std::filesystem::exists(key))
@@ -23,7 +26,7 @@ OperatorProcess::OperatorProcess(const ControlPlane& cluster, const std::string&
                                  "--lease-namespace", "outrigger-system",
                                  "--lease-name",      "outrigger"};
   flags.insert(flags.end(), more_flags.begin(), more_flags.end());
-  process_.emplace(OUTRIGGER_OPERATOR, flags, log_);
+  process_.emplace(program, flags, log_);
 }
 
 void OperatorProcess::signal(int signal) { ::kill(process_->id(), signal); }

@@ -10,11 +10,14 @@
 
 namespace outrigger::integration {
 
-/// The real outrigger-operator, with the rights of our manifest. Ends with this.
+/// The real outrigger-operator, with the rights of our manifest: the one built, or another program.
+/// Ends with this.
 class OperatorProcess {
  public:
   OperatorProcess(const ControlPlane& cluster, const std::string& name,
-                  std::vector<std::string> more_flags = {});
+                  std::vector<std::string> more_flags = {},
+                  const std::filesystem::path& program = built_program());
+  static std::filesystem::path built_program();
 
   bool runs() { return !process_->poll(); }
   pid_t id() const { return process_->id(); }
