@@ -5,6 +5,7 @@ namespace outrigger::api {
 std::string_view to_string(DataFormat value) { return enum_name(value); }
 std::string_view to_string(Sampling value) { return enum_name(value); }
 std::string_view to_string(Precision value) { return enum_name(value); }
+std::string_view to_string(AllReducePrecision value) { return enum_name(value); }
 std::string_view to_string(Recompute value) { return enum_name(value); }
 std::string_view to_string(EvaluationMetric value) { return enum_name(value); }
 std::string_view to_string(WireFormat value) { return enum_name(value); }

@@ -40,6 +40,11 @@ struct EnumNames<Precision> {
                                                             {Precision::kBFloat16, "BFloat16"}}};
 };
 template <>
+struct EnumNames<AllReducePrecision> {
+  static constexpr std::array<EnumName<AllReducePrecision>, 2> kAll{
+      {{AllReducePrecision::kFloat32, "Float32"}, {AllReducePrecision::kBFloat16, "BFloat16"}}};
+};
+template <>
 struct EnumNames<Recompute> {
   static constexpr std::array<EnumName<Recompute>, 2> kAll{
       {{Recompute::kNone, "None"}, {Recompute::kActivations, "Activations"}}};

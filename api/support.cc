@@ -45,6 +45,12 @@ constexpr Missing kMissing[] = {
        return spec.training.sync_every_steps > 1 && spec.training.staleness > 0;
      },
      "more than 1 is not built yet beside staleness; write 1, or staleness: 0"},
+    {"spec.training.allReducePrecision",
+     [](const auto& spec, const auto&) {
+       return spec.training.all_reduce_precision == AllReducePrecision::kBFloat16 &&
+              (rank_count(spec) == 1 || spec.training.sync_every_steps > 1);
+     },
+     "BFloat16 is for gradients that several ranks add in every step; write Float32"},
     {"spec.training.recompute",
      [](const auto& spec, const auto&) {
        return spec.training.recompute == Recompute::kActivations && spec.server.gpus > 0;

@@ -9,10 +9,12 @@
 namespace outrigger::api {
 
 enum class Precision { kFloat32, kFloat16, kBFloat16 };
+enum class AllReducePrecision { kFloat32, kBFloat16 };
 enum class Recompute { kNone, kActivations };
 enum class EvaluationMetric { kAccuracy, kVerification, kIdentification };
 
 std::string_view to_string(Precision value);
+std::string_view to_string(AllReducePrecision value);
 std::string_view to_string(Recompute value);
 std::string_view to_string(EvaluationMetric value);
 
@@ -85,6 +87,7 @@ struct TrainingSpec {
   Precision precision = Precision::kFloat32;
   int staleness = 0;
   int sync_every_steps = 1;
+  AllReducePrecision all_reduce_precision = AllReducePrecision::kFloat32;
   Recompute recompute = Recompute::kNone;
   std::optional<EvaluateSpec> evaluate;  // set by apply_defaults where there is data.validation
   int64_t seed = 1;

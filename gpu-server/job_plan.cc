@@ -248,6 +248,7 @@ training::TrainerOptions trainer_options(const api::TrainingJob& job, const nn::
   options.rank_limit = job.spec.progress_deadline;  // rank 0 evaluates and saves while others wait
   options.staleness = static_cast<uint64_t>(training.staleness);
   options.sync_every = static_cast<uint64_t>(training.sync_every_steps);
+  options.bfloat16_all_reduce = training.all_reduce_precision == api::AllReducePrecision::kBFloat16;
   options.total_steps = size.total_steps;
   options.most_stem_parameters =
       static_cast<uint64_t>(graph.parameter_range({0, deepest_cut(job, graph)}).size);

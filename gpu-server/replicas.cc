@@ -22,6 +22,9 @@ class CollectiveReducer final : public training::Reducer {
   void all_reduce(std::span<float> values) override {
     together([&] { collective_->all_reduce(values); });
   }
+  void all_reduce_bfloat16(std::span<float> values) override {
+    together([&] { collective_->all_reduce_bfloat16(values); });
+  }
   void broadcast(std::span<std::byte> bytes) override {
     together([&] { collective_->broadcast(bytes, 0); });
   }

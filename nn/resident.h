@@ -55,6 +55,7 @@ struct RankGroup {
   int size = 1;
   /// A rank that does not come for so long is lost.
   Duration limit{0};
+  bool bfloat16 = false;  // sums travel, and are added, as bfloat16; all ranks say the same
   /// Replaces the bytes by rank 0's; every rank calls it.
   std::function<void(std::span<std::byte>)> from_first;
 };

@@ -7,10 +7,11 @@
 
 namespace outrigger::training {
 
-GradientSums::GradientSums(Reducer& reducer, std::span<float> gradients, size_t bucket)
+GradientSums::GradientSums(Reducer& reducer, std::span<float> gradients,
+                           const GradientSumsOptions& options)
     : reducer_(reducer),
       gradients_(gradients),
-      bucket_(bucket),
+      options_(options),
       ready_(gradients.size()),
       summed_(gradients.size()),
       thread_([this](const std::stop_token& stop) { work(stop); }) {}
@@ -35,7 +36,7 @@ void GradientSums::wait() {
 // Buckets begin at multiples of their size: the first to go is what is left at the end.
 void GradientSums::work(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  const auto next = [&] { return (summed_ - 1) / bucket_ * bucket_; };
+  const auto next = [&] { return (summed_ - 1) / options_.bucket * options_.bucket; };
   while (changed_.wait(lock, stop,
                        [&] { return summed_ > 0 && failed_ == nullptr && ready_ <= next(); })) {
     const size_t first = next();
@@ -43,7 +44,11 @@ void GradientSums::work(const std::stop_token& stop) {
     lock.unlock();
     std::exception_ptr failed;
     try {
-      reducer_.all_reduce(part);
+      if (options_.bfloat16) {
+        reducer_.all_reduce_bfloat16(part);
+      } else {
+        reducer_.all_reduce(part);
+      }
     } catch (...) {
       failed = std::current_exception();
     }

@@ -11,14 +11,19 @@
 
 namespace outrigger::training {
 
+struct GradientSumsOptions {
+  size_t bucket = size_t{1} << 20;  // floats of each
+  bool bfloat16 = false;            // as Reducer::all_reduce_bfloat16
+};
+
 /// Sums gradients over the ranks in buckets, from the arena's end to its front, in a thread of its
 /// own: what lies behind the cut goes while the stems' gradients are still to come. Buckets and
 /// their order depend on the arena's size alone, so ranks need not agree on when.
 class GradientSums {
  public:
-  /// `bucket`: floats of each. `reducer` must outlive this and be used by nobody else between
-  /// ready_from and wait.
-  GradientSums(Reducer& reducer, std::span<float> gradients, size_t bucket = size_t{1} << 20);
+  /// `reducer` must outlive this and be used by nobody else between ready_from and wait.
+  GradientSums(Reducer& reducer, std::span<float> gradients,
+               const GradientSumsOptions& options = {});
   ~GradientSums();
   GradientSums(const GradientSums&) = delete;
   GradientSums& operator=(const GradientSums&) = delete;
@@ -34,7 +39,7 @@ class GradientSums {
 
   Reducer& reducer_;
   const std::span<float> gradients_;
-  const size_t bucket_;
+  const GradientSumsOptions options_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   size_t ready_;  // under mutex_, like what follows

@@ -36,7 +36,8 @@ struct TrainerOptions {
   /// Above 1 every rank steps by itself, and so many steps apart all take the mean of their
   /// weights.
   uint64_t sync_every = 1;
-  uint64_t total_steps = 0;  // the last of which ends in a mean
+  uint64_t total_steps = 0;          // the last of which ends in a mean
+  bool bfloat16_all_reduce = false;  // gradients travel between ranks as bfloat16
   /// How many floats of the parameters the stem of any plan may have; 0: all.
   uint64_t most_stem_parameters = 0;
   nn::SgdOptions optimizer;

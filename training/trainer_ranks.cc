@@ -12,12 +12,14 @@ bool Trainer::join_ranks() {
       {.rank = static_cast<int>(reducer_->rank()),
        .size = static_cast<int>(reducer_->replicas()),
        .limit = options_.rank_limit,
+       .bfloat16 = options_.bfloat16_all_reduce,
        .from_first = [this](std::span<std::byte> bytes) { reducer_->broadcast(bytes); }});
 }
 
 std::unique_ptr<GradientSums> Trainer::make_sums() {
   if (ranks() == 1 || local_steps() || device_.resident() != nullptr) return nullptr;
-  return std::make_unique<GradientSums>(*reducer_, gradients_);
+  return std::make_unique<GradientSums>(
+      *reducer_, gradients_, GradientSumsOptions{.bfloat16 = options_.bfloat16_all_reduce});
 }
 
 bool Trainer::local_steps() const { return options_.sync_every > 1 && ranks() > 1; }
@@ -52,7 +54,11 @@ void Trainer::reduce_gradients() {
     return;
   }
   device_.resident()->fetch_gradients(gradients_);
-  reducer_->all_reduce(gradients_);
+  if (options_.bfloat16_all_reduce) {
+    reducer_->all_reduce_bfloat16(gradients_);
+  } else {
+    reducer_->all_reduce(gradients_);
+  }
   device_.resident()->put_gradients(gradients_);
 }
 

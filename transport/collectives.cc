@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/error.h"
+#include "common/tensor.h"
 #include "transport/internal/gloo.h"
 #include "transport/internal/gloo_mesh.h"
 #include "transport/internal/signals.h"
@@ -33,6 +34,7 @@ class GlooCollective final : public Collective {
   int rank() const override { return options_.rank; }
   int size() const override { return options_.size; }
   void all_reduce(std::span<float> values) override;
+  void all_reduce_bfloat16(std::span<float> values) override;
   void broadcast(std::span<std::byte> bytes, int root) override;
   void barrier() override;
 
@@ -60,9 +62,13 @@ class GlooCollective final : public Collective {
   void run(const char* name, const Work& work);
   template <typename Use>
   void for_peers(const Use& use) const;
+  /// Has every rank add up its slice of all ranks' values, by `add`(own slice, the others'), and
+  /// tell the others.
+  template <typename T, typename Add>
+  void exchange(std::span<T> values, std::vector<std::vector<T>>& scratch, const Add& add);
   /// The part of `values` that `owner` adds up.
-  std::span<float> slice(std::span<float> values, int owner) const;
-  void add_in_rank_order(std::span<float> own, const std::vector<std::vector<float>>& others) const;
+  template <typename T>
+  std::span<T> slice(std::span<T> values, int owner) const;
   void hang_up();
 
   const GlooContext gloo_;
@@ -70,6 +76,8 @@ class GlooCollective final : public Collective {
   std::optional<std::string> broken_;
   TimePoint deadline_{};
   std::vector<std::vector<float>> scratch_;
+  std::vector<std::vector<uint16_t>> rounded_scratch_;
+  std::vector<uint16_t> rounded_;
 };
 
 void GlooCollective::Round::send(int peer, std::span<const std::byte> bytes) {
@@ -129,7 +137,8 @@ void GlooCollective::hang_up() {
   for_peers([&](int peer) { gloo_.context->getPair(peer)->close(); });
 }
 
-std::span<float> GlooCollective::slice(std::span<float> values, int owner) const {
+template <typename T>
+std::span<T> GlooCollective::slice(std::span<T> values, int owner) const {
   const size_t n = values.size();
   const auto ranks = static_cast<size_t>(size());
   const size_t begin = n * static_cast<size_t>(owner) / ranks;
@@ -137,36 +146,53 @@ std::span<float> GlooCollective::slice(std::span<float> values, int owner) const
   return values.subspan(begin, end - begin);
 }
 
-void GlooCollective::add_in_rank_order(std::span<float> own,
-                                       const std::vector<std::vector<float>>& others) const {
-  for (size_t i = 0; i < own.size(); ++i) {
-    float sum = rank() == 0 ? own[i] : others[0][i];
-    for (int r = 1; r < size(); ++r)
-      sum += r == rank() ? own[i] : others[static_cast<size_t>(r)][i];
-    own[i] = sum;
-  }
+template <typename T, typename Add>
+void GlooCollective::exchange(std::span<T> values, std::vector<std::vector<T>>& scratch,
+                              const Add& add) {
+  const std::span<T> own = slice(values, rank());
+  scratch.resize(static_cast<size_t>(size()));
+  Round scatter(*this);
+  for_peers([&](int peer) {
+    std::vector<T>& room = scratch[static_cast<size_t>(peer)];
+    room.resize(own.size());
+    scatter.receive(peer, std::as_writable_bytes(std::span(room)));
+    scatter.send(peer, std::as_bytes(slice(values, peer)));
+  });
+  scatter.wait();
+  add(own, scratch);
+  Round gather(*this);
+  for_peers([&](int peer) {
+    gather.receive(peer, std::as_writable_bytes(slice(values, peer)));
+    gather.send(peer, std::as_bytes(own));
+  });
+  gather.wait();
 }
 
 void GlooCollective::all_reduce(std::span<float> values) {
-  run("all-reduce", [&] {
-    const std::span<float> own = slice(values, rank());
-    scratch_.resize(static_cast<size_t>(size()));
-    Round scatter(*this);
-    for_peers([&](int peer) {
-      std::vector<float>& room = scratch_[static_cast<size_t>(peer)];
-      room.resize(own.size());
-      scatter.receive(peer, std::as_writable_bytes(std::span(room)));
-      scatter.send(peer, std::as_bytes(slice(values, peer)));
-    });
-    scatter.wait();
-    add_in_rank_order(own, scratch_);
-    Round gather(*this);
-    for_peers([&](int peer) {
-      gather.receive(peer, std::as_writable_bytes(slice(values, peer)));
-      gather.send(peer, std::as_bytes(own));
-    });
-    gather.wait();
-  });
+  const auto add = [&](std::span<float> own, const std::vector<std::vector<float>>& others) {
+    for (size_t i = 0; i < own.size(); ++i) {
+      float sum = rank() == 0 ? own[i] : others[0][i];
+      for (int r = 1; r < size(); ++r)
+        sum += r == rank() ? own[i] : others[static_cast<size_t>(r)][i];
+      own[i] = sum;
+    }
+  };
+  run("all-reduce", [&] { exchange(values, scratch_, add); });
+}
+
+void GlooCollective::all_reduce_bfloat16(std::span<float> values) {
+  const auto add = [&](std::span<uint16_t> own, const std::vector<std::vector<uint16_t>>& others) {
+    for (size_t i = 0; i < own.size(); ++i) {
+      float sum = from_bfloat16(rank() == 0 ? own[i] : others[0][i]);
+      for (int r = 1; r < size(); ++r)
+        sum += from_bfloat16(r == rank() ? own[i] : others[static_cast<size_t>(r)][i]);
+      own[i] = to_bfloat16(sum);
+    }
+  };
+  rounded_.resize(values.size());
+  std::ranges::transform(values, rounded_.begin(), to_bfloat16);
+  run("all-reduce", [&] { exchange(std::span(rounded_), rounded_scratch_, add); });
+  std::ranges::transform(rounded_, values.begin(), from_bfloat16);
 }
 
 void GlooCollective::broadcast(std::span<std::byte> bytes, int root) {

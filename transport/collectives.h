@@ -40,6 +40,10 @@ class Collective {
   /// same on all of them, and in every run. All ranks give the same number of elements.
   virtual void all_reduce(std::span<float> values) = 0;
 
+  /// Likewise with half the bytes: every rank's elements are rounded to bfloat16 first (its own
+  /// too), added in float32 in the order of the ranks, and the sum is rounded again.
+  virtual void all_reduce_bfloat16(std::span<float> values) = 0;
+
   /// Replaces `bytes` by those of `root`. All ranks give the same size.
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
 

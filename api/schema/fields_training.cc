@@ -128,6 +128,9 @@ void describe(Struct<TrainingSpec>& s) {
         "batch, and after so many steps all take the mean of their weights; checkpoints, "
         "evaluations, stops and new plans wait for that.")
       .between(1, 10'000);
+  s.add("allReducePrecision", &TrainingSpec::all_reduce_precision,
+        "Type that gradients travel in between ranks. BFloat16 halves their bytes; the optimizer "
+        "works in Float32 all the same.");
   s.add("recompute", &TrainingSpec::recompute,
         "Activations: computed again in the backward pass, to save memory.");
   s.add("evaluate", &TrainingSpec::evaluate, "Evaluation on data.validation.")

@@ -38,6 +38,7 @@ class CudaProgram final : public Program {
     float* gradients = nullptr;
     float loss_scale = 1;
     Collective* ranks = nullptr;  // sums what is final over them, beside the rest of the pass
+    void* rounded = nullptr;      // where it is bfloat16 for that; null: as it is
   };
   /// What a pass leaves for the host, in pinned memory behind a mark; used again and again.
   struct Told {
@@ -50,6 +51,9 @@ class CudaProgram final : public Program {
   void train(const ResidentPass& pass, float smoothing, const Sums& sums, Told& told) const;
   LossResult read(const Told& told, std::span<float> statistics,
                   const TensorView& input_gradient) const;
+  /// Begins the sum over the ranks of floats [first, first + count) of the gradients that `sums`
+  /// has; behind it, rounded ones are still to be brought back.
+  static void begin_sum(const Kernels& kernels, const Sums& sums, int64_t first, int64_t count);
   /// Of a pass that was read.
   static void add_times(const Told& told, ResidentTimes& times);
   void backward_into(const ResidentPass& pass, const ConstTensorView& output_gradient,

@@ -36,6 +36,18 @@ void CudaProgram::run_piece(Run run, const Piece& piece, const Sums& sums) const
     finish_bucket(buckets_[i].range, &sums);
 }
 
+void CudaProgram::begin_sum(const Kernels& kernels, const Sums& sums, int64_t first,
+                            int64_t count) {
+  float* gradients = sums.gradients + first;
+  if (sums.rounded == nullptr) {
+    sums.ranks->begin_sum({Stored::kFloat32, gradients}, static_cast<size_t>(count));
+    return;
+  }
+  const Array rounded{Stored::kBFloat16, static_cast<uint16_t*>(sums.rounded) + first};
+  kernels.convert(Array{Stored::kFloat32, gradients}, rounded, static_cast<uint32_t>(count), false);
+  sums.ranks->begin_sum(rounded, static_cast<size_t>(count));
+}
+
 void CudaProgram::run_pieces(const Run& run, Tape& tape, const Sums& sums,
                              Instant& forward_done) const {
   auto& mine = static_cast<CudaTape&>(tape);
@@ -55,10 +67,8 @@ void CudaProgram::run_pieces(const Run& run, Tape& tape, const Sums& sums,
     }
     if (pieces_[i].forward) forward_done.set();
     if (sums.ranks == nullptr) continue;
-    for (size_t b = pieces_[i].first_bucket; b < pieces_[i].last_bucket; ++b) {
-      const Range bucket = buckets_[b].range;
-      sums.ranks->begin_sum(sums.gradients + bucket.offset, static_cast<size_t>(bucket.size));
-    }
+    for (size_t b = pieces_[i].first_bucket; b < pieces_[i].last_bucket; ++b)
+      begin_sum(engine_->kernels(), sums, buckets_[b].range.offset, buckets_[b].range.size);
   }
   mine.has_run = true;
 }

@@ -91,10 +91,12 @@ void CudaResident::train(const ResidentPass& pass, const ResidentTargets& target
   } else {
     pending.told = std::make_unique<CudaProgram::Told>();
   }
-  own(pass).train(
-      pass, options_.label_smoothing,
-      {part(gradients_, own(pass).segment()), loss_scale, summing_ ? ranks_.get() : nullptr},
-      *pending.told);
+  CudaProgram::Sums sums{part(gradients_, own(pass).segment()), loss_scale};
+  if (summing_) {  // of the whole graph
+    sums = rank_sums();
+    sums.loss_scale = loss_scale;
+  }
+  own(pass).train(pass, options_.label_smoothing, sums, *pending.told);
   pending_.push_back(std::move(pending));
 }
 
@@ -130,15 +132,20 @@ void CudaResident::add_gradients(Range range, std::span<const float> gradients) 
 bool CudaResident::join(const RankGroup& ranks) {
   const auto lock = engine_->enter();
   ranks_ = engine_->join(ranks);
+  if (ranks_ != nullptr && ranks.bfloat16)
+    rounded_ = DeviceMemory(engine_, count() * sizeof(uint16_t), "gradients between ranks");
   return ranks_ != nullptr;
 }
 
 void CudaResident::sum_over_ranks() {
   ensure(ranks_ != nullptr, "ranks have joined before they sum");
   const auto lock = engine_->enter();
-  if (!summing_) ranks_->begin_sum(floats(gradients_), count());
+  if (!summing_) CudaProgram::begin_sum(engine_->kernels(), rank_sums(), 0, count());
   summing_ = false;
   ranks_->finish();
+  if (rounded_.data() == nullptr) return;
+  engine_->kernels().convert(Array{Stored::kBFloat16, rounded_.data()},
+                             Array{Stored::kFloat32, gradients_.data()}, count(), false);
 }
 
 void CudaResident::fetch_gradients(std::span<float> gradients) {

@@ -45,6 +45,10 @@ class CudaResident final : public Resident {
   };
   SgdState* state() const { return reinterpret_cast<SgdState*>(state_.data()); }
   void queue_update() const;
+  /// Of all gradients, over the ranks.
+  CudaProgram::Sums rank_sums() const {
+    return {floats(gradients_), 1, ranks_.get(), rounded_.data()};
+  }
   uint32_t count() const { return static_cast<uint32_t>(graph_.parameter_count()); }
   /// Of the segment, in arena `of`.
   float* part(const DeviceMemory& of, Segment segment) const;
@@ -66,6 +70,7 @@ class CudaResident final : public Resident {
   std::deque<Pending> pending_;
   std::vector<std::unique_ptr<CudaProgram::Told>> free_;  // of passes that were collected
   std::unique_ptr<Collective> ranks_;                     // null: alone, or the host sums
+  DeviceMemory rounded_;                                  // gradients as bfloat16, for the ranks
   bool summing_ = false;                                  // the step's last pass has begun it
 };
 

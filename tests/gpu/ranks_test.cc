@@ -28,11 +28,27 @@ std::vector<float> some_gradients(const Graph& graph) {
 TEST_F(RanksOnGpu, OneAloneSumsToItsOwn) {
   const Graph graph = narrow_resnet();
   const auto resident = gpu().backend->make_resident(graph, {});
-  if (!resident->join({0, 1, std::chrono::seconds(60), [](std::span<std::byte>) {}}))
+  if (!resident->join({0, 1, std::chrono::seconds(60), false, [](std::span<std::byte>) {}}))
     GTEST_SKIP() << "no NCCL";
   const auto expected = some_gradients(graph);
   std::vector<float> sums(expected.size());
   resident->put_gradients(expected);
+  resident->sum_over_ranks();
+  resident->fetch_gradients(sums);
+  EXPECT_EQ(sums, expected);
+}
+
+// Whole numbers up to 8 are bfloat16 as they are.
+TEST_F(RanksOnGpu, OneAloneSumsInBFloat16Too) {
+  const Graph graph = narrow_resnet();
+  const auto resident = gpu().backend->make_resident(graph, {});
+  if (!resident->join({0, 1, std::chrono::seconds(60), true, [](std::span<std::byte>) {}}))
+    GTEST_SKIP() << "no NCCL";
+  auto gradients = some_gradients(graph);
+  const auto expected = gradients;
+  gradients[0] += 1.0f / 1024;
+  std::vector<float> sums(expected.size());
+  resident->put_gradients(gradients);
   resident->sum_over_ranks();
   resident->fetch_gradients(sums);
   EXPECT_EQ(sums, expected);
@@ -71,7 +87,7 @@ TEST_F(RanksOnGpu, TwoSumAndOneAloneIsToldOfTheLoss) {
   const auto run = [&](int rank, const Backend& backend) {
     const auto resident = backend.make_resident(graph, {});
     const bool joined =
-        resident->join({rank, 2, std::chrono::seconds(10),
+        resident->join({rank, 2, std::chrono::seconds(10), false,
                         [&](std::span<std::byte> bytes) { messenger.from_first(rank, bytes); }});
     EXPECT_TRUE(joined) << "no NCCL";
     if (!joined) return;

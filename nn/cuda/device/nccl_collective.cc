@@ -6,6 +6,7 @@
 #include <thread>
 #include <type_traits>
 
+#include "common/error.h"
 #include "common/log.h"
 #include "nn/cuda/device/check.h"
 #include "nn/cuda/device/nccl_library.h"
@@ -61,13 +62,15 @@ class NcclCollective final : public Collective {
   NcclCollective(const NcclCollective&) = delete;
   NcclCollective& operator=(const NcclCollective&) = delete;
 
-  void begin_sum(float* values, size_t count) override {
+  void begin_sum(Array values, size_t count) override {
     require();
+    ensure(values.type != Stored::kFloat16, "sums over ranks are float32 or bfloat16");
+    const ncclDataType_t type = values.type == Stored::kFloat32 ? ncclFloat32 : ncclBfloat16;
     check(cudaEventRecord(behind_.get(), engine_), "marking where gradients are whole");
     check(cudaStreamWaitEvent(stream_.get(), behind_.get(), 0), "waiting for gradients");
-    settle(
-        nccl_.all_reduce(values, values, count, ncclFloat32, ncclSum, communicator_, stream_.get()),
-        "summing gradients over the ranks");
+    settle(nccl_.all_reduce(values.data, values.data, count, type, ncclSum, communicator_,
+                            stream_.get()),
+           "summing gradients over the ranks");
   }
 
   void finish() override {

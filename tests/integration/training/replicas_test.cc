@@ -94,6 +94,29 @@ TEST(Replicas, RanksOfOneLaunchTrainAsServersOfTheirOwnDo) {
   EXPECT_EQ(words->progress.value("step", 0), 40);
 }
 
+double last_loss(const TrainingRun& run) {
+  return run.events("step").back().at("loss").get<double>();
+}
+
+TEST(Replicas, GradientsMayTravelInBFloat16) {
+  TrainingRun exact(two_ranks());
+  exact.start_ranks();
+  EXPECT_EQ(exact.wait_for_server(), 0);
+  JobText job = two_ranks();
+  job.more_training = "    allReducePrecision: BFloat16\n";
+  const std::string truth = uninterrupted(1, job);
+  TrainingRun run(job);
+  run.start_ranks();
+  run.wait_for_step(12);
+  run.signal_server(SIGTERM);
+  EXPECT_EQ(run.wait_for_server(), 20);
+  run.start_ranks(true);
+  EXPECT_EQ(run.wait_for_server(), 0);
+  EXPECT_EQ(run.weights(), truth) << "workers and stops change nothing";
+  EXPECT_NE(run.weights(), exact.weights());
+  EXPECT_NEAR(last_loss(run), last_loss(exact), 0.05 * last_loss(exact));
+}
+
 /// It is no child of ours, and its parent has seen its end.
 bool is_gone(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; }
 

@@ -53,6 +53,18 @@ INSTANTIATE_TEST_SUITE_P(
             },
             "spec.training.syncEverySteps: more than 1 is not built yet beside staleness; write "
             "1, or staleness: 0"},
+        NotBuilt{[](TrainingJobSpec& s) {
+                   s.training.all_reduce_precision = AllReducePrecision::kBFloat16;
+                 },
+                 "spec.training.allReducePrecision: BFloat16 is for gradients that several ranks "
+                 "add in every step; write Float32"},
+        NotBuilt{[](TrainingJobSpec& s) {
+                   s.server.replicas = 2;
+                   s.training.sync_every_steps = 2;
+                   s.training.all_reduce_precision = AllReducePrecision::kBFloat16;
+                 },
+                 "spec.training.allReducePrecision: BFloat16 is for gradients that several ranks "
+                 "add in every step; write Float32"},
         NotBuilt{[](TrainingJobSpec& s) { s.server.gpus = 1; },
                  "spec.server.gpus: no GPU can be used here; write 0 to train on the CPU"},
         NotBuilt{[](TrainingJobSpec& s) { s.server.engine = Engine::kExternal; },
@@ -88,6 +100,13 @@ TEST(Supported, WhatOnlyAClusterFollowsPassesOnOneMachine) {
   EXPECT_EQ(to_string(check_supported(job, {.cluster = true})),
             "spec.managedBy: handing the job to MultiKueue is not built yet; leave it out\n"
             "spec.schedulingPolicy.gang: Volcano is not built yet; write None");
+}
+
+TEST(Supported, RanksThatAddGradientsMayDoSoInBFloat16) {
+  TrainingJob job = runnable();
+  job.spec.server.replicas = 2;
+  job.spec.training.all_reduce_precision = AllReducePrecision::kBFloat16;
+  EXPECT_EQ(to_string(check_supported(job, {})), "");
 }
 
 TEST(Supported, AGpuBuildTakesGpus) {

@@ -19,6 +19,7 @@ class OtherRanks final : public training::Reducer {
     sent_.assign(values.begin(), values.end());
     for (size_t i = 0; i < std::min(values.size(), theirs_.size()); ++i) values[i] += theirs_[i];
   }
+  void all_reduce_bfloat16(std::span<float> values) override { all_reduce(values); }
   void broadcast(std::span<std::byte>) override {}
   const std::vector<float>& sent() const { return sent_; }
 

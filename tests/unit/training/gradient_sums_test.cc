@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/error.h"
+#include "common/tensor.h"
 
 namespace outrigger::training {
 namespace {
@@ -28,6 +29,10 @@ class Doubling final : public Reducer {
     const std::scoped_lock lock(mutex_);
     sizes_.push_back(values.size());
     changed_.notify_all();
+  }
+  void all_reduce_bfloat16(std::span<float> values) override {
+    all_reduce(values);
+    for (float& value : values) value = from_bfloat16(to_bfloat16(value));
   }
   void broadcast(std::span<std::byte>) override {}
 
@@ -62,7 +67,7 @@ TEST_F(GradientSumsTest, EverythingIsSummedOnceInTheSameBuckets) {
   for (const size_t from : {10, 9, 7, 4, 1, 0}) {
     Doubling reducer;
     std::iota(gradients_.begin(), gradients_.end(), 1.0f);
-    GradientSums sums(reducer, gradients_, 4);
+    GradientSums sums(reducer, gradients_, {.bucket = 4});
     sums.ready_from(from);
     sums.wait();
     EXPECT_EQ(gradients_, doubled()) << from;
@@ -71,7 +76,7 @@ TEST_F(GradientSumsTest, EverythingIsSummedOnceInTheSameBuckets) {
 }
 
 TEST_F(GradientSumsTest, WhatIsReadyGoesBeforeTheRestIs) {
-  GradientSums sums(reducer_, gradients_, 4);
+  GradientSums sums(reducer_, gradients_, {.bucket = 4});
   sums.ready_from(9);
   sums.ready_from(5);
   EXPECT_THAT(reducer_.sizes(1), ElementsAre(2)) << "the next bucket begins at 4";
@@ -84,7 +89,7 @@ TEST_F(GradientSumsTest, WhatIsReadyGoesBeforeTheRestIs) {
 }
 
 TEST_F(GradientSumsTest, StepsFollowEachOther) {
-  GradientSums sums(reducer_, gradients_, 4);
+  GradientSums sums(reducer_, gradients_, {.bucket = 4});
   for (int step = 0; step < 50; ++step) {
     std::iota(gradients_.begin(), gradients_.end(), 1.0f);
     sums.ready_from(6);
@@ -94,8 +99,16 @@ TEST_F(GradientSumsTest, StepsFollowEachOther) {
   EXPECT_EQ(reducer_.sizes(150).size(), 150u);
 }
 
+TEST_F(GradientSumsTest, TravelAsBFloat16WhereAskedTo) {
+  gradients_[2] = 1.0f + 1.0f / 1024;  // bfloat16 has 8 bits
+  GradientSums sums(reducer_, gradients_, {.bucket = 4, .bfloat16 = true});
+  sums.wait();
+  EXPECT_EQ(gradients_[2], 2.0f);
+  EXPECT_EQ(gradients_[9], 20.0f);
+}
+
 TEST_F(GradientSumsTest, ALostRankIsTold) {
-  GradientSums sums(reducer_, gradients_, 4);
+  GradientSums sums(reducer_, gradients_, {.bucket = 4});
   reducer_.fails = true;
   sums.ready_from(4);
   EXPECT_THROW(sums.wait(), IoError);
@@ -103,7 +116,7 @@ TEST_F(GradientSumsTest, ALostRankIsTold) {
 
 TEST_F(GradientSumsTest, EndsWhileSomethingIsNotReady) {
   {
-    GradientSums sums(reducer_, gradients_, 4);
+    GradientSums sums(reducer_, gradients_, {.bucket = 4});
     sums.ready_from(9);
   }
   EXPECT_EQ(reducer_.sizes(0).size(), 0u);

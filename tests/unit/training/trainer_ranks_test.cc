@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <barrier>
+#include <cmath>
 #include <thread>
 
+#include "common/tensor.h"
 #include "nn/graph_builder.h"
 #include "nn/reference/backend.h"
 #include "tests/fakes/simulation.h"
@@ -35,6 +37,7 @@ struct Meeting {
   std::barrier<> barrier{kRanks};
   std::span<float> theirs[kRanks];
   std::atomic<int> sums = 0;
+  std::atomic<int> rounded = 0;  // of which so many of bfloat16
 };
 
 class ThreadReducer final : public training::Reducer {
@@ -51,6 +54,12 @@ class ThreadReducer final : public training::Reducer {
     meeting_.barrier.arrive_and_wait();
     std::ranges::copy(sum, values.begin());
     if (rank_ == 0) ++meeting_.sums;
+  }
+  void all_reduce_bfloat16(std::span<float> values) override {
+    for (float& value : values) value = from_bfloat16(to_bfloat16(value));
+    all_reduce(values);
+    for (float& value : values) value = from_bfloat16(to_bfloat16(value));
+    if (rank_ == 0) ++meeting_.rounded;
   }
   void broadcast(std::span<std::byte>) override { FAIL() << "nothing is to be told"; }
 
@@ -79,11 +88,12 @@ class TrainerRanks : public ::testing::Test {
 
   /// The states after each step of one rank.
   std::vector<training::TrainingState> train(uint32_t rank, training::Reducer* reducer,
-                                             uint64_t sync_every) const {
+                                             uint64_t sync_every, bool bfloat16) const {
     training::TrainerOptions options;
     options.device = {.micro_batch = kMicroBatch, .seed = 9};
     options.micro_batches = kMicroBatches;
     options.sync_every = sync_every;
+    options.bfloat16_all_reduce = bfloat16;
     options.total_steps = kSteps;
     options.optimizer = {.momentum = 0.9f};
     options.learning_rate = [](uint64_t) { return 0.1f; };
@@ -105,13 +115,14 @@ class TrainerRanks : public ::testing::Test {
     return states;
   }
 
-  std::vector<std::vector<training::TrainingState>> train_together(uint64_t sync_every) {
+  std::vector<std::vector<training::TrainingState>> train_together(uint64_t sync_every,
+                                                                   bool bfloat16 = false) {
     std::vector<std::vector<training::TrainingState>> states(kRanks);
     std::vector<std::jthread> ranks;
     for (uint32_t rank = 0; rank < kRanks; ++rank)
       ranks.emplace_back([&, rank] {
         ThreadReducer reducer(meeting_, rank);
-        states[rank] = train(rank, &reducer, sync_every);
+        states[rank] = train(rank, &reducer, sync_every, bfloat16);
       });
     ranks.clear();
     return states;
@@ -133,6 +144,25 @@ TEST_F(TrainerRanks, StepTogetherWithoutMore) {
   for (size_t step = 0; step < kSteps; ++step) EXPECT_TRUE(same(states[0][step], states[1][step]));
 }
 
+TEST_F(TrainerRanks, WithGradientsInBFloat16StayEqualAndCloseToFloat32) {
+  const auto states = train_together(1, true);
+  EXPECT_EQ(meeting_.rounded, static_cast<int>(kSteps)) << "gradients, and nothing else";
+  const auto exact = train_together(1);
+  EXPECT_EQ(meeting_.rounded, static_cast<int>(kSteps));
+  for (size_t step = 0; step < kSteps; ++step) EXPECT_TRUE(same(states[0][step], states[1][step]));
+  const auto& rounded = states[0].back().parameters;
+  const auto& others = exact[0].back().parameters;
+  EXPECT_NE(rounded, others);
+  double distance = 0, moved = 0;
+  const auto start = fakes::fresh_state(graph_).parameters;
+  for (size_t i = 0; i < rounded.size(); ++i) {
+    distance += std::pow(rounded[i] - others[i], 2);
+    moved += std::pow(others[i] - start[i], 2);
+  }
+  // Terms and sum are rounded to 8 bits: 2^-8 of a step's length at most, and steps add up.
+  EXPECT_LT(std::sqrt(distance), std::sqrt(moved) / 32);
+}
+
 TEST_F(TrainerRanks, AreTheSameAfterEverySyncAndTheLastStep) {
   const auto states = train_together(3);
   for (size_t step = 0; step < kSteps; ++step)
@@ -143,8 +173,8 @@ TEST_F(TrainerRanks, AreTheSameAfterEverySyncAndTheLastStep) {
 
 TEST_F(TrainerRanks, TakeTheMeanOfWhatEachMadeAlone) {
   const auto together = train_together(3);
-  const auto zero = train(0, nullptr, 1);
-  const auto one = train(1, nullptr, 1);
+  const auto zero = train(0, nullptr, 1, false);
+  const auto one = train(1, nullptr, 1, false);
   EXPECT_TRUE(same(together[0][1], zero[1])) << "before the first mean";
   EXPECT_TRUE(same(together[1][1], one[1]));
   const auto mean = [](std::vector<float> a, const std::vector<float>& b) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/random.h"
+#include "common/tensor.h"
 #include "link_pairs.h"
 #include "transport/handshake.h"
 
@@ -42,6 +43,24 @@ std::vector<float> values_of(int rank, size_t count) {
   RandomStream stream(3, RandomUse::kSyntheticData, static_cast<uint64_t>(rank));
   for (float& value : values) value = stream.normal() * 1000.0F;
   return values;
+}
+
+TEST(CollectivesTest, InBFloat16EveryRanksValuesAreRoundedAddedInFloat32AndRoundedAgain) {
+  for (const int size : {1, 2, 3}) {
+    on_ranks(size, [&](const std::unique_ptr<Collective>& collective) {
+      for (const size_t count : {0U, 1U, 7U, 1001U}) {
+        std::vector<float> expected(count);
+        for (int rank = 0; rank < size; ++rank) {
+          const std::vector<float> more = values_of(rank, count);
+          for (size_t i = 0; i < count; ++i) expected[i] += from_bfloat16(to_bfloat16(more[i]));
+        }
+        for (float& value : expected) value = from_bfloat16(to_bfloat16(value));
+        std::vector<float> values = values_of(collective->rank(), count);
+        collective->all_reduce_bfloat16(values);
+        ASSERT_EQ(values, expected);
+      }
+    });
+  }
 }
 
 TEST(CollectivesTest, AllReduceAddsInTheOrderOfTheRanksOnEveryRank) {

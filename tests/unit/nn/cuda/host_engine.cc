@@ -124,8 +124,18 @@ class HostCollective final : public Collective {
  public:
   HostCollective(HostQueues& queues, HostRanks& ranks, int rank)
       : queues_(queues), ranks_(ranks), rank_(rank) {}
-  void begin_sum(float* values, size_t count) override {
-    queues_.push(Queue::kWork, [this, values, count] { ranks_.sum(rank_, {values, count}); });
+  void begin_sum(Array values, size_t count) override {
+    queues_.push(Queue::kWork, [this, values, count] {
+      if (values.type == Stored::kFloat32) {
+        ranks_.sum(rank_, {static_cast<float*>(values.data), count});
+        return;
+      }
+      auto* rounded = static_cast<uint16_t*>(values.data);
+      std::vector<float> sums(count);
+      std::transform(rounded, rounded + count, sums.begin(), from_bfloat16);
+      ranks_.sum(rank_, sums);
+      std::ranges::transform(sums, rounded, to_bfloat16);
+    });
   }
   void finish() override { queues_.run_all(); }
 

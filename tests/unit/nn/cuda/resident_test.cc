@@ -273,7 +273,7 @@ TEST(CudaResident, SumsOverTheRanksThatJoined) {
   const auto gradients_of = [&](cuda::testing::HostRanks* ranks, int rank, bool last) {
     const auto backend = cuda::testing::make_host_backend(ranks);
     const auto resident = backend->make_resident(graph, {kSgd, std::nullopt, 0});
-    EXPECT_EQ(resident->join({rank, 2, std::chrono::seconds(1), {}}), ranks != nullptr);
+    EXPECT_EQ(resident->join({rank, 2, std::chrono::seconds(1), false, {}}), ranks != nullptr);
     std::vector<float> zeros(values.parameters.size()), parameters = values.parameters;
     resident->put({parameters, zeros, {}});
     resident->clear_gradients();
@@ -299,6 +299,47 @@ TEST(CudaResident, SumsOverTheRanksThatJoined) {
     EXPECT_EQ(gradients_of(&ranks, 0, last), expected);
     other.join();
     EXPECT_EQ(others, expected);
+  }
+}
+
+// What leaves is rounded, and so is what comes back; a rank alone has neither.
+TEST(CudaResident, SumsInBFloat16WhereRanksJoinedSo) {
+  const Graph graph = narrow_resnet();
+  const auto values = draw_network_values(graph, kBatch);
+  const auto count = static_cast<size_t>(graph.parameter_count());
+  for (const bool last : {false, true}) {
+    cuda::testing::HostRanks ranks(2);
+    const auto sums_of = [&](int rank) {
+      const auto backend = cuda::testing::make_host_backend(&ranks);
+      const auto resident = backend->make_resident(graph, {kSgd, std::nullopt, 0});
+      EXPECT_TRUE(resident->join({rank, 2, std::chrono::seconds(1), true, {}}));
+      std::vector<float> zeros(count), parameters = values.parameters;
+      resident->put({parameters, zeros, {}});
+      auto compiled = compile(*backend, graph, graph.whole());
+      std::vector<float> statistics(values.buffers.size()), mine(count), sums(count);
+      for (int step = 0; step < 3; ++step) {  // as recordings too
+        resident->clear_gradients();
+        resident->load(*compiled.program, *compiled.weights, values.buffers);
+        auto pass = compiled.pass();
+        pass.last = last;
+        train(*resident, pass, input_of(*compiled.program, values), statistics);
+        if (!last) resident->fetch_gradients(mine);
+        resident->sum_over_ranks();
+        resident->fetch_gradients(sums);
+      }
+      for (size_t i = 0; i < count; ++i) {
+        EXPECT_EQ(sums[i], from_bfloat16(to_bfloat16(sums[i])));
+        if (last) continue;
+        // Both have the same gradients, so that the sum of the rounded ones is exact.
+        EXPECT_EQ(sums[i], 2 * from_bfloat16(to_bfloat16(mine[i])));
+      }
+      return sums;
+    };
+    std::vector<float> others;
+    std::jthread other([&] { others = sums_of(1); });
+    const auto sums = sums_of(0);
+    other.join();
+    EXPECT_EQ(others, sums);
   }
 }
 
