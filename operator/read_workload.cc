@@ -68,6 +68,8 @@ Workload read_workload(const Json& object) {
   const Json& status = at(object, "status");
   Workload workload{text_at(metadata, "name"), text_at(metadata, "uid"),
                     text_at(metadata, "resourceVersion"), text_at(spec, "queueName")};
+  const Json& active = at(spec, "active");
+  workload.active = !active.is_boolean() || active.get<bool>();
   for (const Json& one : elements(at(spec, "podSets"))) {
     if (const auto role = parse_role(text_at(one, "name")))
       workload.pod_sets[*role].wanted = count_of(one, 1);
@@ -76,6 +78,8 @@ Workload read_workload(const Json& object) {
   each_pod_set(workload, at(status, "reclaimablePods"),
                [](const Json& one, PodSet& pods) { pods.reclaimed = count_of(one, 0); });
   for (const Json& check : elements(at(status, "admissionChecks"))) {
+    workload.checks.push_back(
+        {text_at(check, "name"), text_at(check, "state"), text_at(check, "message")});
     each_pod_set(workload, at(check, "podSetUpdates"),
                  [](const Json& one, PodSet& pods) { pods.added.merge(read_update(one)); });
   }

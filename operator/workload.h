@@ -37,13 +37,22 @@ struct PodSet {
   Placement added = {};   // by admission checks
 };
 
+/// What a queue asks beside quota, of whoever provisions nodes, say.
+struct AdmissionCheck {
+  std::string name;
+  std::string state;  // Ready, Pending, Retry or Rejected
+  std::string message = {};
+};
+
 /// The object that stands for a job in its queue.
 struct Workload {
   std::string name;
   std::string uid;
   std::string version;
   std::string queue;
+  bool active = true;  // false: Kueue does not look at it until somebody says so
   std::map<api::Role, PodSet> pod_sets = {};
+  std::vector<AdmissionCheck> checks = {};
   nlohmann::json conditions = nlohmann::json::array();
 };
 

@@ -59,10 +59,33 @@ std::string cannot_place(const Pass& pass) {
   return {};
 }
 
+// The checks that have not agreed, each with its words.
+std::string open_checks(const Workload& workload) {
+  std::string text;
+  for (const AdmissionCheck& check : workload.checks) {
+    if (check.state == "Ready") continue;
+    text += (text.empty() ? ": " : "; ") + check.name + " is " + check.state;
+    if (!check.message.empty()) text += " (" + check.message + ")";
+  }
+  return text;
+}
+
+// A check that rejects a job (MultiKueue's does: it knows no TrainingJobs), or too many returns to
+// the queue. Its words are among the events of the Workload only.
+std::string put_out_text(const Pass& pass, const Workload& workload) {
+  const std::string kueue = said(workload, "Evicted", "message");
+  return "queue " + queue_of(pass) + " has put the job out" + (kueue.empty() ? "" : ": " + kueue) +
+         "; `kubectl describe workload " + workload.name +
+         "` says more, and suspending and resuming the job lets it enter anew";
+}
+
 std::string waiting_text(const Pass& pass, const Workload& workload) {
   const std::string kueue = said(workload, "QuotaReserved", "message");
-  if (holds(workload, "QuotaReserved"))
-    return "queue " + queue_of(pass) + " has reserved quota and waits for its admission checks";
+  if (!workload.active) return put_out_text(pass, workload);
+  if (holds(workload, "QuotaReserved")) {
+    return "queue " + queue_of(pass) + " has reserved quota and waits for its admission checks" +
+           open_checks(workload);
+  }
   return "waits in queue " + queue_of(pass) + (kueue.empty() ? "" : ": " + kueue);
 }
 

@@ -179,6 +179,40 @@ void make_cluster_queue(kube::Client& client, const std::string& name, int cpus)
       .take();
 }
 
+void make_check(kube::Client& client, const std::string& name) {
+  const kube::Resource checks{"kueue.x-k8s.io", "v1beta1", "admissionchecks", "AdmissionCheck",
+                              false};
+  (void)client
+      .create(checks,
+              object(checks, {{"name", name}}, {{"controllerName", "checks.example/" + name}}))
+      .take();
+  const Json active = Json::array({{{"type", "Active"},
+                                    {"status", "True"},
+                                    {"reason", "Active"},
+                                    {"message", "it answers"},
+                                    {"lastTransitionTime", "2026-01-01T00:00:00Z"}}});
+  (void)client
+      .patch(checks, {"", name}, kube::PatchType::kMerge, {{"status", {{"conditions", active}}}},
+             {}, "status")
+      .take();
+  (void)client
+      .patch(kClusterQueues, {"", name}, kube::PatchType::kMerge,
+             {{"spec", {{"admissionChecks", Json::array({name})}}}})
+      .take();
+}
+
+void check(Scene& scene, const std::string& name, const std::string& state,
+           const std::string& message) {
+  const Json found = Json::array({{{"name", name},
+                                   {"state", state},
+                                   {"message", message},
+                                   {"lastTransitionTime", "2026-01-01T00:00:00Z"}}});
+  (void)scene.client()
+      .patch(kWorkloads, {scene.ns(), "trainingjob-" + scene.name()}, kube::PatchType::kMerge,
+             {{"status", {{"admissionChecks", found}}}}, {}, "status")
+      .take();
+}
+
 void set_quota(kube::Client& client, const std::string& name, int cpus) {
   (void)client
       .patch(kClusterQueues, {"", name}, kube::PatchType::kMerge,

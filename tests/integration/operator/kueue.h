@@ -43,6 +43,11 @@ void make_racks(kube::Client& client, const std::string& name,
 /// A ClusterQueue of so many CPUs, whose flavor names nodes with the label pool=<name>. A
 /// flavor that is there already is used as it is.
 void make_cluster_queue(kube::Client& client, const std::string& name, int cpus);
+/// Makes a ClusterQueue ask a check of its name, of which only check() says what it found.
+void make_check(kube::Client& client, const std::string& name);
+/// Answers for the check of that name about the Workload of the scene's job: Ready or Rejected.
+void check(Scene& scene, const std::string& name, const std::string& state,
+           const std::string& message);
 void set_quota(kube::Client& client, const std::string& name, int cpus);
 /// The queue "team-a" of a namespace.
 void make_queue(kube::Client& client, const std::string& ns, const std::string& cluster_queue);

@@ -145,6 +145,28 @@ TEST_F(QueuedJob, OfAMissingQueueWaitsForIt) {
   until_running(*job, 2);
 }
 
+TEST_F(QueuedJob, SaysWhichCheckItWaitsForAndEntersAnewAfterOnePutItOut) {
+  auto job = scene("kueue-checks", 3);
+  make_check(client(), "kueue-checks");
+  job->create(job->sample(of_one_cpu_each(1)));
+  const auto says = [&](const char* text) {
+    job->until(text, [&] { return job->message("Suspended").find(text) != std::string::npos; });
+  };
+  says("admission checks: kueue-checks is Pending");
+  check(*job, "kueue-checks", "Rejected", "no nodes to be had");
+  says("has put the job out: ");
+  says("kueue-checks, were rejected");
+  EXPECT_EQ(job->condition("Suspended"), "True/Queued");
+  EXPECT_TRUE(job->names().empty());
+  job->change_spec({{"suspend", true}});
+  job->until("its Workload is gone",
+             [&] { return job->find(kWorkloads, "trainingjob-faces").is_null(); });
+  job->change_spec({{"suspend", false}});
+  says("admission checks: kueue-checks is Pending");
+  check(*job, "kueue-checks", "Ready", "there they are");
+  until_running(*job, 2);
+}
+
 TEST_F(QueuedJob, GivesQuotaOfFewerWorkersToOthersAndGetsNoMoreWithoutAsking) {
   auto big = scene("kueue-big", 4);
   big->create(big->sample(of_one_cpu_each(3)));

@@ -90,6 +90,22 @@ TEST(Queue, AJobWaitsWithoutPodsUntilItIsAdmitted) {
   EXPECT_EQ(world.status().execution_attempts, 1);
 }
 
+TEST(Queue, AJobSaysWhichCheckItWaitsForAndThatOnePutItOut) {
+  World world = queued();
+  const Json agreed{{"name", "budget"}, {"state", "Ready"}, {"message", "enough"}};
+  const Json open{{"name", "nodes"}, {"state", "Pending"}, {"message", "none yet"}};
+  workload(world)["status"]["admissionChecks"] = Json::array({agreed, open});
+  set(world, {"QuotaReserved", true, "QuotaReserved", ""});
+  world.settle();
+  EXPECT_THAT(told(world, "Suspended"), HasSubstr("admission checks: nodes is Pending (none yet)"));
+  workload(world)["spec"]["active"] = false;
+  set(world, {"Evicted", true, "Deactivated", "nodes were rejected"});
+  world.settle();
+  EXPECT_EQ(workload_says(world, "QuotaReserved"), "False/Pending");
+  EXPECT_THAT(told(world, "Suspended"), HasSubstr("has put the job out: nodes were rejected"));
+  EXPECT_THAT(world.names(), IsEmpty());
+}
+
 TEST(Queue, TheWorkloadAsksForThePodsAsTheyWillBe) {
   World world = queued(
       "  server: {template: {spec: {containers: [{name: server, resources: {requests: {cpu: "
