@@ -26,18 +26,23 @@ class TlsStream final : public httplib::Stream {
   };
   TlsStream(int socket, SSL* tls, const Options& options)
       : socket_(socket), tls_(tls), silence_(options.silence), holds_head_(options.holds_head) {}
+  // NOLINTBEGIN(modernize-use-override): the library's versions differ in what there is to override
   // What came behind the answer belongs to nobody.
-  ~TlsStream() override {
+  ~TlsStream() {
     if (begin_ != end_) ::shutdown(socket_, SHUT_RDWR);
   }
 
-  bool is_readable() const override {
+  bool is_readable() const {
     return begin_ != end_ || SSL_has_pending(tls_) == 1 || wait(POLLIN, milliseconds(0));
   }
-  bool is_writable() const override { return wait(POLLOUT, silence_); }
+  bool is_writable() const { return wait(POLLOUT, silence_); }
+  bool wait_readable() const { return is_readable() || wait(POLLIN, silence_); }
+  bool wait_writable() const { return is_writable(); }
+  // Since the request began; for a limit that is not set.
+  time_t duration() const { return 0; }
 
   // As recv(2): 0 is the end, -1 an error.
-  ssize_t read(char* into, size_t size) override {
+  ssize_t read(char* into, size_t size) {
     if (begin_ == end_) {
       const int more = fill();
       if (more <= 0) return more;
@@ -48,7 +53,7 @@ class TlsStream final : public httplib::Stream {
     return static_cast<ssize_t>(count);
   }
 
-  ssize_t write(const char* data, size_t size) override {
+  ssize_t write(const char* data, size_t size) {
     if (holds_head_) {
       holds_head_ = false;
       head_.assign(data, size);
@@ -63,9 +68,10 @@ class TlsStream final : public httplib::Stream {
   }
 
   // The library asks only its servers' streams.
-  void get_remote_ip_and_port(std::string&, int&) const override {}
-  void get_local_ip_and_port(std::string&, int&) const override {}
-  socket_t socket() const override { return socket_; }
+  void get_remote_ip_and_port(std::string&, int&) const {}
+  void get_local_ip_and_port(std::string&, int&) const {}
+  socket_t socket() const { return socket_; }
+  // NOLINTEND(modernize-use-override)
 
  private:
   bool wait(short what, milliseconds time) const {
