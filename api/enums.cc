@@ -8,6 +8,7 @@ std::string_view to_string(Precision value) { return enum_name(value); }
 std::string_view to_string(AllReducePrecision value) { return enum_name(value); }
 std::string_view to_string(Recompute value) { return enum_name(value); }
 std::string_view to_string(EvaluationMetric value) { return enum_name(value); }
+std::string_view to_string(EvaluationPlace value) { return enum_name(value); }
 std::string_view to_string(WireFormat value) { return enum_name(value); }
 std::string_view to_string(Engine value) { return enum_name(value); }
 std::string_view to_string(LinkKind value) { return enum_name(value); }

@@ -57,6 +57,13 @@ struct EnumNames<EvaluationMetric> {
        {EvaluationMetric::kIdentification, "Identification"}}};
 };
 template <>
+struct EnumNames<EvaluationPlace> {
+  static constexpr std::array<EnumName<EvaluationPlace>, 3> kAll{
+      {{EvaluationPlace::kAuto, "Auto"},
+       {EvaluationPlace::kServer, "Server"},
+       {EvaluationPlace::kWorkers, "Workers"}}};
+};
+template <>
 struct EnumNames<WireFormat> {
   static constexpr std::array<EnumName<WireFormat>, 4> kAll{{{WireFormat::kAuto, "Auto"},
                                                              {WireFormat::kFloat32, "Float32"},

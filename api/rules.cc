@@ -170,6 +170,12 @@ void check_training(const TrainingJobSpec& spec, std::vector<FieldError>& errors
   if (training.evaluate && !spec.data.validation) {
     faults.add("evaluate", "there is nothing to evaluate on; give data.validation");
   }
+  if (training.evaluate && training.evaluate->stop_after_no_gain &&
+      training.evaluate->place == EvaluationPlace::kWorkers) {
+    faults.add("evaluate.place",
+               "Workers cannot be with stopAfterNoGain: results that come later would end each run "
+               "at another step");
+  }
 }
 
 void check_workers(const WorkersSpec& workers, std::vector<FieldError>& errors) {

@@ -12,11 +12,15 @@ enum class Precision { kFloat32, kFloat16, kBFloat16 };
 enum class AllReducePrecision { kFloat32, kBFloat16 };
 enum class Recompute { kNone, kActivations };
 enum class EvaluationMetric { kAccuracy, kVerification, kIdentification };
+/// Who evaluates: the server while training stands still, workers beside training, or whoever costs
+/// training less.
+enum class EvaluationPlace : uint8_t { kAuto, kServer, kWorkers };
 
 std::string_view to_string(Precision value);
 std::string_view to_string(AllReducePrecision value);
 std::string_view to_string(Recompute value);
 std::string_view to_string(EvaluationMetric value);
+std::string_view to_string(EvaluationPlace value);
 
 struct SoftmaxCrossEntropy {
   double label_smoothing = 0;
@@ -69,6 +73,7 @@ struct EvaluateSpec {
   bool keep_best = true;  // a checkpoint of the best value is kept beside the newest
   std::optional<int>
       stop_after_no_gain;  // evaluations without a better value; absent: never stops early
+  EvaluationPlace place = EvaluationPlace::kAuto;
   bool operator==(const EvaluateSpec&) const = default;
 };
 

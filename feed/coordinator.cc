@@ -5,14 +5,6 @@
 #include "common/error.h"
 
 namespace outrigger::feed {
-namespace {
-
-/// Evaluations are pseudo-steps behind all training steps, so training's work goes first.
-constexpr uint64_t kEvaluationBase = uint64_t{1} << 62;
-/// How far workers may run ahead of the evaluation's consumer.
-constexpr uint32_t kEvaluationWindow = 16;
-
-}  // namespace
 
 Coordinator::Coordinator(CoordinatorOptions options, SampleOrder order,
                          const data::Dataset& dataset, Plan first_plan)
@@ -210,56 +202,6 @@ void Coordinator::check_bad_fraction() {
     text += "\n  " + dataset_.at(broken.first).path + ": " + broken.second;
   }
   bad_data_ = text;
-}
-
-// ---- evaluation
-
-void Coordinator::begin_evaluation(const data::Dataset& dataset, uint32_t batch) {
-  ensure(!evaluation_, "one evaluation at a time");
-  evaluation_ = kEvaluationBase + evaluations_++;
-  evaluation_data_ = &dataset;
-  evaluation_taken_ = 0;
-  std::vector<WorkItem> items;
-  for (uint32_t first = 0; first < dataset.size(); first += batch) {
-    WorkItem item;
-    item.step = *evaluation_;
-    item.index = static_cast<uint32_t>(items.size());
-    item.evaluation = true;
-    for (uint32_t id = first; id < std::min(first + batch, dataset.size()); ++id) {
-      item.samples.push_back({id, id, dataset.at(id)});
-    }
-    items.push_back(std::move(item));
-  }
-  ledger_.draw(*evaluation_, std::move(items));
-}
-
-uint32_t Coordinator::evaluation_batches() const {
-  return static_cast<uint32_t>(ledger_.steps().at(*evaluation_).size());
-}
-
-std::optional<ReadyMicroBatch> Coordinator::try_take_evaluation(uint32_t index, TimePoint now) {
-  throw_if_failed();
-  WorkItem* item = ledger_.find(*evaluation_, index);
-  ensure(item != nullptr, "an evaluation batch is in range");
-  if (!item->result) {
-    note_needed(*item, now);
-    return std::nullopt;
-  }
-  waiting_ = false;
-  evaluation_taken_ = index + 1;
-  auto batch = ready(*item);
-  dispatch(now);
-  return batch;
-}
-
-void Coordinator::end_evaluation() {
-  for (const WorkItem& item : ledger_.steps().at(*evaluation_)) cancel(item, item.holders);
-  ledger_.steps().erase(*evaluation_);
-  evaluation_.reset();
-}
-
-bool Coordinator::may_lease_now(const WorkItem& item) const {
-  return !item.evaluation || item.index < evaluation_taken_ + kEvaluationWindow;
 }
 
 }  // namespace outrigger::feed

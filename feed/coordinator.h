@@ -18,6 +18,7 @@
 #include "feed/order.h"
 #include "feed/plan.h"
 #include "feed/results.h"
+#include "feed/scoring.h"
 
 namespace outrigger::feed {
 
@@ -71,6 +72,16 @@ class Coordinator {
   std::optional<ReadyMicroBatch> try_take_evaluation(uint32_t index, TimePoint now);
   void end_evaluation();
 
+  // ---- evaluation beside training: remote workers that run stems run the whole network
+  /// `options.number` and `incarnation` are filled in. One evaluation at a time, of either kind.
+  void begin_scoring(ScoringOptions options, TimePoint now);
+  /// Null where none is under way.
+  const Scoring* scoring() const { return scoring_ ? &*scoring_ : nullptr; }
+  /// What came of it, whether it is done or not.
+  std::vector<Scoring::Batch> end_scoring();
+  /// Workers that could take part.
+  size_t scorers() const;
+
   // ---- what a person may ask
   const SampleOrder& order() const { return order_; }
   const std::vector<Replacement>& replacements() const { return replacements_; }
@@ -102,6 +113,7 @@ class Coordinator {
   void take_in(WorkerId from, const Broken& broken, TimePoint now);
   void take_in(WorkerId from, const ReadFailed& failed, TimePoint now);
   void take_in(WorkerId from, const Leaving& leaving, TimePoint now);
+  void take_in(WorkerId from, const Scores& scores, TimePoint now);
 
   void draw_step();
   WorkItem make_item(uint64_t step, uint32_t index, const Plan& plan);
@@ -128,6 +140,10 @@ class Coordinator {
   bool may_help(WorkerId local, const WorkItem& item) const;
   void lease_to(WorkerId worker, WorkItem& item, TimePoint now);
   void send_stem(WorkerId worker, const WorkItem& item);
+  static bool can_score(const Worker& worker);
+  void dispatch_scores();
+  bool of_scoring(const WorkKey& key) const { return scoring_ && scoring_->is_mine(key); }
+  void cancel(const std::vector<std::pair<WorkerId, WorkKey>>& attempts);
   void cancel(const WorkItem& item, const std::vector<Holder>& attempts);
   /// Another was faster.
   void overtaken(const WorkItem& item, const std::vector<Holder>& attempts, TimePoint now);
@@ -161,6 +177,7 @@ class Coordinator {
   const data::Dataset* evaluation_data_ = nullptr;
   uint64_t evaluations_ = 0;
   uint32_t evaluation_taken_ = 0;
+  std::optional<Scoring> scoring_;
   double usual_pace_ = 0;  // of those whose pace is known; counted anew by each dispatch
   bool waiting_ = false;   // the trainer waits for something
   uint64_t second_leases_ = 0;

@@ -69,6 +69,7 @@ void Coordinator::dispatch(TimePoint now) {
     draw_step();
     dispatch_missing(WorkItem::Missing::kForward, now);
   }
+  dispatch_scores();
 }
 
 void Coordinator::dispatch_missing(WorkItem::Missing missing, TimePoint now) {

@@ -30,7 +30,8 @@ struct WorkerTraits {
   std::string name;
   bool local = false;  // in the server's own process
   bool runs_stems =
-      true;  // false: computes differently from the server, so it gets work at cut 0 only
+      true;            // false: computes differently from the server, so it gets work at cut 0 only
+  bool scores = true;  // has the memory to run the whole network, where it runs stems
 };
 
 }  // namespace outrigger::feed

@@ -20,6 +20,7 @@ void Coordinator::lose_worker(WorkerId worker, TimePoint now) {
   std::erase(turn_, worker);
   std::erase_if(outbox_, [&](const Outgoing& out) { return out.to == worker; });
   ledger_.lose(worker);
+  if (scoring_) scoring_->lose(worker);
   dispatch(now);
 }
 
@@ -73,6 +74,11 @@ void Coordinator::take_in(WorkerId from, const StemGradient& result, TimePoint n
 }
 
 void Coordinator::take_in(WorkerId from, const Broken& broken, TimePoint now) {
+  if (of_scoring(broken.key)) {
+    cancel(scoring_->take(from, broken));
+    dispatch(now);
+    return;
+  }
   WorkItem* item = ledger_.wanted(broken.key, from);
   if (item == nullptr) {
     ++dropped_;
@@ -104,17 +110,22 @@ void Coordinator::take_in(WorkerId from, const Broken& broken, TimePoint now) {
 }
 
 void Coordinator::take_in(WorkerId from, const ReadFailed& failed, TimePoint now) {
-  WorkItem* item = ledger_.wanted(failed.key, from);
-  if (item == nullptr) {
+  uint32_t failures = 0;
+  if (of_scoring(failed.key)) {
+    failures = scoring_->read_failed(from, failed.key);
+  } else if (WorkItem* const item = ledger_.wanted(failed.key, from)) {
+    ledger_.give_back(*item, failed.key.attempt);
+    failures = ++item->read_failures;
+  }
+  if (failures == 0) {
     ++dropped_;
     return;
   }
-  ledger_.give_back(*item, failed.key.attempt);
   Worker& worker = workers_.at(from);
   worker.set_aside_until =
       now + (worker.traits.local ? options_.set_aside / 10 : options_.set_aside);
-  if (++item->read_failures > options_.max_read_failures) {
-    unreadable_ = "reading failed " + std::to_string(item->read_failures) + " times, last on " +
+  if (failures > options_.max_read_failures) {
+    unreadable_ = "reading failed " + std::to_string(failures) + " times, last on " +
                   worker.traits.name + ": " + failed.reason;
   }
   dispatch(now);
@@ -122,6 +133,7 @@ void Coordinator::take_in(WorkerId from, const ReadFailed& failed, TimePoint now
 
 void Coordinator::take_in(WorkerId from, const Leaving&, TimePoint now) {
   ledger_.lose(from);
+  if (scoring_) scoring_->lose(from);
   std::erase(turn_, from);
   dispatch(now);
 }

@@ -27,7 +27,7 @@ struct WorkKey {
 };
 std::string to_string(const WorkKey& key);
 
-enum class WorkKind : uint8_t { kForward, kBackward, kEvaluate };
+enum class WorkKind : uint8_t { kForward, kBackward, kEvaluate, kScore };
 
 struct LeaseSample {
   uint64_t slot = 0;
@@ -40,7 +40,8 @@ struct LeaseSample {
 /// One piece of work for this worker. Forward: decode and augment, run the stem (cut > 0), send a
 /// MicroBatch, keep the activations. Backward: decode and run the stem at `stem_version` again,
 /// apply `cut_gradient`, send a StemGradient. Evaluate: decode with the centre crop, send the
-/// pixels.
+/// pixels. Score: decode likewise, run the whole network of weights `stem_version` in inference,
+/// send Scores; when there is nothing else to do.
 struct Lease {
   WorkKey key;
   WorkKind kind = WorkKind::kForward;
@@ -53,7 +54,8 @@ struct Lease {
   std::shared_ptr<const Tensor> cut_gradient;  // Backward only
 };
 
-/// Parameters and running averages of the layers before `cut`, as of `version`.
+/// Parameters and running averages of the layers before `cut`, as of `version`. Those of all layers
+/// are an evaluation's, whose number the version is then.
 struct StemWeights {
   uint64_t version = 0;
   int32_t cut = 0;
@@ -126,6 +128,13 @@ struct StemGradient {
   WorkTimes times = {};
 };
 
+/// The result of a score lease: a row of equally many floats (nn::Score) for each of its samples.
+struct Scores {
+  WorkKey key;
+  std::vector<float> values;
+  WorkTimes times = {};
+};
+
 /// Bytes were read but are no image: the samples at these places of the lease.
 struct Broken {
   struct Item {
@@ -145,6 +154,7 @@ struct ReadFailed {
 /// The worker finishes nothing more and gives all its leases back.
 struct Leaving {};
 
-using WorkerMessage = std::variant<Pull, MicroBatch, StemGradient, Broken, ReadFailed, Leaving>;
+using WorkerMessage =
+    std::variant<Pull, MicroBatch, StemGradient, Broken, ReadFailed, Leaving, Scores>;
 
 }  // namespace outrigger::feed

@@ -1,13 +1,29 @@
 #include "gpu-server/introduction.h"
 
+#include <algorithm>
+
 #include "api/write.h"
 #include "gpu-server/job_plan.h"
 #include "nn/cpu/fingerprint.h"
 #include "nn/cpu/instruction_set.h"
+#include "worker/agent.h"
 #include "worker/emulation.h"
 #include "worker/job.h"
 
 namespace outrigger::gpu_server {
+
+namespace {
+
+/// Weights as they come and packed, and three tensors of the largest size between layers.
+double scoring_memory(const nn::Graph& graph, int64_t images) {
+  constexpr double kCopies = 3;
+  int64_t largest = 0;
+  for (const nn::Layer& layer : graph.layers())
+    largest = std::max(largest, element_count(layer.output));
+  return kCopies * sizeof(float) * static_cast<double>(graph.parameter_count() + images * largest);
+}
+
+}  // namespace
 
 JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
                      const data::Dataset& train, const std::filesystem::path& train_root,
@@ -22,6 +38,7 @@ JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
   terms.setup.deepest_cut = deepest_cut(job, graph);
   terms.setup.instruction_set = nn::cpu::instruction_set();
   terms.setup.probe = data::choose_probe(train, worker::seed(job));
+  terms.scoring_memory = scoring_memory(graph, worker::scored_at_once(worker::micro_batch(job)));
   terms.probe = data::probe(train_root, terms.setup.probe);
   if (emulated) {
     terms.numerics = worker::kEmulatedNumerics;

@@ -179,22 +179,23 @@ void Reporter::write_audit(const training::StepReport& report) {
       {"pixels", pixels}}.dump());
 }
 
-void Reporter::evaluation(uint64_t step, const training::EvaluationResult& result, Duration took) {
+void Reporter::evaluation(uint64_t step, const training::EvaluationResult& result, Duration took,
+                          const char* by) {
   json line{{"type", "evaluation"},        {"step", step},
             {"accuracy", result.accuracy}, {"loss", result.loss},
             {"samples", result.samples},   {"broken", result.broken},
-            {"seconds", to_seconds(took)}};
+            {"seconds", to_seconds(took)}, {"by", by}};
   if (result.verification) line["verification"] = *result.verification;
   if (result.identification) line["identification"] = *result.identification;
   metrics_file_.append(line.dump());
   line_.clear();
   log::info(
-      "step {}: held-out accuracy {:.2f} %, loss {:.4f}{}{} ({} images)", step,
+      "step {}: held-out accuracy {:.2f} %, loss {:.4f}{}{} ({} images, by the {})", step,
       100 * result.accuracy, result.loss,
       result.verification ? fmt::format(", verification {:.2f} %", 100 * *result.verification) : "",
       result.identification ? fmt::format(", identification {:.2f} %", 100 * *result.identification)
                             : "",
-      result.samples);
+      result.samples, by);
   const std::scoped_lock lock(mutex_);
   evaluated_ = result;
 }

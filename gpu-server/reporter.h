@@ -41,7 +41,9 @@ class Reporter {
   void workers(uint64_t step, std::span<const WorkerMeasures> workers);
   /// How many workers the job can use.
   void desired_workers(uint32_t count);
-  void evaluation(uint64_t step, const training::EvaluationResult& result, Duration took);
+  /// `by`: "server" or "workers".
+  void evaluation(uint64_t step, const training::EvaluationResult& result, Duration took,
+                  const char* by);
   void checkpoint(uint64_t step, const std::filesystem::path& path, Duration took);
   void replacement(const feed::Replacement& replacement);
   /// `reason`: why this one, for people.

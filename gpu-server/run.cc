@@ -60,6 +60,16 @@ training::TrainerOptions options_on(const OpenDevice& device, training::TrainerO
   return options;
 }
 
+api::EvaluationPlace place_of(const api::TrainingJob& job) {
+  const auto& evaluate = job.spec.training.evaluate;
+  return evaluate ? evaluate->place : api::EvaluationPlace::kServer;
+}
+
+bool stops_early(const api::TrainingJob& job) {
+  const auto& evaluate = job.spec.training.evaluate;
+  return evaluate && evaluate->stop_after_no_gain.has_value();
+}
+
 worker::WireContext context_of(const api::TrainingJob& job) {
   return {worker::activation_type(job), worker::seed(job)};
 }
@@ -120,7 +130,11 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       trainer_(options_on(device_, trainer_options(job_, graph_, size_, device_.precision), graph_,
                           threads_),
                graph_, *device_.backend, threads_, feed_, clock_, state_, reducer),
-      evaluator_(graph_, *device_.backend, threads_, device_.precision, worker::micro_batch(job_)),
+      evaluator_(graph_, *device_.backend, threads_,
+                 {.batch = worker::micro_batch(job_),
+                  .precision = device_.precision,
+                  .embeddings = worker::scores_embeddings(job_)}),
+      evaluation_place_(place_of(job_), stops_early(job_)),
       listener_(std::move(listener)) {
   if (device_.is_gpu)
     gpu_phases_.emplace(metrics_, [this] { return nn::cuda::memory_uses(*device_.backend); });
@@ -195,7 +209,9 @@ Wishes Run::settle() {
 
 void Run::train_to_the_end() {
   agreement_.check_start(trainer_.counters().step);
-  evaluate_if_due();  // the run before was stopped in the middle of it
+  // The run before was stopped in the middle of it.
+  if (trainer_.counters().evaluating) begin_evaluation_beside(trainer_.counters().evaluating);
+  evaluate_if_due();
   while (trainer_.counters().step < size_.total_steps) {
     if (trainer_.synchronized()) {
       const Wishes wishes = settle();
@@ -266,6 +282,7 @@ void Run::tell_of_workers(const training::StepReport& report,
 
 void Run::after_step(const training::StepReport& report) {
   ready_ = true;
+  evaluation_loss_.step(to_seconds(report.took), trainer_.counters().evaluating != nullptr);
   const auto measures = feed_.measures();
   plan_ahead(report, measures);
   feed::StallTimes stalls = feed_.take_stalls();
@@ -286,7 +303,7 @@ void Run::after_step(const training::StepReport& report) {
   }
 }
 
-void Run::take_over_broken_samples() { trainer_.state().bad_samples = feed_.broken_samples(); }
+void Run::take_over_broken_samples() { trainer_.counters().bad_samples = feed_.broken_samples(); }
 
 void Run::save_checkpoint() {
   const TimePoint start = clock_.now();

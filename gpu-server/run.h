@@ -18,6 +18,7 @@
 #include "data/sample.h"
 #include "gpu-server/agreement.h"
 #include "gpu-server/device.h"
+#include "gpu-server/evaluation_place.h"
 #include "gpu-server/gpu_phases.h"
 #include "gpu-server/job_plan.h"
 #include "gpu-server/local_worker.h"
@@ -70,7 +71,16 @@ class Run {
   void after_step(const training::StepReport& report);
   bool due_for_evaluation(uint64_t step) const;
   void evaluate_if_due();
-  void evaluate();
+  void evaluate_here();
+  /// Workers begin to evaluate the state beside training.
+  void begin_evaluation_beside(std::shared_ptr<const training::TrainingState> state);
+  /// Takes the result of the evaluation beside training, if there is one: as soon as it is there,
+  /// or, with `wait`, now. Then the server makes it itself where workers do not get on.
+  void end_evaluation_beside(bool wait);
+  training::EvaluationResult scores_of(const training::TrainingState& state);
+  /// Notes what the state's weights came to, and keeps them where they are the best.
+  void judge(const training::TrainingState& state, const training::EvaluationResult& result,
+             Duration took, const char* by);
   /// No gain for as many evaluations as the job allows: training is to stop early.
   bool without_gain() const;
   void save_checkpoint();
@@ -110,6 +120,10 @@ class Run {
   LocalWorker local_;
   training::Trainer trainer_;
   training::Evaluator evaluator_;
+  EvaluationPlace evaluation_place_;
+  EvaluationLoss evaluation_loss_;
+  size_t scorers_ = 0;         // when the evaluation beside training began
+  TimePoint scoring_since_{};  // likewise
   const std::unique_ptr<transport::Listener> listener_;
   std::unique_ptr<telemetry::StatusServer> pages_;
   std::jthread acceptor_;

@@ -1,9 +1,21 @@
 #include <cmath>
+#include <utility>
 
+#include "common/log.h"
 #include "gpu-server/run.h"
+#include "nn/scorer.h"
+#include "worker/job.h"
 
 /// What a run does beside training to know how good its weights are.
 namespace outrigger::gpu_server {
+namespace {
+
+/// What is evaluated, and at the end handed out.
+const std::vector<float>& handed_out(const training::TrainingState& state) {
+  return state.averaged.empty() ? state.parameters : state.averaged;
+}
+
+}  // namespace
 
 bool Run::due_for_evaluation(uint64_t step) const {
   if (!job_.spec.training.evaluate || validation_.size() == 0 || !first_rank()) return false;
@@ -20,7 +32,19 @@ bool Run::due_for_evaluation(uint64_t step) const {
 void Run::evaluate_if_due() {
   const uint64_t step = trainer_.counters().step;
   const bool done = trainer_.counters().evaluated_step >= static_cast<int64_t>(step);
-  if (step > 0 && !done && due_for_evaluation(step)) evaluate();
+  const bool due = step > 0 && !done && due_for_evaluation(step);
+  end_evaluation_beside(due || step == size_.total_steps);
+  if (!due) return;
+  if (step < size_.total_steps && evaluation_place_.on_workers(feed_.scorers())) {
+    training::TrainingState& state = trainer_.state();
+    take_over_broken_samples();
+    state.evaluated_step = static_cast<int64_t>(step);
+    auto copy = std::make_shared<training::TrainingState>(state);
+    copy->former_parameters.clear();
+    begin_evaluation_beside(std::move(copy));
+  } else {
+    evaluate_here();
+  }
 }
 
 bool Run::without_gain() const {
@@ -29,29 +53,86 @@ bool Run::without_gain() const {
          trainer_.counters().evaluations_without_gain >= *evaluate->stop_after_no_gain;
 }
 
-void Run::evaluate() {
-  const api::EvaluateSpec& spec = *job_.spec.training.evaluate;
+void Run::evaluate_here() {
   const TimePoint start = clock_.now();
   const auto span = trace_.span("evaluate", 0, static_cast<int64_t>(trainer_.counters().step));
   training::TrainingState& state = trainer_.state();
-  const auto& parameters = state.averaged.empty() ? state.parameters : state.averaged;
-  const auto result = evaluator_.run(feed_, validation_, parameters, state.buffers,
-                                     spec.metric != api::EvaluationMetric::kAccuracy);
-  reporter_.evaluation(state.step, result, clock_.now() - start);
+  const auto result = evaluator_.run(feed_, validation_, handed_out(state), state.buffers);
   state.evaluated_step = static_cast<int64_t>(state.step);
+  take_over_broken_samples();
+  const Duration took = clock_.now() - start;
+  evaluation_place_.server_took(to_seconds(took));
+  judge(state, result, took, "server");
+}
+
+void Run::begin_evaluation_beside(std::shared_ptr<const training::TrainingState> state) {
+  scoring_since_ = clock_.now();
+  scorers_ = feed_.scorers();
+  feed::ScoringOptions options;
+  options.dataset = &validation_;
+  options.batch = static_cast<uint32_t>(worker::scored_at_once(worker::micro_batch(job_)));
+  options.width = nn::score_width(graph_, worker::scores_embeddings(job_));
+  options.layers = graph_.size();
+  // Of one owner with the state: the arenas are large.
+  options.parameters = {state, &handed_out(*state)};
+  options.buffers = {state, &state->buffers};
+  feed_.begin_scoring(std::move(options));
+  trainer_.counters().evaluating = std::move(state);
+}
+
+void Run::end_evaluation_beside(bool wait) {
+  const auto scored = feed_.scored();
+  if (!scored || (!wait && scored->done < scored->all)) return;
+  const auto state = trainer_.counters().evaluating;
+  const TimePoint start = clock_.now();
+  const auto result = scores_of(*state);
+  trainer_.counters().evaluating.reset();  // not before: a stop meanwhile leaves it to the next run
+  evaluation_loss_.waited(to_seconds(clock_.now() - start));
+  evaluation_place_.workers_took(evaluation_loss_.take(), scorers_);
+  judge(*state, result, clock_.now() - scoring_since_, "workers");
+}
+
+training::EvaluationResult Run::scores_of(const training::TrainingState& state) {
+  const auto scored = feed_.scored();
+  const double done = static_cast<double>(scored->done) / static_cast<double>(scored->all);
+  const bool here = evaluation_place_.server_instead(done) || !feed_.wait_for_scores();
+  const auto batches = feed_.end_scoring();
+  if (here) {
+    log::info("step {}: workers have evaluated {:.0f} % of the images; the server does it instead",
+              state.step, 100 * done);
+    return evaluator_.run(feed_, validation_, handed_out(state), state.buffers);
+  }
+  training::EvaluationSums sums(nn::score_width(graph_, worker::scores_embeddings(job_)));
+  for (const auto& batch : batches) sums.add(batch.rows, batch.labels);
+  return sums.result(validation_.size());
+}
+
+void Run::judge(const training::TrainingState& state, const training::EvaluationResult& result,
+                Duration took, const char* by) {
+  reporter_.evaluation(state.step, result, took, by);
+  const api::EvaluateSpec& spec = *job_.spec.training.evaluate;
   double metric = result.accuracy;
   if (spec.metric == api::EvaluationMetric::kVerification) metric = result.verification.value_or(0);
   if (spec.metric == api::EvaluationMetric::kIdentification)
     metric = result.identification.value_or(0);
-  if (state.best_step < 0 || metric > state.best_metric) {
-    state.best_metric = metric;
-    state.best_step = static_cast<int64_t>(state.step);
-    state.evaluations_without_gain = 0;
-    take_over_broken_samples();
-    if (spec.keep_best) files_.save_best(state);
-  } else {
-    ++state.evaluations_without_gain;
+  training::TrainingState& present = trainer_.counters();
+  if (present.best_step >= 0 && metric <= present.best_metric) {
+    ++present.evaluations_without_gain;
+    return;
   }
+  present.best_metric = metric;
+  present.best_step = static_cast<int64_t>(state.step);
+  present.evaluations_without_gain = 0;
+  if (!spec.keep_best) return;
+  if (&state == &present) {
+    files_.save_best(state);
+    return;
+  }
+  training::TrainingState best = state;
+  best.best_metric = present.best_metric;
+  best.best_step = present.best_step;
+  best.evaluations_without_gain = 0;
+  files_.save_best(best);
 }
 
 }  // namespace outrigger::gpu_server

@@ -28,8 +28,9 @@ class WorkerSession;
 /// What a worker must show before it gets work.
 struct JoinTerms {
   worker::Setup setup;
-  Sha256 probe{};        // what the bytes of setup.probe hash to
-  std::string numerics;  // the server's own fingerprint; empty: no stems go out
+  Sha256 probe{};             // what the bytes of setup.probe hash to
+  std::string numerics;       // the server's own fingerprint; empty: no stems go out
+  double scoring_memory = 0;  // bytes to run the whole network in inference
 };
 
 /// What the feed is doing, for people.
@@ -95,6 +96,19 @@ class ServerFeed final : public feed::Feed {
   uint32_t begin_evaluation(const data::Dataset& dataset, uint32_t batch) override;
   feed::ReadyMicroBatch take_evaluation(uint32_t index) override;
   void end_evaluation() override;
+
+  // Evaluation beside training: feed::Coordinator's, without waiting but for wait_for_scores.
+  void begin_scoring(feed::ScoringOptions options);
+  /// True when all is done; false where no worker is left to do it. Cancelled.
+  bool wait_for_scores();
+  /// Batches that are done, and all; none where nothing is scored.
+  struct Scored {
+    uint32_t done = 0;
+    uint32_t all = 0;
+  };
+  std::optional<Scored> scored();
+  std::vector<feed::Scoring::Batch> end_scoring();
+  size_t scorers();
 
  private:
   friend class WorkerSession;

@@ -95,8 +95,10 @@ std::optional<WorkerSession::Newcomer> WorkerSession::introduce() {
         "pixels only",
         name_);
   }
+  // The other half is for stems and pixels.
+  const bool scores = terms.scoring_memory <= static_cast<double>(hello.memory) / 2;
   return Newcomer{
-      {name_, false, stems},
+      {name_, false, stems, scores},
       WorkerBook(hello.cores, stems ? hello.pass_seconds : 0, static_cast<double>(hello.memory))};
 }
 

@@ -19,6 +19,8 @@ constexpr const char* kManifest = "state.json";
 constexpr const char* kWeights = "weights.safetensors";
 constexpr const char* kOptimizer = "optimizer.safetensors";
 constexpr const char* kAveraged = "averaged.safetensors";
+/// A checkpoint within: what was being evaluated.
+constexpr const char* kEvaluating = "evaluating";
 
 std::string former_name(uint64_t version) {
   return "former-" + std::to_string(version) + ".safetensors";
@@ -26,6 +28,12 @@ std::string former_name(uint64_t version) {
 
 std::string hash_of(std::string_view content) {
   return to_hex(sha256(std::as_bytes(std::span(content))));
+}
+
+void make_directory(const fs::path& path) {
+  std::error_code error;
+  if (!fs::create_directory(path, error))
+    throw IoError("making " + path.string() + ": " + error.message());
 }
 
 /// The manifest's own hash is of its text without that member; nlohmann's output is canonical
@@ -39,6 +47,7 @@ json manifest_of(const fs::path& path, const TrainingState& state, const nn::Gra
                  const CheckpointMetadata& metadata) {
   json files = json::object();
   for (const auto& entry : fs::directory_iterator(path)) {
+    if (entry.is_directory()) continue;  // it has a manifest of its own
     const std::string content = read_file(entry.path());
     files[entry.path().filename().string()] = {{"bytes", content.size()},
                                                {"sha256", hash_of(content)}};
@@ -54,6 +63,7 @@ json manifest_of(const fs::path& path, const TrainingState& state, const nn::Gra
                    {"bestMetric", state.best_metric},
                    {"evaluationsWithoutGain", state.evaluations_without_gain},
                    {"evaluatedStep", state.evaluated_step},
+                   {"evaluating", state.evaluating != nullptr},
                    {"lossScale", state.loss_scale.value},
                    {"lossScaleGoodSteps", state.loss_scale.good_steps},
                    {"formerVersions", former},
@@ -125,6 +135,10 @@ TrainingState read_state(const fs::path& path, const json& manifest, const nn::G
     former.resize(parameters);
     load_arena(path / former_name(version), graph, former);
   }
+  if (manifest.value("evaluating", false)) {
+    state.evaluating = std::make_shared<const TrainingState>(
+        read_checkpoint_files(path / kEvaluating, graph).state);
+  }
   return state;
 }
 
@@ -145,6 +159,10 @@ void write_checkpoint_files(const fs::path& path, const TrainingState& state,
   for (const auto& [version, parameters] : state.former_parameters) {
     save_arena(path / former_name(version), graph, parameters, metadata);
     reached("wrote " + former_name(version));
+  }
+  if (state.evaluating != nullptr) {
+    make_directory(path / kEvaluating);
+    write_checkpoint_files(path / kEvaluating, *state.evaluating, graph, metadata, reached);
   }
   const json manifest = manifest_of(path, state, graph, metadata);
   write_file_atomically(path / kManifest, manifest.dump(2));

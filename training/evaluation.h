@@ -1,15 +1,16 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "common/thread_pool.h"
 #include "data/sample.h"
 #include "feed/feed.h"
 #include "nn/graph.h"
 #include "nn/program.h"
+#include "nn/scorer.h"
 
 namespace outrigger::training {
 
@@ -24,38 +25,39 @@ struct EvaluationResult {
   int64_t broken = 0;  // images that could not be decoded
 };
 
+/// Makes an evaluation's result of the scores of its images, which come in the data set's order.
+class EvaluationSums {
+ public:
+  /// `width`: floats of a row, as nn::score_width gives them.
+  explicit EvaluationSums(size_t width) : width_(width) {}
+
+  /// A row for each label.
+  void add(std::span<const float> rows, std::span<const int32_t> labels);
+  /// Of a data set of so many samples. With embeddings: verification and identification, where the
+  /// labels give pairs.
+  EvaluationResult result(int64_t samples) const;
+
+ private:
+  const size_t width_;
+  double loss_ = 0;
+  double correct_ = 0;
+  std::vector<float> embeddings_;
+  std::vector<int32_t> labels_;
+};
+
 /// Evaluates weights on a data set whose images the feed's workers make. One thread.
 class Evaluator {
  public:
   /// References must outlive this.
   Evaluator(const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads,
-            nn::Precision precision, int64_t batch);
+            nn::ScorerOptions options);
 
-  /// `faces`: also verification and identification, where the labels give pairs.
   EvaluationResult run(feed::Feed& feed, const data::Dataset& dataset,
-                       std::span<const float> parameters, std::span<const float> buffers,
-                       bool faces);
+                       std::span<const float> parameters, std::span<const float> buffers);
 
  private:
-  struct Part {
-    std::unique_ptr<nn::Program> program;
-    std::unique_ptr<nn::Weights> weights;
-    std::unique_ptr<nn::Tape> tape;
-    Tensor output;
-  };
-  Part make_part(nn::Segment segment) const;
-  void load(Part& part, nn::Segment segment, std::span<const float> parameters,
-            std::span<const float> buffers) const;
-  void forward(Part& part, const ConstTensorView& input, int64_t count) const;
-
-  const nn::Graph& graph_;
-  const nn::Backend& backend_;
-  ThreadPool& threads_;
-  const nn::Precision precision_;
   const int64_t batch_;
-  int embedding_end_;  // layers up to and with the embedding
-  Part backbone_;      // pixels to embedding; the head is computed from it
-  Part head_;          // absent where the embedding is the last layer
+  nn::Scorer scorer_;
 };
 
 }  // namespace outrigger::training

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct TrainingState {
   int64_t evaluations_without_gain = 0;
   nn::LossScale loss_scale;     // of float16
   int64_t evaluated_step = -1;  // the newest evaluation; a stop in the middle of one leaves it due
+  /// The state whose weights workers are evaluating beside training, without this member and the
+  /// former parameters: it is gone on with after a resume. Null: none.
+  std::shared_ptr<const TrainingState> evaluating;
 };
 
 }  // namespace outrigger::training

@@ -86,6 +86,7 @@ class Trainer {
   TrainingState& state();
   /// The same, but for a device's arrays (parameters, momentum, averaged), which may be older.
   const TrainingState& counters() const { return state_; }
+  TrainingState& counters() { return state_; }
 
  private:
   struct Sums {

@@ -20,7 +20,7 @@
 namespace outrigger::transport {
 
 /// Raised with every change of the handshake, of packets or of the codecs.
-constexpr uint16_t kProtocolVersion = 1;
+constexpr uint16_t kProtocolVersion = 2;
 
 /// What the connection is for.
 enum class Purpose : uint16_t { kSocketLink = 1, kGlooLink = 2, kCollective = 3 };

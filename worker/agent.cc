@@ -27,9 +27,18 @@ class Stopwatch {
   const std::chrono::steady_clock::time_point begin_;
 };
 
+bool is_evaluation(const feed::Lease& lease) {
+  return lease.kind == feed::WorkKind::kEvaluate || lease.kind == feed::WorkKind::kScore;
+}
+
 }  // namespace
 
 using feed::WorkKind;
+
+int64_t scored_at_once(int64_t micro_batch) {
+  constexpr int64_t kMost = 8;
+  return std::min(micro_batch, kMost);
+}
 
 Agent::Agent(AgentOptions options, const nn::Graph& graph, const nn::Backend& backend,
              ThreadPool& threads, PixelSource& pixels)
@@ -44,7 +53,11 @@ Agent::Agent(AgentOptions options, const nn::Graph& graph, const nn::Backend& ba
               .mode = nn::Mode::kTraining,
               .input_gradient = false,
               .seed = options.seed},
-             threads) {
+             threads),
+      scorer_(graph, backend, threads,
+              {.batch = scored_at_once(options.micro_batch),
+               .precision = options.precision,
+               .embeddings = options.score_embeddings}) {
   outbox_.push_back(feed::Pull{options_.leases});
 }
 
@@ -59,7 +72,14 @@ void Agent::receive(feed::ServerMessage message) {
 void Agent::take(feed::Lease&& lease) {
   if (lease.samples.empty())
     throw InvalidInput("lease " + to_string(lease.key) + " without samples");
-  if (lease.cut > 0 && static_cast<int64_t>(lease.samples.size()) != options_.micro_batch) {
+  const bool scores = lease.kind == WorkKind::kScore;
+  if (scores && static_cast<int64_t>(lease.samples.size()) > scored_at_once(options_.micro_batch)) {
+    throw InvalidInput("lease " + to_string(lease.key) + " wants " +
+                       std::to_string(lease.samples.size()) + " scores, " +
+                       std::to_string(scored_at_once(options_.micro_batch)) + " are allowed");
+  }
+  if (!scores && lease.cut > 0 &&
+      static_cast<int64_t>(lease.samples.size()) != options_.micro_batch) {
     throw InvalidInput("lease " + to_string(lease.key) + " has " +
                        std::to_string(lease.samples.size()) + " samples, a micro-batch has " +
                        std::to_string(options_.micro_batch));
@@ -69,13 +89,27 @@ void Agent::take(feed::Lease&& lease) {
   work.pixels = Tensor(ElementType::kUint8,
                        {static_cast<int64_t>(lease.samples.size()), image[0], image[1], image[2]});
   work.gradient = lease.cut_gradient;
-  pixels_.prefetch(lease.samples, lease.kind == WorkKind::kEvaluate);
+  work.room_given_back = scores;  // it took none
+  pixels_.prefetch(lease.samples, is_evaluation(lease));
   const feed::WorkKey key = lease.key;
   work.lease = std::move(lease);
   works_.emplace(key, std::move(work));
 }
 
-void Agent::take(feed::StemWeights&& weights) { stems_.add(std::move(weights)); }
+void Agent::take(feed::StemWeights&& weights) {
+  if (weights.cut != graph_.size()) {
+    stems_.add(std::move(weights));
+    return;
+  }
+  const bool fit = weights.parameters != nullptr && weights.buffers != nullptr &&
+                   static_cast<int64_t>(weights.parameters->size()) == graph_.parameter_count() &&
+                   static_cast<int64_t>(weights.buffers->size()) == graph_.buffer_count();
+  if (!fit)
+    throw InvalidInput("the weights to evaluate, version " + std::to_string(weights.version) +
+                       ", do not fit the network");
+  scorer_.load(*weights.parameters, *weights.buffers);
+  scored_ = weights.version;
+}
 
 void Agent::take(feed::CutGradient&& gradient) {
   const auto found = works_.find(gradient.key);
@@ -129,7 +163,10 @@ bool Agent::work() {
     backward(at);
   } else if (const auto ready = find_ready(Stage::kForward); ready != works_.end()) {
     forward(ready);
-  } else if (const auto next = find_ready(Stage::kDecode); next != works_.end()) {
+  } else if (const auto next = find_ready(Stage::kDecode), whole = find_ready(Stage::kScore);
+             whole != works_.end() && (next == works_.end() || whole->first < next->first)) {
+    score(whole);
+  } else if (next != works_.end()) {
     decode_some(next->second);
     if (next->second.decoded == next->second.lease.samples.size()) finish_decoding(next);
   } else {
@@ -148,7 +185,7 @@ void Agent::decode_some(Work& work) {
   const auto count =
       std::min<size_t>(samples.size() - work.decoded, static_cast<size_t>(threads_.size()));
   const size_t sample_bytes = static_cast<size_t>(element_count(graph_.input()));
-  const bool evaluation = work.lease.kind == WorkKind::kEvaluate;
+  const bool evaluation = is_evaluation(work.lease);
   std::mutex mutex;
   const auto make = [&](int task) {
     const auto begin = std::chrono::steady_clock::now();
@@ -192,7 +229,7 @@ void Agent::finish_decoding(Works::iterator at) {
     if (work.lease.cut == 0) {
       send_pixels(at);
     } else {
-      work.stage = Stage::kForward;
+      work.stage = work.lease.kind == WorkKind::kScore ? Stage::kScore : Stage::kForward;
     }
   }
 }
@@ -259,6 +296,22 @@ void Agent::backward(Works::iterator at) {
                      work.gradient->view(), {{}, *gradients});
   }
   outbox_.push_back(feed::StemGradient{at->first, std::move(gradients), times_of(work)});
+  finish(at);
+}
+
+void Agent::score(Works::iterator at) {
+  Work& work = at->second;
+  if (scored_ != work.lease.stem_version)
+    throw InvalidInput("lease " + to_string(at->first) + " wants scores of weights " +
+                       std::to_string(work.lease.stem_version) + ", which did not come before it");
+  std::vector<int32_t> labels;
+  for (const auto& sample : work.lease.samples) labels.push_back(sample.sample.label);
+  std::span<const float> rows;
+  {
+    const Stopwatch watch(work.times.forward);
+    rows = scorer_.score(std::as_const(work.pixels).view(), labels);
+  }
+  outbox_.push_back(feed::Scores{at->first, {rows.begin(), rows.end()}, times_of(work)});
   finish(at);
 }
 

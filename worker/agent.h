@@ -14,6 +14,7 @@
 #include "feed/messages.h"
 #include "nn/graph.h"
 #include "nn/program.h"
+#include "nn/scorer.h"
 #include "worker/stems.h"
 
 namespace outrigger::worker {
@@ -36,12 +37,14 @@ struct AgentOptions {
   int64_t micro_batch = 1;  // m
   nn::Precision precision = nn::Precision::kFloat32;
   uint64_t seed = 0;
+  bool score_embeddings = false;  // whether scores hold embeddings
 };
 
 /// What a worker does, without threads and links of its own: messages go in, work() does the most
 /// urgent piece, messages collect in an outbox. Urgent first: a backward whose gradient is here, a
 /// forward whose pixels and weights are here, then decoding a few samples, each in the order of
-/// steps. Not thread-safe; work() spreads over `threads`.
+/// steps; scores of an evaluation when there is nothing else. Not thread-safe; work() spreads over
+/// `threads`.
 class Agent {
  public:
   /// All references must outlive the agent.
@@ -64,7 +67,7 @@ class Agent {
   bool may_rejoin() const { return may_rejoin_; }
 
  private:
-  enum class Stage : uint8_t { kDecode, kForward, kAwaitGradient, kBackward };
+  enum class Stage : uint8_t { kDecode, kForward, kAwaitGradient, kBackward, kScore };
   struct Work {
     feed::Lease lease;
     Stage stage = Stage::kDecode;
@@ -93,6 +96,7 @@ class Agent {
   void finish_decoding(Works::iterator at);
   void forward(Works::iterator at);
   void backward(Works::iterator at);
+  void score(Works::iterator at);
   void send_pixels(Works::iterator at);
   void give_room_back(Work& work);
   Works::iterator finish(Works::iterator at);
@@ -103,6 +107,8 @@ class Agent {
   ThreadPool& threads_;
   PixelSource& pixels_;
   Stems stems_;
+  nn::Scorer scorer_;
+  std::optional<uint64_t> scored_;  // the evaluation whose weights the scorer has
   Works works_;
   std::vector<feed::WorkerMessage> outbox_;
   float link_rate_ = 0;
@@ -110,6 +116,9 @@ class Agent {
   std::optional<std::string> farewell_;
   bool may_rejoin_ = false;
 };
+
+/// Images of a score lease, at most: few, so that a gradient for a stem does not wait for long.
+int64_t scored_at_once(int64_t micro_batch);
 
 /// FNV-1a over 64-bit words: tells two micro-batches' pixels apart in the audit; not cryptographic.
 uint64_t pixel_hash(std::span<const std::byte> pixels);

@@ -7,6 +7,8 @@ SessionCounters::SessionCounters(telemetry::Metrics& metrics)
           {"outrigger_worker_micro_batches_total", "Micro-batches made and sent.", {}})),
       stem_gradients(metrics.counter(
           {"outrigger_worker_stem_gradients_total", "Stem gradients computed and sent.", {}})),
+      scored_batches(metrics.counter(
+          {"outrigger_worker_scored_batches_total", "Batches scored for evaluations.", {}})),
       broken_samples(metrics.counter(
           {"outrigger_worker_broken_samples_total", "Samples that were no image.", {}})),
       failed_reads(metrics.counter(

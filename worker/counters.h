@@ -11,6 +11,7 @@ struct SessionCounters {
 
   telemetry::Counter& micro_batches;
   telemetry::Counter& stem_gradients;
+  telemetry::Counter& scored_batches;
   telemetry::Counter& broken_samples;
   telemetry::Counter& failed_reads;
   telemetry::Counter& busy_seconds;

@@ -35,9 +35,10 @@ class EmulatedProgram final : public nn::Program {
                   const nn::ProgramOptions& options)
       : pace_(pace) {
     const auto [begin, end] = options.segment;
+    const double part = static_cast<double>(options.batch) / static_cast<double>(times.micro_batch);
     for (int i = begin; i < end; ++i) {
-      forward_ += times.layers[static_cast<size_t>(i)].forward;
-      backward_ += times.layers[static_cast<size_t>(i)].backward;
+      forward_ += part * times.layers[static_cast<size_t>(i)].forward;
+      backward_ += part * times.layers[static_cast<size_t>(i)].backward;
     }
     const ElementType type = options.precision == nn::Precision::kFloat32 ? ElementType::kFloat32
                                                                           : ElementType::kBFloat16;
@@ -100,7 +101,7 @@ class EmulatedBackend final : public nn::Backend {
                          std::to_string(times_.layers.size()) + " layers, this one (" +
                          graph.name() + ") " + std::to_string(graph.size()) +
                          ", or they have other names");
-    if (options.batch != times_.micro_batch)
+    if (options.batch != times_.micro_batch && options.mode == nn::Mode::kTraining)
       throw InvalidInput("the profile to emulate is of micro-batches of " +
                          std::to_string(times_.micro_batch) + " samples, the job's have " +
                          std::to_string(options.batch));

@@ -177,6 +177,11 @@ std::unique_ptr<nn::Backend> cpu_backend(const api::TrainingJob& job) {
 
 uint64_t seed(const api::TrainingJob& job) { return static_cast<uint64_t>(job.spec.training.seed); }
 
+bool scores_embeddings(const api::TrainingJob& job) {
+  const auto& evaluate = job.spec.training.evaluate;
+  return evaluate && evaluate->metric != api::EvaluationMetric::kAccuracy;
+}
+
 int64_t micro_batch(const api::TrainingJob& job) {
   ensure(job.spec.training.micro_batch_size.has_value(), "a resolved job has a micro-batch size");
   return *job.spec.training.micro_batch_size;

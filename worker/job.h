@@ -26,5 +26,7 @@ ElementType activation_type(const api::TrainingJob& job);
 std::unique_ptr<nn::Backend> cpu_backend(const api::TrainingJob& job);
 uint64_t seed(const api::TrainingJob& job);
 int64_t micro_batch(const api::TrainingJob& job);
+/// Whether evaluations need embeddings.
+bool scores_embeddings(const api::TrainingJob& job);
 
 }  // namespace outrigger::worker

@@ -76,7 +76,8 @@ struct Workshop {
         agent({.leases = 4,
                .micro_batch = micro_batch(job),
                .precision = precision(job),
-               .seed = seed(job)},
+               .seed = seed(job),
+               .score_embeddings = scores_embeddings(job)},
               graph, *backend, threads, *pixels) {}
 
   std::unique_ptr<PixelSource> make_pixels(const api::Launch& launch) {

@@ -30,6 +30,7 @@ enum class FrameType : uint16_t {
   kBroken = 23,
   kReadFailed = 24,
   kLeaving = 25,
+  kScores = 26,
 };
 
 /// The server's first words: all that a worker must know of the job.

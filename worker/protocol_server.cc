@@ -41,7 +41,7 @@ Frame encode(const feed::Lease& lease, const WireContext& context) {
 feed::Lease read_lease(ByteReader& reader, const ReceivedFrame& frame, const WireContext& context) {
   feed::Lease lease;
   lease.key = read_key(reader);
-  lease.kind = read_enum(reader, feed::WorkKind::kEvaluate);
+  lease.kind = read_enum(reader, feed::WorkKind::kScore);
   lease.cut = reader.number<int32_t>();
   lease.stem_trains = read_flag(reader);
   lease.stem_version = reader.number<uint64_t>();

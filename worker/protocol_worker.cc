@@ -25,13 +25,34 @@ void write_times(ByteWriter& writer, const feed::WorkTimes& times) {
     writer.number(value);
 }
 
+void write_values(ByteWriter& writer, const std::vector<float>& values) {
+  writer.blob(std::as_bytes(std::span(values)));
+}
+
+std::vector<float> read_values(ByteReader& reader) {
+  const auto bytes = reader.blob();
+  if (bytes.size() % sizeof(float) != 0)
+    throw InvalidInput("the values of a message are cut short");
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::ranges::copy(bytes, std::as_writable_bytes(std::span(values)).begin());
+  return values;
+}
+
+Frame encode(const feed::Scores& scores, const WireContext&) {
+  ByteWriter writer;
+  write(writer, scores.key);
+  write_times(writer, scores.times);
+  write_values(writer, scores.values);
+  return frame_of(FrameType::kScores, writer);
+}
+
 Frame encode(const feed::MicroBatch& batch, const WireContext&) {
   ByteWriter writer;
   Frame frame{static_cast<uint16_t>(FrameType::kMicroBatch), {}, {}, transport::Lane::kData};
   write(writer, batch.key);
   writer.number(batch.wire);
   writer.number(batch.pixel_hash);
-  writer.blob(std::as_bytes(std::span(batch.statistics)));
+  write_values(writer, batch.statistics);
   write_times(writer, batch.times);
   add_tensor(frame, writer, batch.tensor, batch.wire, std::nullopt);
   frame.message = writer.take();
@@ -59,11 +80,7 @@ feed::MicroBatch read_micro_batch(ByteReader& reader, const ReceivedFrame& frame
   batch.key = read_key(reader);
   batch.wire = read_enum(reader, WireFormat::kInt8);
   batch.pixel_hash = reader.number<uint64_t>();
-  const auto statistics = reader.blob();
-  if (statistics.size() % sizeof(float) != 0)
-    throw InvalidInput("a micro-batch's statistics are cut short");
-  batch.statistics.resize(statistics.size() / sizeof(float));
-  std::ranges::copy(statistics, std::as_writable_bytes(std::span(batch.statistics)).begin());
+  batch.statistics = read_values(reader);
   batch.times = read_times(reader);
   batch.tensor = read_tensor(reader, only_payload(frame), context.activation_type);
   return batch;
@@ -134,6 +151,11 @@ feed::WorkerMessage worker_fields(ByteReader& reader, const ReceivedFrame& frame
     }
     case FrameType::kLeaving:
       return feed::Leaving{};
+    case FrameType::kScores: {
+      const auto key = read_key(reader);
+      const auto times = read_times(reader);
+      return feed::Scores{key, read_values(reader), times};
+    }
     default:
       throw InvalidInput("frame of type " + std::to_string(frame.type) +
                          " is nothing that a worker sends");

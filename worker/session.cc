@@ -65,6 +65,7 @@ void count(const feed::WorkerMessage& message, SessionCounters& counters) {
   if (const auto* broken = std::get_if<feed::Broken>(&message))
     counters.broken_samples.add(static_cast<double>(broken->items.size()));
   if (std::holds_alternative<feed::ReadFailed>(message)) counters.failed_reads.add();
+  if (std::holds_alternative<feed::Scores>(message)) counters.scored_batches.add();
 }
 
 /// What a fault point is called at which this message is received or was sent.
@@ -75,12 +76,14 @@ const char* point_of(const feed::ServerMessage& message) {
   if (const auto* lease = std::get_if<feed::Lease>(&message)) {
     if (lease->kind == feed::WorkKind::kBackward) return "got-backward-lease";
     if (lease->kind == feed::WorkKind::kEvaluate) return "got-evaluation-lease";
+    if (lease->kind == feed::WorkKind::kScore) return "got-score-lease";
   }
   return kPoints[message.index()];
 }
 const char* point_of(const feed::WorkerMessage& message) {
   constexpr const char* kPoints[] = {"sent-pull",   "sent-micro-batch", "sent-stem-gradient",
-                                     "sent-broken", "sent-read-failed", "sent-leaving"};
+                                     "sent-broken", "sent-read-failed", "sent-leaving",
+                                     "sent-scores"};
   static_assert(std::size(kPoints) == std::variant_size_v<feed::WorkerMessage>);
   return kPoints[message.index()];
 }

@@ -76,6 +76,10 @@ constexpr Row kRows[] = {
      "not a multiple of ranks x microBatchSize (ranks: server.replicas x max(1, server.gpus))"},
     {"spec", ".training", "!has(self.training.evaluate) || has(self.data.validation)",
      "there is nothing to evaluate on; give data.validation"},
+    {"spec.training.evaluate", ".place", "!has(self.stopAfterNoGain) || self.place != 'Workers'",
+     "Workers cannot be with stopAfterNoGain: results that come later would end each run at "
+     "another "
+     "step"},
     {"spec.workers", ".minReplicas", "self.minReplicas <= self.replicas", "at most replicas"},
     {"spec.workers", ".replicas", "!has(self.maxReplicas) || self.replicas <= self.maxReplicas",
      "at most maxReplicas"},

@@ -87,6 +87,11 @@ void describe(Struct<EvaluateSpec>& s) {
         "Ends after so many evaluations without a better value.")
       .absent("never ends early")
       .between(1, 1'000'000);
+  s.add(
+      "place", &EvaluateSpec::place,
+      "Server: training stands still meanwhile. Workers: those that run stems make it beside "
+      "training, in time they have to spare. Auto: what is measured to cost training less; Server "
+      "with stopAfterNoGain.");
 }
 
 void describe(Struct<TrainingSpec>& s) {

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """A fast device and many workers on few cores: real processes that only take their time (--emulate).
 
-Three parts: whether the simulator tells what real runs take; what 5 ms of delay on every link cost a step with a
-trained stem away; and whether many workers join quickly and none goes hungry.
+Four parts: whether the simulator tells what real runs take; what 5 ms of delay on every link cost a step with a
+trained stem away; whether many workers join quickly and none goes hungry; and what evaluations cost a run, made by the
+server, by workers beside training, and by whom it chooses.
 
-    bench/emulated/run.py [--parts simulator,hiding,crowd] [--effort 1] [--workers 1,2,4,8,16] [--crowd 128]
+    bench/emulated/run.py [--parts simulator,hiding,crowd,evaluation] [--effort 1] [--workers 1,2,4,8,16] [--crowd 128]
 """
 
 import argparse
@@ -90,7 +91,41 @@ def gather_a_crowd(arguments, table, data, scratch):
         run.stop()
 
 
-PARTS = {"simulator": compare_with_simulator, "hiding": hide_a_delay, "crowd": gather_a_crowd}
+def seconds_of_run(job, profile, machines, arguments, scratch):
+    """From the first step to the end."""
+    common = ["--emulate", profile]
+    with training_run.TrainingRun(job, scratch, arguments.programs) as run:
+        run.start_server(machines.server_cores, options=[*common, "--emulate-cores", machines.device])
+        for _ in range(machines.workers):
+            run.start_worker(1, options=[*common, "--emulate-cores", machines.worker_cores])
+        run.wait_for(lambda: run.steps(), "the first step")
+        begin = time.monotonic()
+        run.finish()
+        return time.monotonic() - begin
+
+
+def evaluate_beside(arguments, table, data, scratch):
+    steps, every = max(30, int(90 * arguments.effort)), 10
+    for workers, what in ((8, "workers with time to spare"), (3, "workers without")):
+        runs = {"Server": [], "Workers": [], "Auto": []}
+        for _ in range(max(1, round(5 * arguments.effort))):
+            for place, seconds in runs.items():
+                # Workers that run stems may score.
+                job = machine.make_job({"cut": "pool1", "sharePercent": 25}, steps, data, scratch / "out")
+                job["spec"]["data"]["validation"] = job["spec"]["data"]["train"]
+                job["spec"]["training"]["evaluate"] = {"everySteps": every, "keepBest": False, "place": place}
+                profile = machine.make_profile(job, machine.Times(network=0.16, decode=0.08), arguments.programs, scratch)
+                machines = machine.Machines(workers=workers)
+                seconds.append(seconds_of_run(job, profile, machines, arguments, scratch))
+        best = [min(pair) for pair in zip(runs["Server"], runs["Workers"])]
+        table.figure(f"{workers} {what}: rate, evaluated by them, to that by the server",
+                     f"{figures.ratio_of(runs['Server'], runs['Workers']):.2f}x")
+        # It has to try the dearer place once.
+        table.ratio("  chosen by itself, to the better of the two", figures.ratio_of(best, runs["Auto"]), 0.95)
+
+
+PARTS = {"simulator": compare_with_simulator, "hiding": hide_a_delay, "crowd": gather_a_crowd,
+         "evaluation": evaluate_beside}
 
 
 def main():

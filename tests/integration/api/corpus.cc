@@ -154,6 +154,13 @@ constexpr Row kRules[] = {
     {"evaluation", R"({"spec": {"training": {"evaluate": {}},
                                "data": {"validation": {"path": "val"}}}})",
      true},
+    {"evaluation by workers that may end the run", R"({"spec": {
+       "training": {"evaluate": {"place": "Workers", "stopAfterNoGain": 3}},
+       "data": {"validation": {"path": "val"}}}})",
+     false},
+    {"evaluation by workers", R"({"spec": {"training": {"evaluate": {"place": "Workers"}},
+                                           "data": {"validation": {"path": "val"}}}})",
+     true},
     {"fewer workers than the fewest", R"({"spec": {"workers": {"replicas": 1, "minReplicas": 2}}})",
      false},
     {"more workers than the most", R"({"spec": {"workers": {"replicas": 3, "maxReplicas": 2}}})",

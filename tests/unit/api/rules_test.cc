@@ -157,6 +157,14 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenRule{"nothing to evaluate on",
                    [](TrainingJobSpec& s) { s.training.evaluate = EvaluateSpec{}; },
                    "spec.training.evaluate: there is nothing to evaluate on; give data.validation"},
+        BrokenRule{"evaluation by workers that may end the run",
+                   [](TrainingJobSpec& s) {
+                     s.data.validation = s.data.train;
+                     s.training.evaluate =
+                         EvaluateSpec{.stop_after_no_gain = 3, .place = EvaluationPlace::kWorkers};
+                   },
+                   "spec.training.evaluate.place: Workers cannot be with stopAfterNoGain: results "
+                   "that come later would end each run at another step"},
         BrokenRule{"bounds without a text", [](TrainingJobSpec& s) { s.training.staleness = -1; },
                    "spec.training.staleness: -1 is too small; at least 0"}));
 

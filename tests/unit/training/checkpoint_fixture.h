@@ -40,7 +40,9 @@ inline bool equal(const TrainingState& a, const TrainingState& b) {
       a.best_step == b.best_step && a.best_metric == b.best_metric &&
       a.evaluations_without_gain == b.evaluations_without_gain &&
       a.evaluated_step == b.evaluated_step && a.loss_scale.value == b.loss_scale.value &&
-      a.loss_scale.good_steps == b.loss_scale.good_steps;
+      a.loss_scale.good_steps == b.loss_scale.good_steps &&
+      (a.evaluating == nullptr) == (b.evaluating == nullptr) &&
+      (a.evaluating == nullptr || equal(*a.evaluating, *b.evaluating));
   return numbers && same_bits(a.parameters, b.parameters) && same_bits(a.momentum, b.momentum) &&
          same_bits(a.buffers, b.buffers) && same_bits(a.averaged, b.averaged) &&
          std::equal(a.former_parameters.begin(), a.former_parameters.end(),

@@ -38,6 +38,17 @@ TEST_F(CheckpointTest, LeavesOutWhatTheJobDoesNotUse) {
   EXPECT_TRUE(equal(store().load_newest(graph_)->state, saved));
 }
 
+TEST_F(CheckpointTest, KeepsWhatWasBeingEvaluated) {
+  TrainingState saved = state_at(12);
+  TrainingState evaluated = state_at(10, 1);
+  evaluated.former_parameters.clear();
+  saved.evaluating = std::make_shared<const TrainingState>(evaluated);
+  store().save(saved, graph_);
+  EXPECT_TRUE(equal(store().load_newest(graph_)->state, saved));
+  std::filesystem::remove(directory() / "step-12" / "evaluating" / "weights.safetensors");
+  EXPECT_THROW(load_checkpoint(store().step_path(12), graph_), IoError);
+}
+
 TEST_F(CheckpointTest, IsNothingWhereNoneWasWritten) {
   EXPECT_FALSE(store().load_newest(graph_).has_value());
   EXPECT_FALSE(load_newest_checkpoint(directory() / "absent", graph_).has_value());

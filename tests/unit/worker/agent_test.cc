@@ -132,6 +132,49 @@ TEST_F(AgentTest, AnEvaluationMayBeSmallerAndHasItsOwnCrop) {
   EXPECT_EQ(done[0].tensor->as<uint8_t>().front(), 100);
 }
 
+TEST_F(AgentTest, ScoresWithTheWholeNetworkBehindAllTrainingAndAsksForNoMore) {
+  const auto whole = [&](uint64_t version) {
+    feed::StemWeights weights{version, graph_.size()};
+    weights.parameters = std::make_shared<const std::vector<float>>(
+        static_cast<size_t>(graph_.parameter_count()), 0.1f);
+    weights.buffers = std::make_shared<const std::vector<float>>(
+        static_cast<size_t>(graph_.buffer_count()), 1.0f);
+    weights.parameter_count = weights.parameters->size();
+    weights.buffer_count = weights.buffers->size();
+    return weights;
+  };
+  constexpr uint64_t kEvaluation = uint64_t{1} << 62;
+  static_cast<void>(agent_.take_outbox());
+  agent_.receive(whole(kEvaluation));
+  agent_.receive(lease(kEvaluation, graph_.size(), WorkKind::kScore));
+  agent_.receive(lease(0, 0));
+  while (agent_.work()) {
+  }
+  const auto sent = agent_.take_outbox();
+  ASSERT_THAT(sent, SizeIs(3));
+  EXPECT_TRUE(std::holds_alternative<feed::MicroBatch>(sent[0])) << "training goes first";
+  EXPECT_TRUE(std::holds_alternative<feed::Pull>(sent[1]));
+  const auto& scores = std::get<feed::Scores>(sent[2]);
+  ASSERT_THAT(scores.values, SizeIs(kMicroBatch * nn::score_width(graph_, false)));
+  nn::Scorer scorer(graph_, *backend_, threads_, {.batch = kMicroBatch});
+  scorer.load(*whole(0).parameters, *whole(0).buffers);
+  Tensor pixels(ElementType::kUint8, {kMicroBatch, 4, 4, 1});
+  for (int64_t i = 0; i < kMicroBatch; ++i) {
+    const auto slot = kEvaluation * kMicroBatch + static_cast<uint64_t>(i);
+    std::ranges::fill(pixels.as<uint8_t>().subspan(static_cast<size_t>(i) * 16, 16),
+                      static_cast<uint8_t>(slot + 100));
+  }
+  const std::vector<int32_t> labels(kMicroBatch, 1);
+  const auto expected = scorer.score(std::as_const(pixels).view(), labels);
+  EXPECT_THAT(scores.values, testing::ElementsAreArray(expected));
+  EXPECT_EQ(agent_.unfinished(), 0u);
+}
+
+TEST_F(AgentTest, ScoresOfWeightsThatDidNotComeBreakTheProtocol) {
+  agent_.receive(lease(9, graph_.size(), WorkKind::kScore));
+  EXPECT_THROW(results<feed::Scores>(), InvalidInput);
+}
+
 TEST_F(AgentTest, DecodesAheadAndRunsTheStemWhenItsVersionComes) {
   agent_.receive(lease(1, cut_));
   EXPECT_THAT(results<feed::MicroBatch>(), IsEmpty());

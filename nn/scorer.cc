@@ -1,0 +1,106 @@
+#include "nn/scorer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/error.h"
+#include "nn/loss.h"
+
+namespace outrigger::nn {
+namespace {
+
+/// Row `index` of a tensor of two and more dimensions, as a batch of one.
+template <typename View>
+View row_of(View all, int64_t index) {
+  const size_t bytes = all.bytes() / static_cast<size_t>(all.shape[0]);
+  all.data += static_cast<size_t>(index) * bytes;
+  all.shape[0] = 1;
+  return all;
+}
+
+void copy_as_floats(const ConstTensorView& view, float* to) {
+  if (view.type == ElementType::kBFloat16) {
+    std::ranges::transform(view.as<uint16_t>(), to, from_bfloat16);
+  } else {
+    std::ranges::copy(view.as<float>(), to);
+  }
+}
+
+}  // namespace
+
+size_t score_width(const Graph& graph, bool embeddings) {
+  if (!embeddings) return Score::kEmbedding;
+  const Shape& embedding = graph.layers()[static_cast<size_t>(graph.embedding_layer())].output;
+  return Score::kEmbedding + static_cast<size_t>(element_count(embedding));
+}
+
+Scorer::Scorer(const Graph& graph, const Backend& backend, ThreadPool& threads,
+               ScorerOptions options)
+    : graph_(graph),
+      backend_(backend),
+      threads_(threads),
+      options_(options),
+      embedding_end_(graph.embedding_layer() + 1),
+      width_(score_width(graph, options.embeddings)) {}
+
+void Scorer::load(std::span<const float> parameters, std::span<const float> buffers) {
+  load(backbone_, {0, embedding_end_}, parameters, buffers);
+  if (embedding_end_ < graph_.size())
+    load(head_, {embedding_end_, graph_.size()}, parameters, buffers);
+  if (gradient_.empty()) gradient_ = Tensor(ElementType::kFloat32, last().output.shape());
+}
+
+void Scorer::load(Part& part, Segment segment, std::span<const float> parameters,
+                  std::span<const float> buffers) const {
+  if (part.program == nullptr) {
+    ProgramOptions options;
+    options.segment = segment;
+    options.batch = options_.batch;
+    options.precision = options_.precision;
+    options.mode = Mode::kInference;
+    part.program = backend_.compile(graph_, options, threads_);
+    part.weights = part.program->new_weights();
+    part.tape = part.program->new_tape();
+    part.output = Tensor(part.program->output_spec().type, part.program->output_spec().shape);
+  }
+  part.program->load(*part.weights, part_of(parameters, graph_.parameter_range(segment)),
+                     part_of(buffers, graph_.buffer_range(segment)));
+}
+
+void Scorer::forward(Part& part, const ConstTensorView& input, int64_t count) {
+  part.program->forward(*part.weights, *part.tape, {input, count, {}, {}},
+                        {part.output.view(), {}});
+}
+
+ConstTensorView Scorer::padded(const ConstTensorView& pixels) {
+  const TensorSpec spec = backbone_.program->input_spec();
+  if (pixels.shape == spec.shape) return pixels;
+  if (full_.empty()) full_ = Tensor(spec.type, spec.shape);
+  std::ranges::fill(full_.as<uint8_t>(), uint8_t{0});
+  std::ranges::copy(pixels.raw(), full_.view().data);
+  return std::as_const(full_).view();
+}
+
+std::span<const float> Scorer::score(const ConstTensorView& pixels,
+                                     std::span<const int32_t> labels) {
+  ensure(backbone_.program != nullptr, "weights are loaded before images are scored");
+  const auto count = static_cast<int64_t>(labels.size());
+  ensure(pixels.shape[0] == count && count <= options_.batch, "every image has a label");
+  forward(backbone_, padded(pixels), count);
+  if (embedding_end_ < graph_.size()) forward(head_, std::as_const(backbone_.output).view(), count);
+  rows_.resize(labels.size() * width_);
+  for (int64_t index = 0; index < count; ++index) {
+    float* const row = rows_.data() + static_cast<size_t>(index) * width_;
+    const auto loss = softmax_cross_entropy(row_of(last().output.view(), index),
+                                            labels.subspan(static_cast<size_t>(index), 1), 0,
+                                            row_of(gradient_.view(), index));
+    row[Score::kLoss] = static_cast<float>(loss.loss_sum);
+    row[Score::kCorrect] = static_cast<float>(loss.correct);
+    if (options_.embeddings)
+      copy_as_floats(row_of(std::as_const(backbone_.output).view(), index),
+                     row + Score::kEmbedding);
+  }
+  return rows_;
+}
+
+}  // namespace outrigger::nn
