@@ -1,5 +1,7 @@
 #include "api/support.h"
 
+#include <variant>
+
 #include "api/exit_codes.h"
 #include "api/names.h"
 
@@ -12,6 +14,11 @@ struct Missing {
   bool (*asked)(const TrainingJobSpec& spec, const Capabilities& can);
   const char* message;
 };
+
+bool has_partial_fc(const TrainingJobSpec& spec) {
+  const auto* arcface = std::get_if<ArcFace>(&spec.training.loss);
+  return arcface != nullptr && arcface->partial_fc.has_value();
+}
 
 constexpr Missing kMissing[] = {
     {"spec.suspend", [](const auto& spec, const auto& can) { return spec.suspend && !can.cluster; },
@@ -45,6 +52,16 @@ constexpr Missing kMissing[] = {
        return spec.training.sync_every_steps > 1 && spec.training.staleness > 0;
      },
      "more than 1 is not built yet beside staleness; write 1, or staleness: 0"},
+    {"spec.training.loss.arcFace.partialFC",
+     [](const auto& spec, const auto&) {
+       return has_partial_fc(spec) && spec.training.precision == Precision::kFloat16;
+     },
+     "is not built yet for Float16; write precision: BFloat16"},
+    {"spec.training.loss.arcFace.partialFC",
+     [](const auto& spec, const auto&) {
+       return has_partial_fc(spec) && spec.training.sync_every_steps > 1;
+     },
+     "needs ranks that step together; write syncEverySteps: 1"},
     {"spec.training.allReducePrecision",
      [](const auto& spec, const auto&) {
        return spec.training.all_reduce_precision == AllReducePrecision::kBFloat16 &&

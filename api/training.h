@@ -26,10 +26,16 @@ struct SoftmaxCrossEntropy {
   double label_smoothing = 0;
   bool operator==(const SoftmaxCrossEntropy&) const = default;
 };
+/// An et al., "Partial FC", CVPR 2022: classes are shared out over the ranks, and sampled.
+struct PartialFc {
+  double sample_rate = 1;
+  bool operator==(const PartialFc&) const = default;
+};
 /// Deng et al., "ArcFace", CVPR 2019: an additive margin (radians) to the angle of the true class.
 struct ArcFace {
   double margin = 0.5;
   double scale = 64;
+  std::optional<PartialFc> partial_fc;  // absent: every rank has all classes
   bool operator==(const ArcFace&) const = default;
 };
 using Loss = std::variant<SoftmaxCrossEntropy, ArcFace>;

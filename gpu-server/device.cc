@@ -92,7 +92,7 @@ void try_memory(const nn::Backend& backend, const nn::Graph& graph,
 
 uint32_t micro_batches_at_once(const OpenDevice& device, const nn::Graph& graph,
                                const training::TrainerOptions& options, ThreadPool& threads) {
-  if (!device.is_gpu) return 1;
+  if (!device.is_gpu || options.partial_fc) return 1;
   const auto wanted = std::min<int64_t>(
       options.micro_batches, std::max<int64_t>(1, kSamplesAtOnce / options.device.micro_batch));
   for (uint32_t groups = std::bit_floor(static_cast<uint32_t>(wanted)); groups > 1; groups /= 2) {

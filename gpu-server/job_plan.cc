@@ -94,6 +94,12 @@ void set_wires(feed::Plan& plan, const api::TrainingJob& job) {
 
 namespace {
 
+/// The deepest cut that leaves the server a layer, besides a classifier that ranks share out.
+int32_t last_cut(const api::TrainingJob& job, const nn::Graph& graph) {
+  const auto* arcface = std::get_if<api::ArcFace>(&job.spec.training.loss);
+  return graph.size() - (arcface != nullptr && arcface->partial_fc ? 2 : 1);
+}
+
 /// What a plan that leaves the server too little could be instead.
 std::string nearest_plan(const feed::Plan& plan, const nn::Graph& graph, const RunSize& size,
                          const api::SplitSpec& split) {
@@ -136,6 +142,10 @@ feed::Plan make_plan(const api::TrainingJob& job, const nn::Graph& graph, const 
     plan.local_inputs = size.micro_batches;  // until more is known
   }
   if (plan.cut == 0) return plan;
+  if (plan.cut > last_cut(job, graph))
+    throw InvalidInput("spec.split.cut: '" + plan.cut_name +
+                       "' leaves the server no layer before the classifier, which partialFC shares "
+                       "out over the ranks; write a layer before it");
   const double share = split.share_percent.value_or(0) / 100.0;
   plan.stems_away = static_cast<uint32_t>(std::lround(share * size.micro_batches));
   set_wires(plan, job);
@@ -155,7 +165,8 @@ feed::Plan make_plan(const api::TrainingJob& job, const nn::Graph& graph, const 
 int32_t deepest_cut(const api::TrainingJob& job, const nn::Graph& graph) {
   int32_t deepest = job.spec.split.cut == api::kCutAuto ? 0 : graph.cut(job.spec.split.cut).layers;
   for (const nn::Cut& cut : graph.cuts()) {
-    if (2 * graph.multiply_adds({0, cut.layers}) <= graph.multiply_adds(graph.whole()))
+    if (cut.layers <= last_cut(job, graph) &&
+        2 * graph.multiply_adds({0, cut.layers}) <= graph.multiply_adds(graph.whole()))
       deepest = std::max(deepest, cut.layers);
   }
   return deepest;
@@ -244,6 +255,9 @@ training::TrainerOptions trainer_options(const api::TrainingJob& job, const nn::
   if (const auto* loss = std::get_if<api::SoftmaxCrossEntropy>(&training.loss)) {
     options.device.label_smoothing = static_cast<float>(loss->label_smoothing);
   }
+  const auto* arcface = std::get_if<api::ArcFace>(&training.loss);
+  if (arcface != nullptr && arcface->partial_fc)
+    options.partial_fc = {.sample_rate = arcface->partial_fc->sample_rate};
   options.micro_batches = size.micro_batches;
   options.rank_limit = job.spec.progress_deadline;  // rank 0 evaluates and saves while others wait
   options.staleness = static_cast<uint64_t>(training.staleness);

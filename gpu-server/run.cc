@@ -224,6 +224,7 @@ void Run::train_to_the_end() {
     after_step(trainer_.step());
     if (!trainer_.synchronized()) continue;
     const uint64_t step = trainer_.counters().step;
+    if (state_is_wanted(step)) trainer_.gather_state();
     evaluate_if_due();
     if (files_.checkpoint_due(step) && step < size_.total_steps) save_checkpoint();
   }
@@ -231,6 +232,7 @@ void Run::train_to_the_end() {
 
 api::ExitCode Run::stopped() {
   reporter_.state("Stopping");
+  trainer_.gather_state();
   save_checkpoint();
   reporter_.finish();
   write_trace();
@@ -241,6 +243,7 @@ api::ExitCode Run::stopped() {
 
 api::ExitCode Run::complete() {
   reporter_.finish();
+  trainer_.gather_state();
   save_checkpoint();
   files_.write_weights(trainer_.state(),
                        static_cast<int64_t>(trainer_.counters().step * size_.micro_batches));

@@ -69,7 +69,9 @@ class Run {
   /// What all ranks do before the next step.
   Wishes settle();
   void after_step(const training::StepReport& report);
+  /// Whether the first rank evaluates, or saves, behind this step; all ranks say the same.
   bool due_for_evaluation(uint64_t step) const;
+  bool state_is_wanted(uint64_t step) const;
   void evaluate_if_due();
   void evaluate_here();
   /// Workers begin to evaluate the state beside training.

@@ -18,7 +18,7 @@ const std::vector<float>& handed_out(const training::TrainingState& state) {
 }  // namespace
 
 bool Run::due_for_evaluation(uint64_t step) const {
-  if (!job_.spec.training.evaluate || validation_.size() == 0 || !first_rank()) return false;
+  if (!job_.spec.training.evaluate || validation_.size() == 0) return false;
   if (step == size_.total_steps) return true;
   const uint64_t before = step_synchronized_before(job_, step);
   const auto every = job_.spec.training.evaluate->every_steps;
@@ -29,10 +29,14 @@ bool Run::due_for_evaluation(uint64_t step) const {
   return std::floor(size_.epochs_of(step)) > std::floor(size_.epochs_of(before));
 }
 
+bool Run::state_is_wanted(uint64_t step) const {
+  return due_for_evaluation(step) || files_.is_checkpoint_step(step);
+}
+
 void Run::evaluate_if_due() {
   const uint64_t step = trainer_.counters().step;
   const bool done = trainer_.counters().evaluated_step >= static_cast<int64_t>(step);
-  const bool due = step > 0 && !done && due_for_evaluation(step);
+  const bool due = first_rank() && step > 0 && !done && due_for_evaluation(step);
   end_evaluation_beside(due || step == size_.total_steps);
   if (!due) return;
   if (step < size_.total_steps && evaluation_place_.on_workers(feed_.scorers())) {

@@ -81,9 +81,11 @@ training::TrainingState RunFiles::fresh_state() const {
   return state;
 }
 
-bool RunFiles::checkpoint_due(uint64_t step) const {
+bool RunFiles::checkpoint_due(uint64_t step) const { return store_ && is_checkpoint_step(step); }
+
+bool RunFiles::is_checkpoint_step(uint64_t step) const {
   const auto every = static_cast<uint64_t>(job_.spec.checkpoint.every_steps);
-  return store_ && step / every > step_synchronized_before(job_, step) / every;
+  return step / every > step_synchronized_before(job_, step) / every;
 }
 
 bool RunFiles::save(const training::TrainingState& state) {

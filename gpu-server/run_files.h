@@ -28,7 +28,9 @@ class RunFiles {
   /// InvalidInput where a checkpoint is there and the launch does not resume.
   training::TrainingState first_state();
 
+  /// Whether this rank saves behind this step, and whether any does.
   bool checkpoint_due(uint64_t step) const;
+  bool is_checkpoint_step(uint64_t step) const;
   /// False where there is nothing to do: another rank's business, or saved before.
   bool save(const training::TrainingState& state);
   void save_best(const training::TrainingState& state);

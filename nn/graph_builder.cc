@@ -192,4 +192,18 @@ Graph GraphBuilder::build() {
   return graph_;
 }
 
+Graph without_last_layer(const Graph& graph) {
+  ensure(graph.size() > 1, "a network has a layer before its last");
+  GraphBuilder builder(graph.name(), graph.input());
+  const auto layers = graph.layers().first(static_cast<size_t>(graph.size() - 1));
+  std::string frozen;
+  for (const Layer& layer : layers) {
+    builder.add(layer.name, layer.operation, layer.inputs);
+    if (layer.frozen) frozen = layer.name;
+  }
+  if (!frozen.empty()) builder.freeze_until(frozen);
+  builder.mark_embedding(graph.size() - 2);
+  return builder.build();
+}
+
 }  // namespace outrigger::nn

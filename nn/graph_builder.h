@@ -27,4 +27,8 @@ class GraphBuilder {
   std::optional<int> embedding_;
 };
 
+/// The same network without its last layer: layers, parameters and buffers keep their places, since
+/// those of the last one are the ends of their arenas. Its output is the embedding.
+Graph without_last_layer(const Graph& graph);
+
 }  // namespace outrigger::nn

@@ -45,14 +45,21 @@ void sgd_step(const Graph& graph, const SgdOptions& options, float learning_rate
     if (!parameter.trainable) continue;
     const bool decays = options.decay_norm_and_bias || decays_by_default(parameter.kind);
     const float decay = decays ? options.weight_decay : 0.0f;
-    const auto end = static_cast<size_t>(parameter.range.end());
-    for (auto i = static_cast<size_t>(parameter.range.offset); i < end; ++i) {
-      const float gradient = gradients[i] + decay * parameters[i];
-      momentum[i] = options.momentum * momentum[i] + gradient;
-      const float direction =
-          options.nesterov ? gradient + options.momentum * momentum[i] : momentum[i];
-      parameters[i] -= learning_rate * direction;
-    }
+    sgd_values(options, {learning_rate, decay}, part_of(gradients, parameter.range),
+               part_of(momentum, parameter.range), part_of(parameters, parameter.range));
+  }
+}
+
+void sgd_values(const SgdOptions& options, const SgdStep& step, std::span<const float> gradients,
+                std::span<float> momentum, std::span<float> parameters) {
+  ensure(gradients.size() == parameters.size() && momentum.size() == parameters.size(),
+         "an optimizer step has a gradient and a momentum for each parameter");
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const float gradient = gradients[i] + step.decay * parameters[i];
+    momentum[i] = options.momentum * momentum[i] + gradient;
+    const float direction =
+        options.nesterov ? gradient + options.momentum * momentum[i] : momentum[i];
+    parameters[i] -= step.learning_rate * direction;
   }
 }
 

@@ -27,6 +27,15 @@ void sgd_step(const Graph& graph, const SgdOptions& options, float learning_rate
               std::span<const float> gradients, std::span<float> momentum,
               std::span<float> parameters);
 
+/// Of one group of parameters.
+struct SgdStep {
+  float learning_rate = 0;
+  float decay = 0;  // of its weights
+};
+/// The same for values that share a weight decay; spans of one size.
+void sgd_values(const SgdOptions& options, const SgdStep& step, std::span<const float> gradients,
+                std::span<float> momentum, std::span<float> parameters);
+
 /// averaged = decay * averaged + (1 - decay) * parameters, element by element.
 void average_weights(float decay, std::span<const float> parameters, std::span<float> averaged);
 

@@ -65,6 +65,8 @@ struct ResidentUpdate {
   float learning_rate = 0;
   float mean = 1;
   std::optional<double> clip_norm;
+  /// Sum of squares of mean gradients that are not here; they are part of the norm.
+  double other_squares = 0;
 };
 
 struct ResidentUpdated {
@@ -107,7 +109,7 @@ class Resident {
                      float loss_scale) = 0;
   /// Waits for the pass that was queued first of those not collected, and fills its targets.
   virtual LossResult collect() = 0;
-  /// Backward of a segment that does not end the graph, after its program's forward.
+  /// Backward of a segment whose loss is not computed here, after its program's forward.
   virtual void backward(const ResidentPass& pass, const ConstTensorView& output_gradient,
                         float loss_scale) = 0;
   /// Adds what was computed elsewhere.

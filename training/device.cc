@@ -8,15 +8,15 @@
 namespace outrigger::training {
 Device::Device(DeviceOptions options, const nn::Graph& graph, const nn::Backend& backend,
                ThreadPool& threads)
-    : options_(options),
+    : options_(std::move(options)),
       graph_(graph),
       backend_(backend),
       threads_(threads),
       resident_(backend.make_resident(
-          graph, {options.optimizer, options.average_decay, options.label_smoothing})),
-      gradients_(resident_ ? 0 : static_cast<size_t>(graph.parameter_count())) {
-  ensure(resident_ != nullptr || options.most_at_once == 1,
-         "micro-batches run as one on a device with arrays of its own");
+          graph, {options_.optimizer, options_.average_decay, options_.label_smoothing})),
+      gradients_(tells_host() ? static_cast<size_t>(graph.parameter_count()) : 0) {
+  ensure(!tells_host() || options_.most_at_once == 1,
+         "micro-batches run as one on a device with arrays and a loss of its own");
 }
 
 Device::Part Device::make_part(nn::Segment segment, bool input_gradient, uint32_t groups) const {
@@ -42,7 +42,7 @@ void Device::set_cut(int32_t cut, bool stem_trains) {
   cut_ = cut;
   stem_trains_ = stem_trains;
   stem_ = {};
-  if (resident_ != nullptr) {
+  if (!tells_host()) {
     std::erase_if(chunks_, [](const auto& chunk) { return chunk.first.first > 0; });
     return;
   }
@@ -78,7 +78,8 @@ void Device::load_part(Part& part, std::span<const float> parameters,
 void Device::load(std::span<const float> stem_parameters, std::span<const float> parameters,
                   std::span<const float> buffers) {
   ensure(cut_ >= 0, "a cut is set before weights are loaded");
-  if (resident_ == nullptr) load_part(head_, parameters, buffers);
+  if (tells_host())
+    load_part(head_, resident_ == nullptr ? parameters : std::span<const float>(), buffers);
   for (auto& chunk : chunks_) chunk.second.loaded = false;
   stem_.loaded = false;
   stem_parameters_ = stem_parameters;
@@ -117,10 +118,10 @@ void Device::start(Batches batches, std::span<float> statistics, bool last) {
   for (size_t i = 0; i < batches.size(); ++i)
     std::ranges::copy(batches[i].statistics,
                       statistics.begin() + static_cast<ptrdiff_t>(i * columns));
-  if (resident_ != nullptr) {
+  if (!tells_host()) {
     start_resident(batches, statistics, last);
   } else {
-    ensure(batches.size() == 1, "the host runs one micro-batch at a time");
+    ensure(batches.size() == 1, "the host is told of one micro-batch at a time");
     start_on_host(batches.front(), statistics);
   }
 }
@@ -138,11 +139,18 @@ void Device::start_on_host(const feed::ReadyMicroBatch& batch, std::span<float> 
   head_.program->forward(
       *head_.weights, *head_.tape, input_of(batch, input),
       {logits_.view(), nn::part_of(statistics, graph_.buffer_range(head_.segment))});
-  result.loss = nn::softmax_cross_entropy(logits_.view(), batch.labels, options_.label_smoothing,
-                                          logits_gradient_.view());
+  result.loss = options_.loss
+                    ? options_.loss(batch, logits_.view(), logits_gradient_.view())
+                    : nn::softmax_cross_entropy(logits_.view(), batch.labels,
+                                                options_.label_smoothing, logits_gradient_.view());
   const nn::TensorSpec spec = head_.program->input_spec();
   std::shared_ptr<Tensor> cut_gradient;
   if (cut_ > 0 && stem_trains_) cut_gradient = std::make_shared<Tensor>(spec.type, spec.shape);
+  if (resident_ != nullptr && cut_gradient == nullptr) {
+    resident_->backward(head_.pass(), logits_gradient_.view(), loss_scale_);
+    results_.push_back(std::move(result));
+    return;
+  }
   const auto gradients_of = [&](const Part& part) {
     return nn::part_of(std::span<float>(gradients_), graph_.parameter_range(part.segment));
   };

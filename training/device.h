@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,11 +21,17 @@
 
 namespace outrigger::training {
 
+/// Behind the network's last layer, instead of softmax cross-entropy: the loss of a micro-batch,
+/// and d loss / d output of the sum over its samples.
+using LossFunction = std::function<nn::LossResult(
+    const feed::ReadyMicroBatch& batch, const ConstTensorView& output, const TensorView& gradient)>;
+
 struct DeviceOptions {
   int64_t micro_batch = 1;
   nn::Precision precision = nn::Precision::kFloat32;
   uint64_t seed = 0;
   float label_smoothing = 0;
+  LossFunction loss = {};  // on the host; absent: softmax cross-entropy, where the device is
   /// How many micro-batches may run as one, each a group of batch norm; more than one for a backend
   /// that keeps a run's arrays itself.
   uint32_t most_at_once = 1;
@@ -117,6 +124,8 @@ class Device {
                  std::span<const float> buffers) const;
   bool stem_is_stale() const { return !stem_parameters_.empty(); }
   Part& stem();
+  /// Whether each micro-batch's output comes to the host before the next begins.
+  bool tells_host() const { return resident_ == nullptr || options_.loss; }
   /// A resident's program for so many micro-batches that are cut there, with its weights.
   Part& chunk_part(int32_t cut, uint32_t groups);
   void check_input(const feed::ReadyMicroBatch& batch, const nn::TensorSpec& spec) const;
@@ -134,12 +143,12 @@ class Device {
   float loss_scale_ = 1;
   int32_t cut_ = -1;
   bool stem_trains_ = false;
-  Part head_;  // of the host's arrays
+  Part head_;  // where the host is told
   Part stem_;
   std::map<std::pair<int, uint32_t>, Part> chunks_;  // a resident's, by first layer and groups
   std::optional<Staged> staged_;
   std::deque<UnderWay> under_way_;
-  std::deque<ChunkResult> results_;  // of the host's arrays
+  std::deque<ChunkResult> results_;  // where the host is told
   std::vector<float> gradients_;
   Tensor logits_;
   Tensor logits_gradient_;

@@ -15,7 +15,7 @@ uint32_t Device::most_at_once(int32_t cut) const {
 // A gradient at the cut is waited for by a worker, and memory for it is limited: the next may be
 // under way meanwhile, no more.
 size_t Device::most_started() const {
-  if (resident_ == nullptr) return 0;
+  if (tells_host()) return 0;
   if (cut_ > 0 && stem_is_stale()) return 0;
   return cut_ > 0 && stem_trains_ ? 1 : SIZE_MAX;
 }
@@ -29,7 +29,7 @@ Device::Part& Device::chunk_part(int32_t cut, uint32_t groups) {
 }
 
 void Device::stage(Batches batches) {
-  if (resident_ == nullptr || staged_) return;
+  if (tells_host() || staged_) return;
   const feed::ReadyMicroBatch& first = batches.front();
   Part& part = chunk_part(first.cut, static_cast<uint32_t>(batches.size()));
   std::vector<nn::ForwardInput> parts;

@@ -6,6 +6,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "nn/graph_builder.h"
 #include "training/chunks.h"
 
 namespace outrigger::training {
@@ -14,14 +15,6 @@ namespace {
 
 constexpr const char* kTooLarge =
     "; float16 ends at 65504: write spec.training.precision: BFloat16 or Float32";
-
-/// The device keeps what the optimizer needs.
-DeviceOptions device_options(const TrainerOptions& options) {
-  DeviceOptions device = options.device;
-  device.optimizer = options.optimizer;
-  device.average_decay = options.average_decay;
-  return device;
-}
 
 /// Zero times a number is zero, unless it is infinite or none; one sum finds any such.
 bool all_finite(std::span<const float> values) {
@@ -37,23 +30,27 @@ Trainer::Trainer(TrainerOptions options, const nn::Graph& graph, const nn::Backe
                  Reducer* reducer)
     : options_(std::move(options)),
       graph_(graph),
+      trunk_(options_.partial_fc ? nn::without_last_layer(graph) : graph),
       feed_(feed),
       clock_(clock),
       reducer_(reducer),
       state_(std::move(state)),
-      device_(device_options(options_), graph, backend, threads),
+      classifier_(make_partial_fc(backend, threads)),
+      device_(device_options(), trunk_, backend, threads),
       sums_on_device_(join_ranks()),
       gradients_(device_.resident() != nullptr &&
                          (reducer == nullptr || sums_on_device_ || local_steps())
                      ? 0
-                     : static_cast<size_t>(graph.parameter_count())),
+                     : static_cast<size_t>(trunk_.parameter_count())),
       sums_(make_sums()),
       statistics_(static_cast<size_t>(graph.buffer_count()) * options_.micro_batches *
                   (local_steps() ? 1 : ranks())),
       stem_away_(options_.micro_batches) {
-  ensure(!float16() || device_.resident() != nullptr, "float16 is for devices that scale the loss");
+  ensure(!float16() || (device_.resident() != nullptr && classifier_ == nullptr),
+         "float16 is for devices that scale the loss");
   if (device_.resident() != nullptr)
-    device_.resident()->put({state_.parameters, state_.momentum, state_.averaged});
+    device_.resident()->put(
+        {trunk_of(state_.parameters), trunk_of(state_.momentum), trunk_of(state_.averaged)});
   publish(feed::kFrozenStem, state_.parameters, static_cast<uint64_t>(graph_.parameter_count()));
 }
 
@@ -72,13 +69,14 @@ uint64_t Trainer::stem_version(uint64_t step) const {
 
 TrainingState& Trainer::state() {
   parameters();
-  if (!others_fetched_) device_.resident()->fetch({{}, state_.momentum, state_.averaged});
+  if (!others_fetched_)
+    device_.resident()->fetch({{}, trunk_of(state_.momentum), trunk_of(state_.averaged)});
   others_fetched_ = true;
   return state_;
 }
 
 const std::vector<float>& Trainer::parameters() {
-  if (!parameters_fetched_) device_.resident()->fetch({state_.parameters, {}, {}});
+  if (!parameters_fetched_) device_.resident()->fetch({trunk_of(state_.parameters), {}, {}});
   parameters_fetched_ = true;
   return state_.parameters;
 }
@@ -228,14 +226,14 @@ void Trainer::add_stem_gradients(StepReport& report) {
 
 void Trainer::add(std::span<const float> gradients, nn::Range range) {
   if (gradients.empty()) return;  // the device has added them
+  const bool whole = static_cast<int64_t>(gradients.size()) == trunk_.parameter_count();
+  if (whole) gradients = nn::part_of(gradients, range);
   if (device_.resident() != nullptr) {
     device_.resident()->add_gradients(range, gradients);
     return;
   }
-  const bool whole = static_cast<int64_t>(gradients.size()) == graph_.parameter_count();
-  const float* from = gradients.data() + (whole ? range.offset : 0);
   float* to = gradients_.data() + range.offset;
-  for (int64_t i = 0; i < range.size; ++i) to[i] += from[i];
+  for (const float gradient : gradients) *to++ += gradient;
 }
 
 void Trainer::update(StepReport& report) {
@@ -258,14 +256,20 @@ void Trainer::keep_former() {
 
 bool Trainer::update_on_device(StepReport& report) {
   keep_former();
-  const nn::ResidentUpdated updated =
-      device_.resident()->update({.learning_rate = report.learning_rate,
-                                  .mean = 1.0f / static_cast<float>(batch_size()),
-                                  .clip_norm = options_.clip_gradient_norm});
+  const float mean = 1.0f / static_cast<float>(batch_size());
+  const nn::ResidentUpdated updated = device_.resident()->update(
+      {.learning_rate = report.learning_rate,
+       .mean = mean,
+       .clip_norm = options_.clip_gradient_norm,
+       .other_squares = classifier_ ? classifier_->finish_gradients(mean) : 0});
   report.gradient_norm = updated.gradient_norm;
   if (!std::isfinite(report.gradient_norm)) return false;
   parameters_fetched_ = others_fetched_ = false;
-  if (!updated.weights_finite)
+  update_classes(report);
+  if (options_.average_decay)
+    nn::average_weights(*options_.average_decay, classes_of(state_.parameters),
+                        classes_of(state_.averaged));
+  if (!updated.weights_finite || !all_finite(classes_of(state_.parameters)))
     throw NumericalError("a weight is not a number at step " + std::to_string(report.step));
   return true;
 }
@@ -273,15 +277,18 @@ bool Trainer::update_on_device(StepReport& report) {
 bool Trainer::update_on_host(StepReport& report) {
   const float scale = 1.0f / static_cast<float>(batch_size());
   for (float& value : gradients_) value *= scale;
-  report.gradient_norm = std::sqrt(nn::sum_of_squares(graph_, gradients_));
+  double squares = nn::sum_of_squares(trunk_, gradients_);
+  if (classifier_) squares += classifier_->finish_gradients(scale);
+  report.gradient_norm = std::sqrt(squares);
   if (!std::isfinite(report.gradient_norm)) return false;
   if (options_.clip_gradient_norm && report.gradient_norm > *options_.clip_gradient_norm) {
     const auto shrink = static_cast<float>(*options_.clip_gradient_norm / report.gradient_norm);
     for (float& value : gradients_) value *= shrink;
   }
   keep_former();
-  nn::sgd_step(graph_, options_.optimizer, report.learning_rate, gradients_, state_.momentum,
-               state_.parameters);
+  nn::sgd_step(trunk_, options_.optimizer, report.learning_rate, gradients_,
+               trunk_of(state_.momentum), trunk_of(state_.parameters));
+  update_classes(report);
   // Before anybody saves them.
   if (!all_finite(state_.parameters))
     throw NumericalError("a weight is not a number at step " + std::to_string(report.step));

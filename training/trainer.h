@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -17,6 +18,7 @@
 #include "nn/program.h"
 #include "training/device.h"
 #include "training/gradient_sums.h"
+#include "training/partial_fc.h"
 #include "training/reducer.h"
 #include "training/state.h"
 
@@ -40,6 +42,9 @@ struct TrainerOptions {
   bool bfloat16_all_reduce = false;  // gradients travel between ranks as bfloat16
   /// How many floats of the parameters the stem of any plan may have; 0: all.
   uint64_t most_stem_parameters = 0;
+  /// Shares the last layer, an ArcFace, out over the ranks; of it micro_batch and seed are
+  /// device's.
+  std::optional<PartialFcOptions> partial_fc;
   nn::SgdOptions optimizer;
   std::function<float(uint64_t step)> learning_rate;
   std::optional<double> clip_gradient_norm;
@@ -53,7 +58,7 @@ struct StepReport {
   uint64_t step = 0;
   feed::Plan plan;
   double loss = 0;      // mean over the batch, over all replicas
-  double accuracy = 0;  // share of the batch whose largest logit was right
+  double accuracy = 0;  // share of the batch whose largest logit was right, of those computed
   float learning_rate = 0;
   double gradient_norm = 0;  // before clipping
   bool skipped = false;      // float16's gradients were too large: nothing was updated
@@ -82,8 +87,11 @@ class Trainer {
   bool synchronized() const;
   /// From the next step that is not drawn yet.
   void set_plan(const feed::Plan& plan);
-  /// Everything; brings what a device keeps for itself to the host.
+  /// Everything; brings what a device keeps for itself to the host. Of what ranks share out only
+  /// this rank's part is new, unless all were gathered.
   TrainingState& state();
+  /// Gives every rank all of what they share out; all ranks call it between the same two steps.
+  void gather_state();
   /// The same, but for a device's arrays (parameters, momentum, averaged), which may be older.
   const TrainingState& counters() const { return state_; }
   TrainingState& counters() { return state_; }
@@ -95,6 +103,19 @@ class Trainer {
   };
   /// Whether devices of several ranks sum gradients themselves.
   bool join_ranks();
+  DeviceOptions device_options();
+  std::unique_ptr<PartialFc> make_partial_fc(const nn::Backend& backend, ThreadPool& threads);
+  /// The part of an array of the whole model that this rank's network has.
+  std::span<float> trunk_of(std::vector<float>& arena) const {
+    return std::span(arena).first(
+        std::min(arena.size(), static_cast<size_t>(trunk_.parameter_count())));
+  }
+  /// What is behind that: the classifier's.
+  std::span<float> classes_of(std::vector<float>& arena) const {
+    return std::span(arena).subspan(trunk_of(arena).size());
+  }
+  /// Steps the classifier, if ranks share one out.
+  void update_classes(const StepReport& report);
   void publish(uint64_t version, std::span<const float> parameters, uint64_t count);
   void publish_stems();
   void run_micro_batches(StepReport& report, Sums& sums);
@@ -133,10 +154,13 @@ class Trainer {
 
   const TrainerOptions options_;
   const nn::Graph& graph_;
+  const nn::Graph trunk_;  // what runs here: graph_, or what is before a layer that is shared out
   feed::Feed& feed_;
   const Clock& clock_;
   Reducer* reducer_;
   TrainingState state_;
+  const std::unique_ptr<PartialFc> classifier_;  // null: the last layer is in trunk_
+  bool gathered_ = true;                         // state_ has all of what is shared out
   Device device_;
   const bool sums_on_device_;
   bool parameters_fetched_ = true;  // state_ has what the device's arrays have

@@ -9,12 +9,23 @@ void describe(Struct<SoftmaxCrossEntropy>& s) {
       .less_than(1);
 }
 
+void describe(Struct<PartialFc>& s) {
+  s.add("sampleRate", &PartialFc::sample_rate,
+        "Part of its classes that a rank compares a micro-batch with: those of its samples, and "
+        "others drawn anew.")
+      .more_than(0)
+      .between(0, 1);
+}
+
 void describe(Struct<ArcFace>& s) {
   s.add("margin", &ArcFace::margin, "Added to the angle of the true class, in radians.")
       .between(0, 1.5);
   s.add("scale", &ArcFace::scale, "Length that embeddings are scaled to.")
       .more_than(0)
       .between(0, 1000);
+  s.add("partialFC", &ArcFace::partial_fc,
+        "Shares the classes out over the ranks, and may train on a sample of them.")
+      .absent("every rank has all classes");
 }
 
 void describe(Struct<Loss>& s) {

@@ -187,6 +187,7 @@ ResidentUpdated CudaResident::update(const ResidentUpdate& update) {
   told.factors.nesterov = options_.optimizer.nesterov;
   told.factors.average_decay = options_.average_decay.value_or(0);
   told.clip_norm = update.clip_norm.value_or(0);
+  told.other_squares = update.other_squares;
   std::memcpy(state_host_.data(), &told, sizeof told);
   update_begun_->set();
   engine_->upload_pinned(Queue::kWork, state(), state_host_.data(), sizeof told);

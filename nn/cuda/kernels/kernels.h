@@ -142,6 +142,7 @@ struct SgdFactors {
 struct SgdState {
   SgdFactors factors;        // shrink is found there
   double clip_norm = 0;      // 0: no limit
+  double other_squares = 0;  // of mean gradients elsewhere, which the norm has too
   double gradient_norm = 0;  // of the mean, before clipping
   double zeros = 0;          // of the weights behind the step; no number where one is none
 };

@@ -103,7 +103,8 @@ struct PrepareSgdKernel {
   const double* sums;
   SgdState* state;
   OUTRIGGER_BOTH void operator()(uint32_t) const {
-    const double norm = sqrt(add_up(sums)) * static_cast<double>(state->factors.mean);
+    double norm = sqrt(add_up(sums)) * static_cast<double>(state->factors.mean);
+    if (state->other_squares != 0) norm = sqrt(norm * norm + state->other_squares);
     state->gradient_norm = norm;
     const bool clips = state->clip_norm > 0 && norm > state->clip_norm;
     state->factors.shrink = clips ? static_cast<float>(state->clip_norm / norm) : 1.0f;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <nlohmann/json.hpp>
@@ -115,6 +116,25 @@ TEST(Replicas, GradientsMayTravelInBFloat16) {
   EXPECT_EQ(run.weights(), truth) << "workers and stops change nothing";
   EXPECT_NE(run.weights(), exact.weights());
   EXPECT_NEAR(last_loss(run), last_loss(exact), 0.05 * last_loss(exact));
+}
+
+TEST(Replicas, MayShareTheClassesOfFacesOut) {
+  JobText job = two_ranks();
+  job.loss = "{arcFace: {margin: 0.3, scale: 16, partialFC: {sampleRate: 0.5}}}";
+  job.validation = true;  // the first rank evaluates all classes
+  const std::string truth = uninterrupted(1, job);
+  TrainingRun run(job);
+  run.start_ranks();
+  run.wait_for_step(12);
+  run.signal_server(SIGTERM);
+  EXPECT_EQ(run.wait_for_server(), 20);
+  run.start_ranks(true);
+  EXPECT_EQ(run.wait_for_server(), 0) << run.server_log();
+  EXPECT_EQ(run.weights(), truth);
+  EXPECT_FALSE(run.events("evaluation").empty());
+  const auto weights = tensors(run.directory() / "weights.safetensors").at("arcface.weight");
+  EXPECT_EQ(weights.size(), 12U * 12U);
+  EXPECT_EQ(std::ranges::count(weights, 0.0f), 0) << "every rank's classes are there";
 }
 
 /// It is no child of ours, and its parent has seen its end.

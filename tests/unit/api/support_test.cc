@@ -65,6 +65,13 @@ INSTANTIATE_TEST_SUITE_P(
                  },
                  "spec.training.allReducePrecision: BFloat16 is for gradients that several ranks "
                  "add in every step; write Float32"},
+        NotBuilt{[](TrainingJobSpec& s) {
+                   s.server.replicas = 2;
+                   s.training.loss = ArcFace{.partial_fc = PartialFc{}};
+                   s.training.sync_every_steps = 2;
+                 },
+                 "spec.training.loss.arcFace.partialFC: needs ranks that step together; write "
+                 "syncEverySteps: 1"},
         NotBuilt{[](TrainingJobSpec& s) { s.server.gpus = 1; },
                  "spec.server.gpus: no GPU can be used here; write 0 to train on the CPU"},
         NotBuilt{[](TrainingJobSpec& s) { s.server.engine = Engine::kExternal; },
@@ -120,6 +127,14 @@ TEST(Supported, AGpuBuildTakesGpus) {
       to_string(check_supported(job, {.gpu = true})),
       "spec.training.recompute: Activations is not built yet for a server on a GPU; write None");
   job.spec.training.recompute = Recompute::kNone;
+  job.spec.training.loss = ArcFace{.partial_fc = PartialFc{}};
+  EXPECT_EQ(to_string(check_supported(job, {.gpu = true})),
+            "spec.training.loss.arcFace.partialFC: is not built yet for Float16; write precision: "
+            "BFloat16");
+  job.spec.training.precision = Precision::kBFloat16;
+  EXPECT_EQ(to_string(check_supported(job, {.gpu = true})), "");
+  job.spec.training = runnable().spec.training;
+  job.spec.training.precision = Precision::kFloat16;
   job.spec.server.gpus = 2;
   EXPECT_EQ(to_string(check_supported(job, {.cluster = true, .gpu = true})), "");
   job.spec.server.gpus = 0;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <string>
 
 #include "api/parse.h"
@@ -109,6 +110,26 @@ TEST_F(JobPlan, MovesNoDeeperThanHalfOfTheNetworkOrTheJobsOwnCut) {
   api::TrainingJob deeper = job_;
   deeper.spec.split.cut = "layer4";
   EXPECT_EQ(deepest_cut(deeper, graph_), graph_.cut("layer4").layers);
+}
+
+TEST_F(JobPlan, LeavesALayerBeforeAClassifierThatRanksShareOut) {
+  api::TrainingJob job = job_;
+  job.spec.model = {.name = "iresnet18", .embedding = 32};
+  job.spec.training.loss = api::ArcFace{.partial_fc = api::PartialFc{}};
+  const nn::Graph faces = worker::build_graph(job, 10);
+  const nn::Cut& last = faces.cuts().back();
+  ASSERT_EQ(last.layers, faces.size() - 1) << "before the classifier";
+  job.spec.split = {.cut = last.name, .share_percent = 50};
+  try {
+    make_plan(job, faces, size_, 1);
+    ADD_FAILURE() << "not refused";
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), HasSubstr("spec.split.cut: '" + last.name + "'"));
+    EXPECT_THAT(error.what(), HasSubstr("partialFC"));
+  }
+  const nn::Cut& before = *std::prev(faces.cuts().end(), 2);
+  job.spec.split.cut = before.name;
+  EXPECT_EQ(make_plan(job, faces, size_, 1).cut, before.layers);
 }
 
 }  // namespace

@@ -126,6 +126,28 @@ TEST(Graph, TheEmbeddingIsWhatEntersTheLastLayerWithWeights) {
   EXPECT_EQ(graph.layers()[static_cast<size_t>(graph.embedding_layer())].name, "flatten");
 }
 
+TEST(Graph, WithoutItsLastLayerHasTheOthersWhereTheyWere) {
+  GraphBuilder builder("faces", {8, 8, 3});
+  builder.add("normalize", Normalize{{0, 0, 0}, {1, 1, 1}});
+  builder.add("conv1", Convolution{.out_channels = 4, .kernel = 3});
+  builder.add("bn1", BatchNorm{});
+  builder.add("flatten", Flatten{});
+  builder.add("fc", Linear{.out_features = 5});
+  builder.add("head", ArcFace{7, 0.5f, 64});
+  builder.freeze_until("bn1");
+  const Graph whole = builder.build();
+  const Graph rest = without_last_layer(whole);
+  ASSERT_EQ(rest.size(), whole.size() - 1);
+  EXPECT_EQ(rest.parameter_count(), whole.parameter_range({0, whole.size() - 1}).size);
+  EXPECT_EQ(rest.buffer_count(), whole.buffer_count());
+  for (size_t i = 0; i < rest.parameters().size(); ++i) {
+    EXPECT_EQ(rest.parameters()[i].range.offset, whole.parameters()[i].range.offset);
+    EXPECT_EQ(rest.parameters()[i].trainable, whole.parameters()[i].trainable);
+  }
+  EXPECT_FALSE(rest.parameters().front().trainable);
+  EXPECT_TRUE(rest.parameters().back().trainable);
+}
+
 TEST(GraphBuilder, RefusesWhatDoesNotFitAndNamesTheLayer) {
   const auto refuses = [](Operation operation, const std::string& part) {
     GraphBuilder builder = start();

@@ -1,15 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <barrier>
 #include <cmath>
 #include <thread>
 
-#include "common/tensor.h"
 #include "nn/graph_builder.h"
 #include "nn/reference/backend.h"
 #include "tests/fakes/simulation.h"
 #include "tests/fakes/small_job.h"
+#include "tests/fakes/thread_reducer.h"
 #include "training/trainer.h"
 
 /// Ranks that step by themselves and take the mean of their weights now and then.
@@ -31,42 +30,6 @@ nn::Graph small_graph() {
   builder.add("fc", nn::Linear{.out_features = 3});
   return builder.build();
 }
-
-/// What ranks that are threads share.
-struct Meeting {
-  std::barrier<> barrier{kRanks};
-  std::span<float> theirs[kRanks];
-  std::atomic<int> sums = 0;
-  std::atomic<int> rounded = 0;  // of which so many of bfloat16
-};
-
-class ThreadReducer final : public training::Reducer {
- public:
-  ThreadReducer(Meeting& meeting, uint32_t rank) : meeting_(meeting), rank_(rank) {}
-  uint32_t rank() const override { return rank_; }
-  uint32_t replicas() const override { return kRanks; }
-  void all_reduce(std::span<float> values) override {
-    meeting_.theirs[rank_] = values;
-    meeting_.barrier.arrive_and_wait();
-    std::vector<float> sum(values.size());
-    for (const auto& one : meeting_.theirs)
-      for (size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
-    meeting_.barrier.arrive_and_wait();
-    std::ranges::copy(sum, values.begin());
-    if (rank_ == 0) ++meeting_.sums;
-  }
-  void all_reduce_bfloat16(std::span<float> values) override {
-    for (float& value : values) value = from_bfloat16(to_bfloat16(value));
-    all_reduce(values);
-    for (float& value : values) value = from_bfloat16(to_bfloat16(value));
-    if (rank_ == 0) ++meeting_.rounded;
-  }
-  void broadcast(std::span<std::byte>) override { FAIL() << "nothing is to be told"; }
-
- private:
-  Meeting& meeting_;
-  const uint32_t rank_;
-};
 
 class TrainerRanks : public ::testing::Test {
  protected:
@@ -121,7 +84,7 @@ class TrainerRanks : public ::testing::Test {
     std::vector<std::jthread> ranks;
     for (uint32_t rank = 0; rank < kRanks; ++rank)
       ranks.emplace_back([&, rank] {
-        ThreadReducer reducer(meeting_, rank);
+        fakes::ThreadReducer reducer(meeting_, rank);
         states[rank] = train(rank, &reducer, sync_every, bfloat16);
       });
     ranks.clear();
@@ -136,7 +99,7 @@ class TrainerRanks : public ::testing::Test {
   const nn::Graph graph_ = small_graph();
   const data::Dataset dataset_ = fakes::three_classes(20);
   const std::unique_ptr<nn::Backend> backend_ = nn::make_reference_backend();
-  Meeting meeting_;
+  fakes::RankMeeting meeting_{kRanks};
 };
 
 TEST_F(TrainerRanks, StepTogetherWithoutMore) {
