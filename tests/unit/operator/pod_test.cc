@@ -4,6 +4,7 @@
 
 #include "api/launch.h"
 #include "api/names.h"
+#include "api/parse.h"
 #include "operator/objects/merge.h"
 #include "tests/unit/operator/world.h"
 
@@ -233,6 +234,27 @@ TEST(Pod, OneOfSeveralGpusStartsARankForEach) {
   EXPECT_EQ(ports["join"], 3000);
   EXPECT_EQ(ports["join-3"], 3003);
   EXPECT_EQ(ports["status-3"], 8083);
+}
+
+TEST(Pod, OfTheExampleForInfiniBandHasAdaptersMemoryThatStaysAndNcclsSettings) {
+  World world;
+  world.job.spec =
+      api::load_training_job(OUTRIGGER_SOURCE_DIR "/manifests/examples/faces-infiniband.yaml").spec;
+  const Json pod = pod_of(world, api::Role::kServer, 1);
+  const Json& server = container_of(pod);
+  EXPECT_EQ(server["resources"]["limits"]["rdma/hca"], "8");
+  EXPECT_EQ(server["resources"]["limits"]["nvidia.com/gpu"], "8");
+  const Json& capabilities = server["securityContext"]["capabilities"];
+  EXPECT_EQ(capabilities["add"], Json::array({"IPC_LOCK"}));
+  EXPECT_EQ(capabilities["drop"], Json::array({"ALL"})) << "and no other";
+  EXPECT_EQ(pod["spec"]["securityContext"]["runAsUser"], 0) << "who alone gets it";
+  EXPECT_EQ(pod["spec"]["securityContext"]["runAsNonRoot"], false);
+  std::map<std::string, std::string> variables;
+  for (const Json& variable : server["env"])
+    variables[variable["name"].get<std::string>()] = variable.value("value", "");
+  EXPECT_EQ(variables["NCCL_IB_HCA"], "mlx5");
+  EXPECT_EQ(mounts_of(pod)["/dev/shm"], "empty");
+  EXPECT_EQ(launch_of(pod, api::Role::kServer).replicas, 16);
 }
 
 TEST(Pod, WorkersAreSpreadOverTheRanksOfAllPods) {
