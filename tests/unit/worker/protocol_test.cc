@@ -114,6 +114,13 @@ TEST(Protocol, SmallMessagesComeBackAsTheyWere) {
   EXPECT_EQ(broken.items[1].position, 3u);
   EXPECT_EQ(broken.items[1].reason, "huge");
   there_and_back(feed::Leaving{});
+  feed::Scores scores{kKey, {1.5f, 1, -0.25f}};
+  scores.times.forward = 2;
+  const auto scored = there_and_back(scores);
+  EXPECT_EQ(scored.key, kKey);
+  EXPECT_EQ(scored.values, scores.values);
+  EXPECT_EQ(scored.times.forward, 2);
+  EXPECT_EQ(there_and_back(lease(feed::WorkKind::kScore)).kind, feed::WorkKind::kScore);
 }
 
 TEST(Protocol, TheIntroductionComesBackAsItWas) {
@@ -153,7 +160,7 @@ std::vector<Frame> every_message() {
            .tensor = numbers({2, 2}),
            .statistics = {1}},
            feed::StemGradient{kKey, floats}, feed::Broken{kKey, {{0, "cut"}}},
-           feed::ReadFailed{kKey, "why"}, feed::Leaving{}})
+           feed::ReadFailed{kKey, "why"}, feed::Leaving{}, feed::Scores{kKey, {1.5f, 1}}})
     frames.push_back(to_frame(message, {}));
   return frames;
 }
