@@ -50,7 +50,7 @@ ServerAddress parse_server_url(const std::string& url) {
 Connection::Connection(const ServerAddress& address, const ClientOptions& options,
                        const TlsMaterial& tls) {
   if (address.tls) {
-    auto library = std::make_unique<TlsClient>(address.host, address.port);
+    auto library = std::make_unique<httplib::SSLClient>(address.host, address.port);
     tls.identify(library->ssl_context());
     if (X509_STORE* store = tls.authorities()) {
       library->set_ca_cert_store(store);
@@ -59,7 +59,6 @@ Connection::Connection(const ServerAddress& address, const ClientOptions& option
     }
     if (!options.ca_file.empty()) library->set_ca_cert_path(options.ca_file);
     library->enable_server_certificate_verification(options.tls.verify);
-    tls_ = library.get();
     library_ = std::move(library);
   } else {
     library_ = std::make_unique<httplib::ClientImpl>(address.host, address.port);
@@ -94,7 +93,6 @@ void Connection::break_off() {
 httplib::Result Connection::send(const httplib::Request& request, std::chrono::milliseconds silence,
                                  const std::stop_token& stop) {
   library_->set_read_timeout(silence);
-  if (tls_ != nullptr) tls_->expect_bodies(!request.body.empty());
   const std::stop_callback breaking(stop, [this] { break_off(); });
   if (stop.stop_requested()) return {nullptr, httplib::Error::Canceled};
   return library_->send(request);

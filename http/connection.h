@@ -10,7 +10,6 @@
 #include "common/file.h"
 #include "http/client.h"
 #include "http/tls.h"
-#include "http/tls_client.h"
 
 namespace outrigger::http {
 
@@ -42,7 +41,6 @@ class Connection {
   void break_off();
 
   std::unique_ptr<httplib::ClientImpl> library_;
-  TlsClient* tls_ = nullptr;  // library_, where it speaks TLS
   std::mutex mutex_;
   // A second descriptor of the library's socket: it stays ours when the library closes its own, so
   // that shutting it down can never hit a stranger who got the same number.

@@ -10,7 +10,7 @@
 namespace outrigger::fakes {
 namespace {
 
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kPatience{60};
 // How soon a watch notices that its client has gone, or that there is something new to say.
 constexpr std::chrono::milliseconds kTick{2};
 

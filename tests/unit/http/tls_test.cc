@@ -5,8 +5,6 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-#include <cstring>
-#include <latch>
 #include <memory>
 #include <thread>
 
@@ -72,38 +70,14 @@ class TlsServer {
   // With `client`, only who shows that certificate is answered.
   explicit TlsServer(const SelfSigned& identity, const SelfSigned* client = nullptr)
       : server_(identity.certificate(), identity.key(), store_of(client)) {
-    server_.set_keep_alive_max_count(100);
     server_.Get("/", [](const httplib::Request&, httplib::Response& response) {
       response.set_content("secret", "text/plain");
-    });
-    server_.Post("/echo", [](const httplib::Request& request, httplib::Response& response) {
-      response.set_content(std::to_string(request.remote_port) + ":" + request.body, "text/plain");
-    });
-    server_.Get("/pieces", [](const httplib::Request&, httplib::Response& response) {
-      response.set_chunked_content_provider("text/plain", [](size_t, httplib::DataSink& sink) {
-        for (const char* piece : {"one ", "two ", "three"}) sink.write(piece, std::strlen(piece));
-        sink.done();
-        return true;
-      });
-    });
-    server_.Get("/silent", [this](const httplib::Request&, httplib::Response& response) {
-      response.set_chunked_content_provider("text/plain", [this](size_t, httplib::DataSink& sink) {
-        sink.write("x", 1);
-        asked_.count_down();
-        end_.wait();
-        return false;
-      });
     });
     port_ = server_.bind_to_any_port("127.0.0.1");
     thread_ = std::jthread([this] { server_.listen_after_bind(); });
     while (!server_.is_running()) std::this_thread::yield();
   }
-  ~TlsServer() {
-    end_.count_down();
-    server_.stop();
-  }
-  // Until "/silent" has sent its one byte.
-  void wait_for_silence() { asked_.wait(); }
+  ~TlsServer() { server_.stop(); }
   std::string url() const { return "https://127.0.0.1:" + std::to_string(port_); }
 
  private:
@@ -115,8 +89,6 @@ class TlsServer {
   }
 
   httplib::SSLServer server_;
-  std::latch asked_{1};
-  std::latch end_{1};
   int port_ = 0;
   std::jthread thread_;
 };
@@ -160,54 +132,6 @@ TEST(Tls, AuthoritiesMayBeGivenAsText) {
 TEST(Tls, VerificationIsOffOnlyWhereThatIsAskedFor) {
   TlsServer server(SelfSigned("DNS:elsewhere.example"));
   EXPECT_EQ(Client({.base_url = server.url(), .tls = {.verify = false}}).get("/").body, "secret");
-}
-
-Client careless_client(const TlsServer& server) {
-  return Client({.base_url = server.url(), .tls = {.verify = false}});
-}
-
-TEST(Tls, BodiesOfEverySizePassOverOneConnection) {
-  const SelfSigned identity("IP:127.0.0.1");
-  TlsServer server(identity);
-  Client client = careless_client(server);
-  const auto echo = [&](const std::string& body) {
-    return client.post("/echo", body, "text/plain").body;
-  };
-  const std::string port = echo("");
-  ASSERT_GT(port.size(), 1U);
-  for (const size_t size : {1U, 8191U, 8192U, 16384U, 16385U, 1'000'000U}) {
-    const std::string body(size, 'b');
-    EXPECT_TRUE(echo(body) == port + body) << size;
-    EXPECT_EQ(client.get("/").body, "secret");
-  }
-  EXPECT_EQ(client.get("/pieces").body, "one two three");
-  EXPECT_EQ(echo("again"), port + "again");
-}
-
-TEST(Tls, AStreamThatIsSilentIsAnError) {
-  const SelfSigned identity("IP:127.0.0.1");
-  TlsServer server(identity);
-  Client client = careless_client(server);
-  EXPECT_THAT(
-      [&] {
-        client.stream({"GET", "/silent"}, {.silence = std::chrono::milliseconds(50)},
-                      [](std::string_view piece) { return piece == "x"; });
-      },
-      testing::ThrowsMessage<IoError>(testing::HasSubstr("within 50 ms")));
-}
-
-TEST(Tls, AStopBreaksASilentStream) {
-  const SelfSigned identity("IP:127.0.0.1");
-  TlsServer server(identity);
-  Client client = careless_client(server);
-  std::stop_source stop;
-  const std::jthread stopper([&] {
-    server.wait_for_silence();
-    stop.request_stop();
-  });
-  EXPECT_THROW(client.stream(
-                   {"GET", "/silent"}, {}, [](std::string_view) { return true; }, stop.get_token()),
-               Cancelled);
 }
 
 TEST(Tls, OurCertificateIsShownToWhoAsksForIt) {
