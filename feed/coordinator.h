@@ -44,6 +44,8 @@ class Coordinator {
   std::vector<Outgoing> take_outbox();
 
   // ---- the trainer
+  /// Throws what failed the job, if anything did.
+  void throw_if_failed() const;
   /// The plan for steps that are not drawn yet; must have a larger number.
   void set_plan(const Plan& plan);
   const Plan& newest_plan() const { return plan_; }
@@ -152,7 +154,6 @@ class Coordinator {
   bool is_late(const WorkItem& item, TimePoint now) const;
   ReadyMicroBatch ready(WorkItem& item) const;
   void check_bad_fraction();
-  void throw_if_failed() const;
 
   const CoordinatorOptions options_;
   SampleOrder order_;

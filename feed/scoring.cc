@@ -11,8 +11,6 @@ namespace {
 
 /// One that is computed and one whose images are read meanwhile.
 constexpr uint32_t kInHand = 2;
-/// Who may be at the same batch at once.
-constexpr size_t kMostAtOne = 2;
 
 }  // namespace
 
@@ -33,12 +31,16 @@ std::optional<uint32_t> Scoring::next_for(WorkerId worker) {
     waiting_.pop_front();
     return next;
   }
-  if (hands_[worker].leases > 0 || done()) return std::nullopt;
-  // Of those that were given out longest ago, which come first.
-  const auto late = std::ranges::find_if(
-      batches_, [](const Work& work) { return !work.done && work.holders.size() < kMostAtOne; });
-  if (late == batches_.end()) return std::nullopt;
-  return static_cast<uint32_t>(late - batches_.begin());
+  if (hands_[worker].leases > 0 || with_one_.empty()) return std::nullopt;
+  return *with_one_.begin();  // of those that were given out longest ago
+}
+
+void Scoring::note_holders(uint32_t index) {
+  if (batches_[index].holders.size() == 1) {
+    with_one_.insert(index);
+  } else {
+    with_one_.erase(index);
+  }
 }
 
 Lease Scoring::lease(WorkerId worker, uint32_t index) {
@@ -51,6 +53,7 @@ Lease Scoring::lease(WorkerId worker, uint32_t index) {
   for (const uint32_t id : work.samples)
     lease.samples.push_back({id, id, options_.dataset->at(id)});
   work.holders.emplace_back(worker, lease.key.attempt);
+  note_holders(index);
   ++hands_[worker].leases;
   return lease;
 }
@@ -85,6 +88,7 @@ void Scoring::release(Work& work, uint32_t index, WorkerId worker) {
   const auto held =
       std::erase_if(work.holders, [&](const auto& one) { return one.first == worker; });
   hands_[worker].leases -= static_cast<uint32_t>(held);
+  note_holders(index);
   if (held > 0 && work.holders.empty() && !work.done) waiting_.push_front(index);
 }
 
@@ -97,6 +101,7 @@ std::vector<std::pair<WorkerId, WorkKey>> Scoring::end_attempts(Work& work, cons
     others.emplace_back(worker, key);
     others.back().second.attempt = attempt;
   }
+  note_holders(key.index);
   return others;
 }
 

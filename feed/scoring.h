@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -77,10 +78,13 @@ class Scoring {
   std::vector<std::pair<WorkerId, WorkKey>> end_attempts(Work& work, const WorkKey& key,
                                                          WorkerId from);
   void finish(Work& work);
+  /// After its holders have changed.
+  void note_holders(uint32_t index);
 
   const ScoringOptions options_;
   std::vector<Work> batches_;
   std::deque<uint32_t> waiting_;  // batches that nobody has in hand and that are not done
+  std::set<uint32_t> with_one_;   // that one worker has in hand
   struct Hand {
     bool has_weights = false;
     uint32_t leases = 0;

@@ -134,7 +134,7 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
                  {.batch = worker::micro_batch(job_),
                   .precision = device_.precision,
                   .embeddings = worker::scores_embeddings(job_)}),
-      evaluation_place_(place_of(job_), stops_early(job_)),
+      evaluation_placement_(place_of(job_), stops_early(job_)),
       listener_(std::move(listener)) {
   if (device_.is_gpu)
     gpu_phases_.emplace(metrics_, [this] { return nn::cuda::memory_uses(*device_.backend); });
@@ -209,9 +209,8 @@ Wishes Run::settle() {
 
 void Run::train_to_the_end() {
   agreement_.check_start(trainer_.counters().step);
-  // The run before was stopped in the middle of it.
-  if (trainer_.counters().evaluating) begin_evaluation_beside(trainer_.counters().evaluating);
-  evaluate_if_due();
+  resume_evaluation_beside();
+  evaluate_if_due();  // the run before was stopped in the middle of it
   while (trainer_.counters().step < size_.total_steps) {
     if (trainer_.synchronized()) {
       const Wishes wishes = settle();

@@ -18,7 +18,7 @@
 #include "data/sample.h"
 #include "gpu-server/agreement.h"
 #include "gpu-server/device.h"
-#include "gpu-server/evaluation_place.h"
+#include "gpu-server/evaluation_placement.h"
 #include "gpu-server/gpu_phases.h"
 #include "gpu-server/job_plan.h"
 #include "gpu-server/local_worker.h"
@@ -75,13 +75,16 @@ class Run {
   void evaluate_if_due();
   void evaluate_here();
   /// Workers begin to evaluate the state beside training.
-  void begin_evaluation_beside(std::shared_ptr<const training::TrainingState> state);
+  void begin_evaluation_beside(std::shared_ptr<training::TrainingState> state);
+  /// Goes on with the one that the run before was stopped in, if the job still evaluates.
+  void resume_evaluation_beside();
   /// Takes the result of the evaluation beside training, if there is one: as soon as it is there,
   /// or, with `wait`, now. Then the server makes it itself where workers do not get on.
   void end_evaluation_beside(bool wait);
-  training::EvaluationResult scores_of(const training::TrainingState& state);
+  /// What workers have scored; nothing where the server is to make it instead.
+  std::optional<training::EvaluationResult> scores();
   /// Notes what the state's weights came to, and keeps them where they are the best.
-  void judge(const training::TrainingState& state, const training::EvaluationResult& result,
+  void judge(training::TrainingState& state, const training::EvaluationResult& result,
              Duration took, const char* by);
   /// No gain for as many evaluations as the job allows: training is to stop early.
   bool without_gain() const;
@@ -122,7 +125,7 @@ class Run {
   LocalWorker local_;
   training::Trainer trainer_;
   training::Evaluator evaluator_;
-  EvaluationPlace evaluation_place_;
+  EvaluationPlacement evaluation_placement_;
   EvaluationLoss evaluation_loss_;
   size_t scorers_ = 0;         // when the evaluation beside training began
   TimePoint scoring_since_{};  // likewise

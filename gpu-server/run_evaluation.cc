@@ -39,7 +39,7 @@ void Run::evaluate_if_due() {
   const bool due = first_rank() && step > 0 && !done && due_for_evaluation(step);
   end_evaluation_beside(due || step == size_.total_steps);
   if (!due) return;
-  if (step < size_.total_steps && evaluation_place_.on_workers(feed_.scorers())) {
+  if (step < size_.total_steps && evaluation_placement_.on_workers(feed_.scorers())) {
     training::TrainingState& state = trainer_.state();
     take_over_broken_samples();
     state.evaluated_step = static_cast<int64_t>(step);
@@ -65,11 +65,11 @@ void Run::evaluate_here() {
   state.evaluated_step = static_cast<int64_t>(state.step);
   take_over_broken_samples();
   const Duration took = clock_.now() - start;
-  evaluation_place_.server_took(to_seconds(took));
+  evaluation_placement_.server_took(to_seconds(took));
   judge(state, result, took, "server");
 }
 
-void Run::begin_evaluation_beside(std::shared_ptr<const training::TrainingState> state) {
+void Run::begin_evaluation_beside(std::shared_ptr<training::TrainingState> state) {
   scoring_since_ = clock_.now();
   scorers_ = feed_.scorers();
   feed::ScoringOptions options;
@@ -84,34 +84,40 @@ void Run::begin_evaluation_beside(std::shared_ptr<const training::TrainingState>
   trainer_.counters().evaluating = std::move(state);
 }
 
-void Run::end_evaluation_beside(bool wait) {
-  const auto scored = feed_.scored();
-  if (!scored || (!wait && scored->done < scored->all)) return;
-  const auto state = trainer_.counters().evaluating;
-  const TimePoint start = clock_.now();
-  const auto result = scores_of(*state);
-  trainer_.counters().evaluating.reset();  // not before: a stop meanwhile leaves it to the next run
-  evaluation_loss_.waited(to_seconds(clock_.now() - start));
-  evaluation_place_.workers_took(evaluation_loss_.take(), scorers_);
-  judge(*state, result, clock_.now() - scoring_since_, "workers");
+void Run::resume_evaluation_beside() {
+  const auto state = std::exchange(trainer_.counters().evaluating, nullptr);
+  const bool evaluates = job_.spec.training.evaluate && validation_.size() > 0;
+  if (state != nullptr && evaluates && first_rank()) begin_evaluation_beside(state);
 }
 
-training::EvaluationResult Run::scores_of(const training::TrainingState& state) {
-  const auto scored = feed_.scored();
-  const double done = static_cast<double>(scored->done) / static_cast<double>(scored->all);
-  const bool here = evaluation_place_.server_instead(done) || !feed_.wait_for_scores();
+void Run::end_evaluation_beside(bool wait) {
+  const auto state = trainer_.counters().evaluating;
+  if (state == nullptr || (!wait && feed_.scored() < 1)) return;
+  const TimePoint start = clock_.now();
+  auto result = scores();
+  const char* by = result ? "workers" : "server";
+  if (!result) result = evaluator_.run(feed_, validation_, handed_out(*state), state->buffers);
+  trainer_.counters().evaluating.reset();  // not before: a stop meanwhile leaves it to the next run
+  evaluation_loss_.waited(to_seconds(clock_.now() - start));
+  evaluation_placement_.workers_took(evaluation_loss_.take(), scorers_);
+  judge(*state, *result, clock_.now() - scoring_since_, by);
+}
+
+std::optional<training::EvaluationResult> Run::scores() {
+  const double done = feed_.scored();
+  const bool complete = !evaluation_placement_.server_instead(done) && feed_.wait_for_scores();
   const auto batches = feed_.end_scoring();
-  if (here) {
-    log::info("step {}: workers have evaluated {:.0f} % of the images; the server does it instead",
-              state.step, 100 * done);
-    return evaluator_.run(feed_, validation_, handed_out(state), state.buffers);
+  if (!complete) {
+    log::info("workers have evaluated {:.0f} % of the images; the server does it instead",
+              100 * done);
+    return std::nullopt;
   }
   training::EvaluationSums sums(nn::score_width(graph_, worker::scores_embeddings(job_)));
   for (const auto& batch : batches) sums.add(batch.rows, batch.labels);
   return sums.result(validation_.size());
 }
 
-void Run::judge(const training::TrainingState& state, const training::EvaluationResult& result,
+void Run::judge(training::TrainingState& state, const training::EvaluationResult& result,
                 Duration took, const char* by) {
   reporter_.evaluation(state.step, result, took, by);
   const api::EvaluateSpec& spec = *job_.spec.training.evaluate;
@@ -124,19 +130,10 @@ void Run::judge(const training::TrainingState& state, const training::Evaluation
     ++present.evaluations_without_gain;
     return;
   }
-  present.best_metric = metric;
-  present.best_step = static_cast<int64_t>(state.step);
-  present.evaluations_without_gain = 0;
-  if (!spec.keep_best) return;
-  if (&state == &present) {
-    files_.save_best(state);
-    return;
-  }
-  training::TrainingState best = state;
-  best.best_metric = present.best_metric;
-  best.best_step = present.best_step;
-  best.evaluations_without_gain = 0;
-  files_.save_best(best);
+  present.evaluations_without_gain = state.evaluations_without_gain = 0;
+  present.best_metric = state.best_metric = metric;
+  present.best_step = state.best_step = static_cast<int64_t>(state.step);
+  if (spec.keep_best) files_.save_best(state);
 }
 
 }  // namespace outrigger::gpu_server

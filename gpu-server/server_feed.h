@@ -99,14 +99,10 @@ class ServerFeed final : public feed::Feed {
 
   // Evaluation beside training: feed::Coordinator's, without waiting but for wait_for_scores.
   void begin_scoring(feed::ScoringOptions options);
-  /// True when all is done; false where no worker is left to do it. Cancelled.
+  /// True when all is done; false where no worker is left to do it. Throws as a Feed does.
   bool wait_for_scores();
-  /// Batches that are done, and all; none where nothing is scored.
-  struct Scored {
-    uint32_t done = 0;
-    uint32_t all = 0;
-  };
-  std::optional<Scored> scored();
+  /// The part that is done, 0 to 1.
+  double scored();
   std::vector<feed::Scoring::Batch> end_scoring();
   size_t scorers();
 

@@ -12,11 +12,11 @@ void ServerFeed::begin_scoring(feed::ScoringOptions options) {
   distribute();
 }
 
-std::optional<ServerFeed::Scored> ServerFeed::scored() {
+double ServerFeed::scored() {
   const std::scoped_lock lock(mutex_);
   const feed::Scoring* const scoring = coordinator_.scoring();
-  if (scoring == nullptr) return std::nullopt;
-  return Scored{scoring->batches_done(), scoring->batches()};
+  ensure(scoring != nullptr, "there is an evaluation to look at");
+  return static_cast<double>(scoring->batches_done()) / scoring->batches();
 }
 
 bool ServerFeed::wait_for_scores() {
@@ -28,6 +28,7 @@ bool ServerFeed::wait_for_scores() {
   timeline_.device_is_done(clock_.now());
   for (uint32_t seen = scoring->batches_done(); !scoring->done();) {
     if (cancelled_) throw Cancelled("the run was asked to stop");
+    coordinator_.throw_if_failed();
     if (coordinator_.scorers() == 0) break;
     wanted_ = {"wait for scores of batch", std::nullopt, scoring->batches_done()};
     coordinator_.tick(clock_.now());

@@ -46,6 +46,11 @@ void Timeline::joined(feed::WorkerId worker, const std::string& name) {
 
 void Timeline::arrived(feed::WorkerId worker, const feed::WorkerMessage& message,
                        const WorkerMeasures& link, TimePoint now) {
+  if (const auto* scores = std::get_if<feed::Scores>(&message)) {
+    const Duration took = duration(scores->times.forward);
+    trace_.record({"score", cores_of(worker), now - took, took, -1, scores->key.index});
+    return;
+  }
   const auto* batch = std::get_if<feed::MicroBatch>(&message);
   const auto* gradient = std::get_if<feed::StemGradient>(&message);
   if (batch == nullptr && gradient == nullptr) return;

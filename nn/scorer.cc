@@ -47,7 +47,11 @@ void Scorer::load(std::span<const float> parameters, std::span<const float> buff
   load(backbone_, {0, embedding_end_}, parameters, buffers);
   if (embedding_end_ < graph_.size())
     load(head_, {embedding_end_, graph_.size()}, parameters, buffers);
-  if (gradient_.empty()) gradient_ = Tensor(ElementType::kFloat32, last().output.shape());
+  if (gradient_.empty()) {
+    Shape row = last().output.shape();
+    row[0] = 1;
+    gradient_ = Tensor(ElementType::kFloat32, row);
+  }
 }
 
 void Scorer::load(Part& part, Segment segment, std::span<const float> parameters,
@@ -91,9 +95,9 @@ std::span<const float> Scorer::score(const ConstTensorView& pixels,
   rows_.resize(labels.size() * width_);
   for (int64_t index = 0; index < count; ++index) {
     float* const row = rows_.data() + static_cast<size_t>(index) * width_;
-    const auto loss = softmax_cross_entropy(row_of(last().output.view(), index),
-                                            labels.subspan(static_cast<size_t>(index), 1), 0,
-                                            row_of(gradient_.view(), index));
+    const auto loss =
+        softmax_cross_entropy(row_of(last().output.view(), index),
+                              labels.subspan(static_cast<size_t>(index), 1), 0, gradient_.view());
     row[Score::kLoss] = static_cast<float>(loss.loss_sum);
     row[Score::kCorrect] = static_cast<float>(loss.correct);
     if (options_.embeddings)

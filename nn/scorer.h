@@ -61,10 +61,10 @@ class Scorer {
   const ScorerOptions options_;
   const int embedding_end_;  // layers up to and with the embedding
   const size_t width_;
-  Part backbone_;  // pixels to embedding; the head is computed from it
-  Part head_;      // absent where the embedding is the last layer
-  Tensor full_;    // a partial batch, padded
-  Tensor gradient_;
+  Part backbone_;    // pixels to embedding; the head is computed from it
+  Part head_;        // absent where the embedding is the last layer
+  Tensor full_;      // a partial batch, padded
+  Tensor gradient_;  // of one row's loss, which nobody wants
   std::vector<float> rows_;
 };
 

@@ -136,8 +136,8 @@ TrainingState read_state(const fs::path& path, const json& manifest, const nn::G
     load_arena(path / former_name(version), graph, former);
   }
   if (manifest.value("evaluating", false)) {
-    state.evaluating = std::make_shared<const TrainingState>(
-        read_checkpoint_files(path / kEvaluating, graph).state);
+    state.evaluating =
+        std::make_shared<TrainingState>(read_checkpoint_files(path / kEvaluating, graph).state);
   }
   return state;
 }

@@ -32,7 +32,7 @@ struct TrainingState {
   int64_t evaluated_step = -1;  // the newest evaluation; a stop in the middle of one leaves it due
   /// The state whose weights workers are evaluating beside training, without this member and the
   /// former parameters: it is gone on with after a resume. Null: none.
-  std::shared_ptr<const TrainingState> evaluating;
+  std::shared_ptr<TrainingState> evaluating;
 };
 
 }  // namespace outrigger::training

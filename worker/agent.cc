@@ -107,8 +107,7 @@ void Agent::take(feed::StemWeights&& weights) {
   if (!fit)
     throw InvalidInput("the weights to evaluate, version " + std::to_string(weights.version) +
                        ", do not fit the network");
-  scorer_.load(*weights.parameters, *weights.buffers);
-  scored_ = weights.version;
+  to_score_ = std::move(weights);
 }
 
 void Agent::take(feed::CutGradient&& gradient) {
@@ -301,6 +300,11 @@ void Agent::backward(Works::iterator at) {
 
 void Agent::score(Works::iterator at) {
   Work& work = at->second;
+  if (to_score_) {
+    scorer_.load(*to_score_->parameters, *to_score_->buffers);
+    scored_ = to_score_->version;
+    to_score_.reset();
+  }
   if (scored_ != work.lease.stem_version)
     throw InvalidInput("lease " + to_string(at->first) + " wants scores of weights " +
                        std::to_string(work.lease.stem_version) + ", which did not come before it");

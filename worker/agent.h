@@ -108,7 +108,8 @@ class Agent {
   PixelSource& pixels_;
   Stems stems_;
   nn::Scorer scorer_;
-  std::optional<uint64_t> scored_;  // the evaluation whose weights the scorer has
+  std::optional<feed::StemWeights> to_score_;  // of an evaluation, until the scorer has them
+  std::optional<uint64_t> scored_;             // the evaluation whose weights it has
   Works works_;
   std::vector<feed::WorkerMessage> outbox_;
   float link_rate_ = 0;

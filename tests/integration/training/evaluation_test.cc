@@ -124,6 +124,27 @@ TEST(EvaluationBesideTraining, IsGoneOnWithAfterAResume) {
   EXPECT_EQ(run.weights(), by_server().weights());
 }
 
+TEST(EvaluationBesideTraining, IsGoneOnWithByTheFirstOfSeveralRanks) {
+  JobText job = evaluated_by("Workers");
+  job.replicas = 2;
+  TrainingRun run(job);
+  run.start_server();
+  run.start_second_rank();
+  run.start_worker({.fault = "got-score-lease:1:STOP"});
+  ASSERT_FALSE(checkpoint_in_an_evaluation(run).empty()) << run.server_log();
+  run.signal_server(SIGKILL);
+  run.signal_second_rank(SIGKILL);
+  run.wait_for_server();
+  run.wait_for_second_rank();
+  run.signal_worker(0, SIGKILL);
+  run.start_server(true);
+  run.start_second_rank(true);
+  run.start_worker();
+  ASSERT_EQ(run.wait_for_server(), 0) << run.server_log();
+  EXPECT_EQ(run.wait_for_second_rank(), 0);
+  EXPECT_THAT(measured(run), SizeIs(6));
+}
+
 TEST(EvaluationBesideTraining, AutoMeasuresTheServerFirstAndThenTheWorkers) {
   const auto run = train(evaluated_by("Auto"), 2);
   const auto evaluations = run->events("evaluation");

@@ -99,6 +99,16 @@ double last_loss(const TrainingRun& run) {
   return run.events("step").back().at("loss").get<double>();
 }
 
+/// Both ranks by one command, asked to stop in the middle, and on to the end.
+void stop_and_resume(TrainingRun& run) {
+  run.start_ranks();
+  run.wait_for_step(12);
+  run.signal_server(SIGTERM);
+  EXPECT_EQ(run.wait_for_server(), 20);
+  run.start_ranks(true);
+  EXPECT_EQ(run.wait_for_server(), 0) << run.server_log();
+}
+
 TEST(Replicas, GradientsMayTravelInBFloat16) {
   TrainingRun exact(two_ranks());
   exact.start_ranks();
@@ -107,12 +117,7 @@ TEST(Replicas, GradientsMayTravelInBFloat16) {
   job.more_training = "    allReducePrecision: BFloat16\n";
   const std::string truth = uninterrupted(1, job);
   TrainingRun run(job);
-  run.start_ranks();
-  run.wait_for_step(12);
-  run.signal_server(SIGTERM);
-  EXPECT_EQ(run.wait_for_server(), 20);
-  run.start_ranks(true);
-  EXPECT_EQ(run.wait_for_server(), 0);
+  stop_and_resume(run);
   EXPECT_EQ(run.weights(), truth) << "workers and stops change nothing";
   EXPECT_NE(run.weights(), exact.weights());
   EXPECT_NEAR(last_loss(run), last_loss(exact), 0.05 * last_loss(exact));
@@ -124,12 +129,7 @@ TEST(Replicas, MayShareTheClassesOfFacesOut) {
   job.validation = true;  // the first rank evaluates all classes
   const std::string truth = uninterrupted(1, job);
   TrainingRun run(job);
-  run.start_ranks();
-  run.wait_for_step(12);
-  run.signal_server(SIGTERM);
-  EXPECT_EQ(run.wait_for_server(), 20);
-  run.start_ranks(true);
-  EXPECT_EQ(run.wait_for_server(), 0) << run.server_log();
+  stop_and_resume(run);
   EXPECT_EQ(run.weights(), truth);
   EXPECT_FALSE(run.events("evaluation").empty());
   const auto weights = tensors(run.directory() / "weights.safetensors").at("arcface.weight");

@@ -262,6 +262,7 @@ TEST(CoordinatorScoring, ReadingThatKeepsFailingFailsTheJob) {
     feed.tick(clock.now());
   }
   EXPECT_THROW(static_cast<void>(feed.try_take(0, 0, clock.now())), IoError);
+  EXPECT_THROW(feed.throw_if_failed(), IoError) << "who waits for scores would wait for ever";
 }
 
 }  // namespace

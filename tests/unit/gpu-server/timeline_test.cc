@@ -60,6 +60,14 @@ TEST_F(TimelineTest, AWorkersPiecesLieBeforeWhatItsLinkTook) {
   EXPECT_NE(drawn("send").track, drawn("stem forward").track) << "both at once are to be seen";
 }
 
+TEST_F(TimelineTest, ScoresOfAnEvaluationAreTheWorkersTimeToo) {
+  clock_.advance(milliseconds(1000));
+  const feed::Scores scores{.key = {.index = 3}, .values = {}, .times = {.forward = 0.25f}};
+  timeline_.arrived(7, scores, {}, clock_.now());
+  EXPECT_NEAR(drawn("score").begin, 750, 0.01);
+  EXPECT_NEAR(drawn("score").length, 250, 0.01);
+}
+
 TEST_F(TimelineTest, ABackwardPassEndsWhereItsGradientIsSent) {
   clock_.advance(milliseconds(1000));
   const feed::StemGradient gradient{

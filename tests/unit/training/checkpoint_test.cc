@@ -42,7 +42,7 @@ TEST_F(CheckpointTest, KeepsWhatWasBeingEvaluated) {
   TrainingState saved = state_at(12);
   TrainingState evaluated = state_at(10, 1);
   evaluated.former_parameters.clear();
-  saved.evaluating = std::make_shared<const TrainingState>(evaluated);
+  saved.evaluating = std::make_shared<TrainingState>(evaluated);
   store().save(saved, graph_);
   EXPECT_TRUE(equal(store().load_newest(graph_)->state, saved));
   std::filesystem::remove(directory() / "step-12" / "evaluating" / "weights.safetensors");

@@ -1,4 +1,4 @@
-#include "gpu-server/evaluation_place.h"
+#include "gpu-server/evaluation_placement.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 namespace outrigger::gpu_server {
 
-bool EvaluationPlace::on_workers(size_t workers) const {
+bool EvaluationPlacement::on_workers(size_t workers) const {
   if (workers == 0 || wanted_ == api::EvaluationPlace::kServer) return false;
   if (wanted_ == api::EvaluationPlace::kWorkers) return true;
   if (fixed_ || !server_) return false;
@@ -16,17 +16,17 @@ bool EvaluationPlace::on_workers(size_t workers) const {
   return *workers_ < *server_;
 }
 
-bool EvaluationPlace::server_instead(double done) const {
+bool EvaluationPlacement::server_instead(double done) const {
   constexpr double kMuch = 0.5;
   return wanted_ == api::EvaluationPlace::kAuto && done < kMuch;
 }
 
-void EvaluationPlace::workers_took(double seconds, size_t workers) {
+void EvaluationPlacement::workers_took(double seconds, size_t workers) {
   workers_ = mean(workers == measured_with_ ? workers_ : std::nullopt, seconds);
   measured_with_ = workers;
 }
 
-double EvaluationPlace::mean(const std::optional<double>& former, double newest) {
+double EvaluationPlacement::mean(const std::optional<double>& former, double newest) {
   return former ? (*former + newest) / 2 : newest;
 }
 

@@ -1,4 +1,4 @@
-#include "gpu-server/evaluation_place.h"
+#include "gpu-server/evaluation_placement.h"
 
 #include <gtest/gtest.h>
 
@@ -7,18 +7,18 @@ namespace {
 
 using api::EvaluationPlace::kAuto;
 
-TEST(EvaluationPlace, IsWhereTheJobSays) {
-  EvaluationPlace server(api::EvaluationPlace::kServer, false);
+TEST(EvaluationPlacement, IsWhereTheJobSays) {
+  EvaluationPlacement server(api::EvaluationPlace::kServer, false);
   server.server_took(100);
   EXPECT_FALSE(server.on_workers(4));
-  const EvaluationPlace workers(api::EvaluationPlace::kWorkers, false);
+  const EvaluationPlacement workers(api::EvaluationPlace::kWorkers, false);
   EXPECT_TRUE(workers.on_workers(4));
   EXPECT_FALSE(workers.on_workers(0)) << "nobody is there";
   EXPECT_FALSE(workers.server_instead(0)) << "it was asked for";
 }
 
-TEST(EvaluationPlace, AutoMeasuresBothAndTakesTheCheaper) {
-  EvaluationPlace place(kAuto, false);
+TEST(EvaluationPlacement, AutoMeasuresBothAndTakesTheCheaper) {
+  EvaluationPlacement place(kAuto, false);
   EXPECT_FALSE(place.on_workers(4)) << "first the server";
   place.server_took(2);
   EXPECT_TRUE(place.on_workers(4)) << "then the workers";
@@ -28,8 +28,8 @@ TEST(EvaluationPlace, AutoMeasuresBothAndTakesTheCheaper) {
   EXPECT_TRUE(place.on_workers(4)) << "4 s by the mean of the server's";
 }
 
-TEST(EvaluationPlace, WorkersGetAnotherChanceWhenTheirNumberChanges) {
-  EvaluationPlace place(kAuto, false);
+TEST(EvaluationPlacement, WorkersGetAnotherChanceWhenTheirNumberChanges) {
+  EvaluationPlacement place(kAuto, false);
   place.server_took(2);
   place.workers_took(3, 8);
   EXPECT_FALSE(place.on_workers(8));
@@ -40,14 +40,14 @@ TEST(EvaluationPlace, WorkersGetAnotherChanceWhenTheirNumberChanges) {
   EXPECT_TRUE(place.on_workers(10)) << "what another number took does not count";
 }
 
-TEST(EvaluationPlace, StaysOnTheServerWhereResultsMayEndTheRun) {
-  EvaluationPlace place(kAuto, true);
+TEST(EvaluationPlacement, StaysOnTheServerWhereResultsMayEndTheRun) {
+  EvaluationPlacement place(kAuto, true);
   place.server_took(100);
   EXPECT_FALSE(place.on_workers(4));
 }
 
-TEST(EvaluationPlace, TheServerTakesOverWhatWorkersDoNotGetOnWith) {
-  const EvaluationPlace place(kAuto, false);
+TEST(EvaluationPlacement, TheServerTakesOverWhatWorkersDoNotGetOnWith) {
+  const EvaluationPlacement place(kAuto, false);
   EXPECT_TRUE(place.server_instead(0.2));
   EXPECT_FALSE(place.server_instead(0.9));
 }

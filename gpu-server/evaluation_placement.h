@@ -11,10 +11,10 @@ namespace outrigger::gpu_server {
 /// Where evaluations are made, from what the former ones cost training. On the server training
 /// stands still meanwhile; on workers it goes on, more slowly where they have no time to spare.
 /// Pure; not thread-safe.
-class EvaluationPlace {
+class EvaluationPlacement {
  public:
   /// `fixed`: results must come at the same step in every run (they can end it early).
-  EvaluationPlace(api::EvaluationPlace wanted, bool fixed) : wanted_(wanted), fixed_(fixed) {}
+  EvaluationPlacement(api::EvaluationPlace wanted, bool fixed) : wanted_(wanted), fixed_(fixed) {}
 
   /// Whether workers are to make the next one, of which so many could take part. The server's cost
   /// is measured first, then the workers'; from then on the cheaper one's turn it is, and the
