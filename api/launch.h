@@ -42,6 +42,8 @@ struct Launch {
   bool resume = false;                        // go on from the newest valid checkpoint, if any
   std::optional<int> threads;                 // absent: from the cgroup's quota
   DeviceChoice device = DeviceChoice::kAuto;  // server
+  bool tf32 = false;              // server on a GPU: Float32 products on tensor cores, with 10 bits
+  bool nondeterministic = false;  // likewise: algorithms too that give other bits each time
   /// For experiments: compute nothing, take the times of this profile (`outrigger plan -o json`) on
   /// so many cores of the machine that measured it.
   std::optional<std::filesystem::path> emulate;

@@ -101,14 +101,16 @@ LaunchOption mount_option(LaunchOption option) {
   return option;
 }
 
-LaunchOption resume_option(LaunchOption option) {
-  option.set = [](Launch& launch, const std::string& value) {
+LaunchOption switch_option(LaunchOption option, bool Launch::*member) {
+  option.set = [member](Launch& launch, const std::string& value) {
     if (value != "true" && value != "false") {
       throw InvalidInput(in_quotes(value) + " is not allowed; true or false is needed");
     }
-    launch.resume = value == "true";
+    launch.*member = value == "true";
   };
-  option.get = [](const Launch& launch) { return launch.resume ? Values{"true"} : Values{}; };
+  option.get = [member](const Launch& launch) {
+    return launch.*member ? Values{"true"} : Values{};
+  };
   return option;
 }
 
@@ -177,8 +179,9 @@ std::vector<LaunchOption> make_options() {
       text_option({"--checkpoint", kCheckpointVariable, "FOLDER",
                    "Instead of spec.checkpoint.path.", For::kServer},
                   &Launch::checkpoint),
-      resume_option({"--resume", kResumeVariable, "",
-                     "Go on from the newest checkpoint, if there is one.", For::kServer}),
+      switch_option({"--resume", kResumeVariable, "",
+                     "Go on from the newest checkpoint, if there is one.", For::kServer},
+                    &Launch::resume),
       number_option(
           {"--rank", kRankVariable, "N", "This server among the replicas, from 0.", For::kServer},
           &Launch::rank, kCounts),
@@ -213,6 +216,16 @@ std::vector<LaunchOption> make_options() {
       device_option({"--device", kDeviceVariable, "DEVICE",
                      "auto (a GPU where spec.server.gpus asks for one), cpu or cuda.",
                      For::kServer}),
+      switch_option({"--tf32", kTf32Variable, "",
+                     "On a GPU: Float32's convolutions and products on tensor cores, with 10 bits "
+                     "of their factors.",
+                     For::kServer},
+                    &Launch::tf32),
+      switch_option({"--nondeterministic", kNondeterministicVariable, "",
+                     "On a GPU: also algorithms that give other bits each time, where they are "
+                     "faster.",
+                     For::kServer},
+                    &Launch::nondeterministic),
       text_option(
           {"--emulate", "", "FILE",
            "For experiments: compute nothing, take the times of this profile (outrigger plan "

@@ -76,6 +76,8 @@ inline constexpr std::string_view kMountsVariable = "OUTRIGGER_MOUNTS";
 inline constexpr std::string_view kResumeVariable = "OUTRIGGER_RESUME";
 inline constexpr std::string_view kThreadsVariable = "OUTRIGGER_THREADS";
 inline constexpr std::string_view kDeviceVariable = "OUTRIGGER_DEVICE";
+inline constexpr std::string_view kTf32Variable = "OUTRIGGER_TF32";
+inline constexpr std::string_view kNondeterministicVariable = "OUTRIGGER_NONDETERMINISTIC";
 inline constexpr std::string_view kTerminationFileVariable = "OUTRIGGER_TERMINATION_FILE";
 inline constexpr std::string_view kLogLevelVariable = "OUTRIGGER_LOG_LEVEL";
 

@@ -75,6 +75,8 @@ TEST(Launch, EveryValueComesBackFromItsArguments) {
                                         "--status-port=0",
                                         "--threads=3",
                                         "--device=cuda",
+                                        "--tf32",
+                                        "--nondeterministic",
                                         "--emulate=p",
                                         "--emulate-cores=60",
                                         "--link-megabits=100",
@@ -88,6 +90,15 @@ TEST(Launch, EveryValueComesBackFromItsArguments) {
   const Launch worker = parse(Role::kWorker, {"--server=[::1]:29400", "--index=7"});
   EXPECT_EQ(launch_arguments(worker),
             (std::vector<std::string>{"--server", "[::1]:29400", "--index", "7"}));
+}
+
+TEST(Launch, AGpuIsExactUnlessItIsToldOtherwise) {
+  const Launch usual = parse(Role::kServer, {});
+  EXPECT_FALSE(usual.tf32);
+  EXPECT_FALSE(usual.nondeterministic);
+  const Launch fast = parse(Role::kServer, {"--nondeterministic"}, {{"OUTRIGGER_TF32", "true"}});
+  EXPECT_TRUE(fast.tf32);
+  EXPECT_TRUE(fast.nondeterministic);
 }
 
 TEST(Launch, FaultsNameTheFlagOrTheVariableAndWhatIsAllowed) {
