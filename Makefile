@@ -29,7 +29,7 @@ build-cuda: setup-cuda ## The programs for GPUs, their GPU tests and what they n
 	cmake --build --preset cuda -j $(JOBS) --target outrigger outrigger-gpu-server outrigger-worker outrigger-bench-gpu gpu_tests
 
 test-cuda: build-cuda ## What of CUDA can be tested without a GPU: it compiles, links, and says what is missing
-	ctest --test-dir build/cuda --output-on-failure -R '^(no_device_test|bench_gpu_without_one|nn_cuda_nccl_test|nn_cuda_plans_test|nn_cuda_gpu_test)$$'
+	ctest --test-dir build/cuda --output-on-failure -R '^(no_device_test|bench_gpu_without_one|nn_cuda_nccl_test|nn_cuda_plans_test|nn_cuda_gpu_test|gpu_server_gpu_test)$$'
 
 gpu-test: build-cuda ## Tests on this machine's GPU; GPU_TEST_ARGS go to tests/gpu/run
 	tests/gpu/run build/cuda $(GPU_TEST_ARGS)

@@ -27,6 +27,12 @@ std::string all_of(const std::filesystem::path& path) {
   return std::filesystem::exists(path) ? read_file(path) : std::string();
 }
 
+/// Where a program lies: as it was built, or in the folder that OUTRIGGER_PROGRAMS names.
+std::filesystem::path program(const std::filesystem::path& built) {
+  const char* folder = std::getenv("OUTRIGGER_PROGRAMS");
+  return folder == nullptr ? built : std::filesystem::path(folder) / built.filename();
+}
+
 /// A safetensors file without its header, which names the run's own paths.
 std::string tensors_of(const std::filesystem::path& path) {
   const std::string all = read_file(path);
@@ -116,7 +122,7 @@ void TrainingRun::launch_server(bool resume, const std::vector<std::string>& mor
                                      control_token_file_.string()};
   if (resume) arguments.emplace_back("--resume");
   arguments.insert(arguments.end(), more.begin(), more.end());
-  server_.emplace(OUTRIGGER_SERVER, arguments, folder_.path() / "server.log");
+  server_.emplace(program(OUTRIGGER_SERVER), arguments, folder_.path() / "server.log");
   wait_until(60, "the server's port", [this] {
     return std::filesystem::exists(directory() / "server.json") || server_->poll();
   });
@@ -139,7 +145,7 @@ void TrainingRun::start_second_rank(bool resume) {
                                      "--rendezvous",  "127.0.0.1:" + std::to_string(port_),
                                      "--mount",       "faces=" + data_.string()};
   if (resume) arguments.emplace_back("--resume");
-  second_.emplace(OUTRIGGER_SERVER, arguments, folder_.path() / "server-1.log");
+  second_.emplace(program(OUTRIGGER_SERVER), arguments, folder_.path() / "server-1.log");
   wait_until(60, "the second rank's port", [this] {
     return std::filesystem::exists(directory() / "server-1.json") || second_->poll();
   });
@@ -173,8 +179,8 @@ size_t TrainingRun::start_worker(const WorkerStart& start) {
                                            "--listen",      "127.0.0.1",
                                            "--mount",       "faces=" + data.string()};
   if (!start.fault.empty()) ::setenv("OUTRIGGER_FAULT", start.fault.c_str(), 1);
-  workers_.emplace_back(start.program.empty() ? OUTRIGGER_WORKER : start.program, arguments,
-                        folder_.path() / ("worker-" + std::to_string(index) + ".log"));
+  workers_.emplace_back(start.program.empty() ? program(OUTRIGGER_WORKER) : start.program,
+                        arguments, folder_.path() / ("worker-" + std::to_string(index) + ".log"));
   ::unsetenv("OUTRIGGER_FAULT");
   return index;
 }
