@@ -6,6 +6,8 @@
 
 #include "common/error.h"
 #include "common/thread_pool.h"
+#include "gpu-server/device.h"
+#include "gpu-server/job_costs.h"
 #include "gpu-server/job_plan.h"
 #include "gpu-server/planning.h"
 #include "worker/file_pixels.h"
@@ -41,22 +43,35 @@ double measure_decoding(const api::TrainingJob& job, const std::filesystem::path
   return took.count() / decoded * static_cast<double>(worker::micro_batch(job));
 }
 
+gpu_server::PlannedDevice measure_device(const api::TrainingJob& job, const api::Launch& launch,
+                                         const nn::Graph& graph, const gpu_server::RunSize& size,
+                                         ThreadPool& threads) {
+  const gpu_server::OpenDevice device = gpu_server::open_device(launch, job);
+  if (!device.is_gpu) return gpu_server::measured_device(job, graph, size, threads);
+  training::TrainerOptions options =
+      gpu_server::trainer_options(job, graph, size, device.precision);
+  options.device.most_at_once = gpu_server::micro_batches_at_once(device, graph, options, threads);
+  return gpu_server::measured_gpu(*device.backend, options.device, job, graph, size, threads);
+}
+
 }  // namespace
 
-training::Profile measure_job(const api::TrainingJob& job, const api::Launch& launch, int threads) {
+MeasuredJob measure_job(const api::TrainingJob& job, const api::Launch& launch, int threads) {
   const auto root = api::data_path(job, launch, job.spec.data.train.path.value_or(""));
   const data::Dataset train = gpu_server::list_data(job.spec.data.train, root, {});
   const gpu_server::RunSize size = gpu_server::run_size(job, train);
   const nn::Graph graph = worker::build_graph(job, static_cast<int64_t>(train.classes().size()));
   ThreadPool pool(threads);
-  training::Profile profile;
+  const gpu_server::PlannedDevice device = measure_device(job, launch, graph, size, pool);
+  MeasuredJob measured{.cores = device.cores, .shared = device.shared};
+  training::Profile& profile = measured.profile;
   profile.samples = size.samples;
   profile.batch = size.batch;
   profile.micro_batch = static_cast<uint32_t>(worker::micro_batch(job));
-  profile.costs = gpu_server::measure_job(job, graph, size, pool);
-  profile.options = gpu_server::planner_options(job, graph, size);
+  profile.costs = device.costs;
+  profile.options = gpu_server::planner_options(job, graph, size, profile.costs);
   profile.decode = measure_decoding(job, root, train);
-  return profile;
+  return measured;
 }
 
 }  // namespace outrigger::cli

@@ -1,16 +1,20 @@
 #pragma once
 
-#include <filesystem>
-#include <optional>
-
 #include "api/launch.h"
 #include "api/training_job.h"
 #include "training/planner/profile.h"
 
 namespace outrigger::cli {
 
-/// Measures on `threads` cores of this machine (absent: all) what a job costs: every layer, and
-/// reading, decoding and augmenting some of its images. Seconds. Throws InvalidInput, IoError.
-training::Profile measure_job(const api::TrainingJob& job, const api::Launch& launch, int threads);
+struct MeasuredJob {
+  training::Profile profile;
+  double cores = 1;    // of the device, as a planner counts them: a GPU is one
+  bool shared = true;  // with the server's own worker
+};
+
+/// Measures on `threads` cores of this machine, or on the device that `launch` and job name, what a
+/// job costs: every layer, and reading, decoding and augmenting some of its images. Seconds. Throws
+/// InvalidInput, IoError, and Failure where the device cannot be had.
+MeasuredJob measure_job(const api::TrainingJob& job, const api::Launch& launch, int threads);
 
 }  // namespace outrigger::cli

@@ -7,8 +7,8 @@
 #include "api/cluster.h"
 #include "api/launch.h"
 #include "api/parse.h"
-#include "api/support.h"
 #include "cli/commands.h"
+#include "cli/device_option.h"
 #include "cli/measured_job.h"
 #include "cli/mounts.h"
 #include "cli/plan_table.h"
@@ -37,6 +37,7 @@ struct PlanOptions {
   std::optional<double> server_price;  // an hour
   std::optional<double> worker_price;
   bool layers = false;
+  api::DeviceChoice device = api::DeviceChoice::kAuto;
   std::string format = "text";
 };
 
@@ -45,10 +46,11 @@ PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
   launch.mounts = parse_mounts(options.mounts);
   const int threads = options.threads.value_or(available_cores());
   PlannedJob measured;
-  measured.profile = measure_job(job, launch, threads);
+  launch.device = options.device;
+  auto [profile, cores, shared] = measure_job(job, launch, threads);
+  measured.profile = std::move(profile);
   const double decode = measured.profile.decode;
-  measured.server = {
-      .cores = static_cast<double>(threads), .decode = decode / threads, .shared = true};
+  measured.server = {.cores = cores, .decode = decode / threads, .shared = shared};
   const auto free =
       static_cast<double>(available_memory() - std::min(available_memory(), used_memory()));
   measured.server.memory = options.server_memory ? *options.server_memory * 1e9 : free;
@@ -67,9 +69,7 @@ PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
 api::TrainingJob load_job(const PlanOptions& options) {
   if (options.job.empty())
     throw InvalidInput("a TrainingJob is needed; see `outrigger plan --help`");
-  api::TrainingJob job = api::load_training_job(options.job);
-  api::require_supported(job, {});
-  return job;
+  return api::load_training_job(options.job);
 }
 
 void plan(const PlanOptions& options) {
@@ -136,6 +136,7 @@ void add_plan(CLI::App& program) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--worker-price", options->worker_price, "What an hour of each worker costs")
       ->check(CLI::NonNegativeNumber);
+  add_device_option(*command, options->device);
   command->add_flag("--layers", options->layers, "Print each layer's times and memory, too");
   command->add_option("--threads", options->threads, "Cores that the server uses (default: all)")
       ->check(CLI::PositiveNumber);

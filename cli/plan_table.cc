@@ -182,7 +182,7 @@ json plan_table(const PlannedJob& job) {
     if (all[i].prediction.seconds < all[best].prediction.seconds) best = i;
   }
   json told{{"workers", job.workers.size()},
-            {"decodeCoreMilliseconds", 1e3 * job.server.decode * job.server.cores},
+            {"decodeCoreMilliseconds", 1e3 * job.profile.decode},
             {"imagesPerSecondAlone", job.profile.batch / alone.seconds},
             {"boundAlone", to_string(alone.bound)},
             {"cuts", rows},

@@ -1,6 +1,5 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +8,7 @@
 #include "api/parse.h"
 #include "api/support.h"
 #include "cli/commands.h"
+#include "cli/device_option.h"
 #include "cli/local_run.h"
 #include "cli/mounts.h"
 #include "common/error.h"
@@ -74,13 +74,7 @@ void add_run(CLI::App& program) {
   command->add_flag("--resume", options->run.resume,
                     "Go on from the newest checkpoint, if there is one");
   command->add_option("--output", options->run.output, "Instead of spec.output.path");
-  const std::map<std::string, api::DeviceChoice> devices{{"auto", api::DeviceChoice::kAuto},
-                                                         {"cpu", api::DeviceChoice::kCpu},
-                                                         {"cuda", api::DeviceChoice::kCuda}};
-  command
-      ->add_option("--device", options->run.device,
-                   "auto (a GPU where spec.server.gpus asks for one), cpu or cuda")
-      ->transform(CLI::CheckedTransformer(devices, CLI::ignore_case));
+  add_device_option(*command, options->run.device);
   command->add_option("--threads", options->run.threads,
                       "Cores that the server uses (default: all)");
   command->add_option("--worker-threads", options->run.worker_threads,

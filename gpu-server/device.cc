@@ -50,6 +50,8 @@ OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job) {
         "spec.training.recompute: Activations is not built yet for a GPU; write None");
   nn::cuda::CudaOptions options;
   options.bfloat16 = worker::precision(job) == nn::Precision::kBFloat16;
+  options.tensor_float32 = launch.tf32;
+  options.deterministic = !launch.nondeterministic;
   // Beside the run, so that a job that resumes computes as before.
   options.plan_file =
       api::run_directory(job, launch) /

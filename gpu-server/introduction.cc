@@ -27,7 +27,7 @@ double scoring_memory(const nn::Graph& graph, int64_t images) {
 
 JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
                      const data::Dataset& train, const std::filesystem::path& train_root,
-                     uint64_t incarnation, ThreadPool& threads, bool emulated) {
+                     uint64_t incarnation, ThreadPool& threads, const OpenDevice& device) {
   JoinTerms terms;
   api::TrainingJob told = job;
   told.spec.server.pod_template.reset();
@@ -40,7 +40,8 @@ JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
   terms.setup.probe = data::choose_probe(train, worker::seed(job));
   terms.scoring_memory = scoring_memory(graph, worker::scored_at_once(worker::micro_batch(job)));
   terms.probe = data::probe(train_root, terms.setup.probe);
-  if (emulated) {
+  terms.any_numerics = device.is_gpu;
+  if (device.emulation != nullptr) {
     terms.numerics = worker::kEmulatedNumerics;
     return terms;
   }

@@ -6,15 +6,17 @@
 #include "api/training_job.h"
 #include "common/thread_pool.h"
 #include "data/sample.h"
+#include "gpu-server/device.h"
 #include "gpu-server/server_feed.h"
 #include "nn/graph.h"
 
 namespace outrigger::gpu_server {
 
 /// What the server tells a worker that joins, and what it wants to hear: the same bytes of the same
-/// files, and the same arithmetic (`emulated`: none). Takes as long as a few micro-batches.
+/// files, and, where the device is not a GPU, the same arithmetic. Takes as long as a few
+/// micro-batches.
 JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
                      const data::Dataset& train, const std::filesystem::path& train_root,
-                     uint64_t incarnation, ThreadPool& threads, bool emulated);
+                     uint64_t incarnation, ThreadPool& threads, const OpenDevice& device);
 
 }  // namespace outrigger::gpu_server

@@ -1,160 +1,40 @@
 #include "gpu-server/planning.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <utility>
 
 #include "common/error.h"
-#include "common/log.h"
 #include "common/memory.h"
-#include "nn/cpu/backend.h"
-#include "nn/recompute.h"
 #include "training/simulator/trial.h"
 #include "worker/job.h"
 
 namespace outrigger::gpu_server {
 namespace {
 
-double bytes_an_element(WireFormat format) {
-  switch (format) {
-    case WireFormat::kBFloat16:
-      return 2;
-    case WireFormat::kInt8:
-      return 1;
-    default:
-      return 4;
-  }
-}
-
-/// Sums over layers before and behind every cut.
-void add_times(training::CutCosts& cut, const std::vector<nn::cpu::LayerCost>& layers) {
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const auto& layer = layers[i];
-    if (static_cast<int32_t>(i) < cut.cut) {
-      cut.stem_forward += layer.forward_seconds;
-      if (cut.trains) cut.stem_backward += layer.backward_seconds;
-    } else {
-      cut.head += layer.forward_seconds + layer.backward_seconds;
-    }
-  }
-}
-
-/// Seconds of the optimizer's part of a step, which runs on one core while the others wait.
-double measure_optimizer(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size) {
-  const auto count = static_cast<size_t>(graph.parameter_count());
-  const std::vector<float> gradients(count);
-  std::vector<float> momentum(count);
-  std::vector<float> parameters(count);
-  const nn::SgdOptions sgd = trainer_options(job, graph, size, worker::precision(job)).optimizer;
-  nn::sgd_step(graph, sgd, 0, gradients, momentum, parameters);  // fills the caches
-  const auto begin = std::chrono::steady_clock::now();
-  nn::sgd_step(graph, sgd, 0, gradients, momentum, parameters);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-/// What is computed again in the backward pass: of a stem all, since other micro-batches came
-/// between; of a head all but the last piece.
-void add_recomputing(training::CutCosts& cut, const nn::Graph& graph,
-                     const std::vector<nn::cpu::LayerCost>& layers) {
-  const auto forward = [&](int32_t begin, int32_t end) {
-    double sum = 0;
-    for (int32_t i = begin; i < end; ++i) sum += layers[static_cast<size_t>(i)].forward_seconds;
-    return sum;
-  };
-  if (cut.trains) cut.stem_backward += forward(0, cut.cut);
-  const auto pieces = nn::recompute_cuts(graph, {cut.cut, graph.size()});
-  if (!pieces.empty()) cut.head += forward(cut.cut, pieces.back());
-}
-
-/// What stem and head take where the graph is cut so.
-void add_memory(training::CutCosts& cut, const api::TrainingJob& job, const nn::Graph& graph,
-                ThreadPool& threads) {
-  const auto backend = worker::cpu_backend(job);
-  nn::ProgramOptions options{.batch = worker::micro_batch(job),
-                             .precision = worker::precision(job)};
-  const auto measure = [&](double& kept, double& fixed) {
-    const nn::ProgramMemory memory = backend->compile(graph, options, threads)->memory();
-    kept = static_cast<double>(memory.kept);
-    fixed = static_cast<double>(memory.weights + memory.work_space);
-  };
-  options.segment = {cut.cut, graph.size()};
-  options.input_gradient = cut.cut > 0 && cut.trains;
-  measure(cut.head_kept, cut.head_fixed);
-  if (cut.cut == 0) return;
-  options.segment = {0, cut.cut};
-  options.input_gradient = false;
-  measure(cut.stem_kept, cut.stem_fixed);
-}
-
 uint32_t share_of(const api::TrainingJob& job, const RunSize& size) {
   return static_cast<uint32_t>(
       std::lround(*job.spec.split.share_percent / 100.0 * size.micro_batches));
 }
 
-}  // namespace
-
-training::JobCosts measure_job(const api::TrainingJob& job, const nn::Graph& graph,
-                               const RunSize& size, ThreadPool& threads) {
-  const auto layers = nn::cpu::profile(graph,
-                                       {.segment = graph.whole(),
-                                        .batch = worker::micro_batch(job),
-                                        .precision = worker::precision(job)},
-                                       threads, 1);
-  training::JobCosts costs;
-  for (int i = 0; i < graph.size(); ++i) {
-    const auto& layer = layers[static_cast<size_t>(i)];
-    costs.layers.push_back(
-        {layer.layer, layer.forward_seconds, layer.backward_seconds,
-         static_cast<double>(layer.kept_bytes),
-         sizeof(float) * static_cast<double>(graph.parameter_range({i, i + 1}).size)});
-  }
-  costs.optimizer = measure_optimizer(job, graph, size) * threads.size();
-  costs.parameters = sizeof(float) * static_cast<double>(graph.parameter_count());
-  // Weights, momentum, the device's gradients, their sum, and what went out to workers.
-  costs.copies = 5 + static_cast<double>(job.spec.training.staleness) +
-                 (job.spec.training.average_weights ? 1 : 0);
-  costs.micro_batches = size.micro_batches;
-  costs.staleness = static_cast<uint64_t>(job.spec.training.staleness);
-  const auto m = static_cast<double>(worker::micro_batch(job));
-  costs.pixels = m * static_cast<double>(element_count(graph.input()));
-  const int32_t deepest = deepest_cut(job, graph);
-  for (const nn::Cut& one : graph.cuts()) {
-    if (one.layers > deepest) break;
-    feed::Plan plan;
-    plan.cut = one.layers;
-    complete_plan(plan, graph);
-    set_wires(plan, job);
-    training::CutCosts cut{.cut = one.layers, .name = one.name, .trains = plan.stem_trains};
-    const double elements = m * static_cast<double>(element_count(one.shape));
-    cut.activations = elements * bytes_an_element(plan.activations);
-    if (cut.trains) cut.gradients = elements * bytes_an_element(plan.gradients);
-    cut.weights = 4.0 * static_cast<double>(plan.stem_parameters + plan.stem_buffers);
-    cut.server_percent =
-        100.0 * (1.0 - static_cast<double>(graph.multiply_adds({0, one.layers})) /
-                           static_cast<double>(graph.multiply_adds(graph.whole())));
-    cut.crossing = elements * static_cast<double>(element_size(worker::activation_type(job)));
-    add_memory(cut, job, graph, threads);
-    add_times(cut, layers);
-    if (job.spec.training.recompute == api::Recompute::kActivations)
-      add_recomputing(cut, graph, layers);
-    costs.cuts.push_back(cut);
-  }
-  return costs;
+/// In costs.cuts.
+size_t place_of(int32_t cut, const training::JobCosts& costs) {
+  const auto found = std::ranges::find(costs.cuts, cut, &training::CutCosts::cut);
+  ensure(found != costs.cuts.end(), "a plan cuts where it is known what that costs");
+  return static_cast<size_t>(found - costs.cuts.begin());
 }
 
+}  // namespace
+
 training::PlannerOptions planner_options(const api::TrainingJob& job, const nn::Graph& graph,
-                                         const RunSize& size) {
+                                         const RunSize& size, const training::JobCosts& costs) {
   const api::SplitSpec& split = job.spec.split;
   training::PlannerOptions options;
   options.least_server_percent = split.min_server_percent;
   if (split.max_bytes_per_second)
     options.most_bytes_per_second = static_cast<double>(*split.max_bytes_per_second);
   if (split.cut != api::kCutAuto) {
-    const int32_t layers = graph.cut(split.cut).layers;
-    const auto cuts = graph.cuts();
-    options.cut =
-        static_cast<size_t>(std::ranges::find(cuts, layers, &nn::Cut::layers) - cuts.begin());
+    options.cut = place_of(graph.cut(split.cut).layers, costs);
   }
   if (split.share_percent) options.away = share_of(job, size);
   return options;
@@ -173,24 +53,11 @@ training::ScaleBounds scale_bounds(const api::TrainingJob& job) {
   return bounds;
 }
 
-PlannedDevice measured_device(const api::TrainingJob& job, const nn::Graph& graph,
-                              const RunSize& size, ThreadPool& threads) {
-  return {measure_job(job, graph, size, threads), static_cast<double>(threads.size()), true};
-}
-
-PlannedDevice emulated_device(const training::Profile& profile, int cores, const RunSize& size) {
-  if (profile.costs.micro_batches != size.micro_batches)
-    throw InvalidInput("the profile to emulate is of " +
-                       std::to_string(profile.costs.micro_batches) +
-                       " micro-batches a step, the job has " + std::to_string(size.micro_batches));
-  return {profile.costs, static_cast<double>(cores), false};
-}
-
 Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
                    int threads, const PlannedDevice& device)
     : job_(job),
       graph_(graph),
-      options_(planner_options(job, graph, size)),
+      options_(planner_options(job, graph, size, device.costs)),
       planner_(device.costs, options_, training::by_simulation(device.costs)),
       deepest_(deepest_cut(job, graph)),
       threads_(threads) {
@@ -201,9 +68,7 @@ Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const Ru
 }
 
 training::Choice Planning::choice_of(const feed::Plan& plan) const {
-  const auto& cuts = planner_.job().cuts;
-  const auto found = std::ranges::find(cuts, plan.cut, &training::CutCosts::cut);
-  return {static_cast<size_t>(found - cuts.begin()), plan.stems_away, plan.local_inputs};
+  return {place_of(plan.cut, planner_.job()), plan.stems_away, plan.local_inputs};
 }
 
 /// Core-seconds that the device spends in a step.
@@ -211,7 +76,7 @@ double Planning::device_work(const training::Choice& choice) const {
   const training::JobCosts& job = planner_.job();
   const training::CutCosts& cut = job.cuts[choice.cut];
   return job.optimizer + cut.head * job.micro_batches +
-         (cut.stem_forward + cut.stem_backward) * (job.micro_batches - choice.away);
+         cut.stem_here() * (job.micro_batches - choice.away);
 }
 
 void Planning::note_device(const training::StepReport& report, const training::Choice& choice) {

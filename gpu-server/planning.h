@@ -5,39 +5,20 @@
 #include <vector>
 
 #include "api/training_job.h"
-#include "common/thread_pool.h"
 #include "feed/plan.h"
+#include "gpu-server/job_costs.h"
 #include "gpu-server/job_plan.h"
 #include "gpu-server/worker_book.h"
 #include "nn/graph.h"
 #include "training/planner/desired_workers.h"
 #include "training/planner/planner.h"
-#include "training/planner/profile.h"
 #include "training/trainer.h"
 
 namespace outrigger::gpu_server {
 
-/// What the planner must know of a job: times of every layer on this server, measured now (two
-/// passes over a micro-batch), and sizes on the wire.
-training::JobCosts measure_job(const api::TrainingJob& job, const nn::Graph& graph,
-                               const RunSize& size, ThreadPool& threads);
-
-/// The device that a planner plans for, as far as it is known at the start.
-struct PlannedDevice {
-  training::JobCosts costs;
-  double cores = 1;    // core-seconds of these costs that it does in a second
-  bool shared = true;  // with the server's own worker
-};
-/// The server's cores, measured now.
-PlannedDevice measured_device(const api::TrainingJob& job, const nn::Graph& graph,
-                              const RunSize& size, ThreadPool& threads);
-/// As a profile has it. Throws InvalidInput where the profile is of another number of
-/// micro-batches.
-PlannedDevice emulated_device(const training::Profile& profile, int cores, const RunSize& size);
-
-/// The bounds that spec.split sets: a cut that is named is kept, so is a share.
+/// The bounds that spec.split sets: a cut that is named, which `costs` has, is kept, so is a share.
 training::PlannerOptions planner_options(const api::TrainingJob& job, const nn::Graph& graph,
-                                         const RunSize& size);
+                                         const RunSize& size, const training::JobCosts& costs);
 
 /// Between how many workers spec.workers lets their number follow the stall.
 training::ScaleBounds scale_bounds(const api::TrainingJob& job);

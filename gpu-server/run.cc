@@ -119,8 +119,7 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       pixels_(pixels_of(job_, device_, train_root_, validation_root_)),
       feed_(feed::Coordinator(coordinator_options(job_, size_, state_, launch_.rank),
                               order_of(job_, train_, state_), train_, plan_),
-            join_terms(job_, graph_, train_, train_root_, state_.incarnation, threads_,
-                       device_.emulation != nullptr),
+            join_terms(job_, graph_, train_, train_root_, state_.incarnation, threads_, device_),
             context_of(job_), clock_, trace_),
       local_({.leases = std::max(2u, size_.micro_batches),
               .micro_batch = worker::micro_batch(job_),
@@ -138,18 +137,7 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       listener_(std::move(listener)) {
   if (device_.is_gpu)
     gpu_phases_.emplace(metrics_, [this] { return nn::cuda::memory_uses(*device_.backend); });
-  const bool scales = job_.spec.workers.autoscaling.has_value();
-  const bool plans = first_rank() && (wants_planner(job_) || scales);
-  // The planner's device shares the host's cores; what a GPU takes, it cannot tell yet.
-  if (plans && device_.is_gpu) {
-    log::warning(
-        "the planner knows no GPUs yet: the plan stays as it starts, or as POST /plan says");
-  } else if (plans) {
-    planning_.emplace(job_, graph_, size_, threads_.size(),
-                      device_.emulation == nullptr ? measured_device(job_, graph_, size_, threads_)
-                                                   : emulated_device(device_.emulation->profile,
-                                                                     launch_.emulate_cores, size_));
-  }
+  plan_from_now_on();
 }
 
 Run::~Run() {
@@ -186,25 +174,6 @@ api::ExitCode Run::train() {
     throw api::Failure(api::ExitCode::kBadData, error.what());
   }
   return complete();
-}
-
-Wishes Run::settle() {
-  Wishes mine{stop_wanted_, without_gain()};
-  {
-    const std::scoped_lock lock(wish_mutex_);
-    mine.plan = std::exchange(wanted_plan_, std::nullopt);
-  }
-  Wishes all = agreement_.settle(mine);
-  if (all.plan && all.plan->number > plan_.number) {
-    plan_ = *all.plan;
-    complete_plan(plan_, graph_);
-    trainer_.set_plan(plan_);
-    const std::scoped_lock lock(wish_mutex_);
-    reporter_.plan(plan_, trainer_.counters().step, wanted_reason_);
-    log::info("plan {} from step {} or the next: {}", plan_.number, trainer_.counters().step,
-              wanted_reason_);
-  }
-  return all;
 }
 
 void Run::train_to_the_end() {
@@ -257,44 +226,20 @@ void Run::write_trace() const {
                (first_rank() ? "trace.json" : "trace-" + std::to_string(launch_.rank) + ".json"));
 }
 
-void Run::wish(feed::Plan plan, const std::string& reason) {
-  const std::scoped_lock lock(wish_mutex_);
-  plan.number = ++last_plan_;
-  wanted_plan_ = std::move(plan);
-  wanted_reason_ = reason;
-}
-
-void Run::plan_ahead(const training::StepReport& report, const ServerFeed::Measures& measures) {
-  if (!planning_ || report.plan.number != plan_.number) return;  // the newest has not begun
-  auto proposal = planning_->after_step(report, measures.workers, measures.local);
-  if (proposal && wants_planner(job_) && !plan_fixed_)
-    wish(std::move(proposal->plan), proposal->reason);
-}
-
-void Run::tell_of_workers(const training::StepReport& report,
-                          const ServerFeed::Measures& measures) {
-  constexpr Duration kEvery = std::chrono::seconds(2);
-  const bool last = report.step + 1 == size_.total_steps;
-  if (!last && workers_told_ && clock_.now() < *workers_told_ + kEvery) return;
-  workers_told_ = clock_.now();
-  reporter_.workers(report.step, measures.workers);
-  if (!planning_) return;
-  if (const auto desired = planning_->desired_workers()) reporter_.desired_workers(*desired);
-}
-
-void Run::after_step(const training::StepReport& report) {
+void Run::after_step(const training::StepReport& told) {
   ready_ = true;
-  evaluation_loss_.step(to_seconds(report.took), trainer_.counters().evaluating != nullptr);
+  evaluation_loss_.step(to_seconds(told.took), trainer_.counters().evaluating != nullptr);
   const auto measures = feed_.measures();
-  plan_ahead(report, measures);
   feed::StallTimes stalls = feed_.take_stalls();
+  std::optional<training::StepReport> held;
   if (gpu_phases_) {
-    gpu_phases_->step(report);
-    stalls = hold_to(stalls, stood_still(report));
-    reporter_.step(as_the_device_waited(report), feed_.snapshot(), stalls);
-  } else {
-    reporter_.step(report, feed_.snapshot(), stalls);
+    gpu_phases_->step(told);
+    stalls = hold_to(stalls, stood_still(told));
+    held = as_the_device_waited(told);
   }
+  const training::StepReport& report = held ? *held : told;
+  plan_ahead(report, measures);
+  reporter_.step(report, feed_.snapshot(), stalls);
   tell_of_workers(report, measures);
   const auto replacements = feed_.replacements();
   for (; replacements_told_ < replacements.size(); ++replacements_told_) {

@@ -60,6 +60,9 @@ class Run {
   void want_stop();
   /// Takes a wish for another plan, as POST /plan has it; any thread. InvalidInput.
   std::string want_plan(const std::string& split);
+  /// Measures what plans cost, where anybody wants a plan found.
+  void plan_from_now_on();
+  PlannedDevice planned_device();
   void plan_ahead(const training::StepReport& report, const ServerFeed::Measures& measures);
   void tell_of_workers(const training::StepReport& report, const ServerFeed::Measures& measures);
   void wish(feed::Plan plan, const std::string& reason);
@@ -68,7 +71,7 @@ class Run {
   void train_to_the_end();
   /// What all ranks do before the next step.
   Wishes settle();
-  void after_step(const training::StepReport& report);
+  void after_step(const training::StepReport& told);
   /// Whether the first rank evaluates, or saves, behind this step; all ranks say the same.
   bool due_for_evaluation(uint64_t step) const;
   bool state_is_wanted(uint64_t step) const;

@@ -88,7 +88,8 @@ std::optional<WorkerSession::Newcomer> WorkerSession::introduce() {
            false);
     return std::nullopt;
   }
-  const bool stems = !terms.numerics.empty() && hello.numerics == terms.numerics;
+  const bool stems = !terms.numerics.empty() && !hello.numerics.empty() &&
+                     (terms.any_numerics || hello.numerics == terms.numerics);
   if (!stems && !terms.numerics.empty()) {
     log::warning(
         "worker {} computes differently from this server (another processor or library); it makes "

@@ -83,6 +83,7 @@ class Trainer {
 
   /// One optimizer step. Throws NumericalError, and what the feed throws.
   StepReport step();
+  const TrainerOptions& options() const { return options_; }
   /// Whether all ranks have the same state between these two steps: a checkpoint.
   bool synchronized() const;
   /// From the next step that is not drawn yet.

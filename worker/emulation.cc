@@ -100,7 +100,10 @@ class EmulatedBackend final : public nn::Backend {
       throw InvalidInput("the profile to emulate is of another network: it has " +
                          std::to_string(times_.layers.size()) + " layers, this one (" +
                          graph.name() + ") " + std::to_string(graph.size()) +
-                         ", or they have other names");
+                         ", or they have other names" +
+                         (times_.layers.size() < graph.layers().size()
+                              ? "; one of a GPU has the layers of stems only and is not emulated"
+                              : ""));
     if (options.batch != times_.micro_batch && options.mode == nn::Mode::kTraining)
       throw InvalidInput("the profile to emulate is of micro-batches of " +
                          std::to_string(times_.micro_batch) + " samples, the job's have " +

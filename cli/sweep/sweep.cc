@@ -33,7 +33,7 @@ class Sweeper {
     worker_threads_ = options.worker_threads.value_or(share);
     api::Launch launch;
     launch.mounts = options.mounts;
-    profile_ = measure_job(job, launch, threads_);
+    profile_ = measure_job(job, launch, threads_).profile;
     machines_ = machines();
     cut_ = choose_cut();
   }

@@ -35,6 +35,7 @@ JobCosts scaled(JobCosts job, uint32_t micro_batches, double times) {
     for (double* one : {&cut.stem_forward, &cut.stem_backward, &cut.head, &cut.activations,
                         &cut.gradients, &cut.stem_kept, &cut.head_kept, &cut.crossing})
       *one *= times;
+    if (cut.device_stem) *cut.device_stem *= times;
   }
   return job;
 }

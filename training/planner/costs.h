@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,8 @@ namespace outrigger::training {
 
 // What the planner knows. Times are seconds, sizes bytes, both of one micro-batch unless said
 // otherwise; a *core-second* is what one of the server's cores does in a second when it has nothing
-// else to do.
+// else to do. Where the device is a GPU, what it does (head, device_stem, optimizer) is in seconds
+// of it, and it counts as one core.
 
 /// What a layer costs on one core, for one micro-batch; a group of layers that runs as one counts
 /// for its parts.
@@ -38,6 +40,11 @@ struct CutCosts {
   double head_kept = 0;       // likewise behind the cut
   double head_fixed = 0;
   double crossing = 0;  // bytes of the activations at the cut in memory
+  /// A stem, forward and backward, on a device of another kind than cores are, as `head` is then;
+  /// absent: the device is cores like others.
+  std::optional<double> device_stem = std::nullopt;
+  /// A stem on the device, forward and backward.
+  double stem_here() const { return device_stem.value_or(stem_forward + stem_backward); }
 };
 
 /// What does not change while a job runs.

@@ -27,7 +27,7 @@ std::vector<MemoryPart> server_memory(const JobCosts& job, const Choice& choice,
   const CutCosts& cut = job.cuts[choice.cut];
   const double away = choice.away;
   const double here = job.micro_batches - away;
-  const bool stems_here = cut.cut > 0 && here > 0;
+  const bool stems_here = cut.cut > 0 && here > 0 && !cut.device_stem;
   const double versions = static_cast<double>(job.staleness) + 1;
   const double steps = 1 + feed::steps_ahead(workers, job.micro_batches);
   std::vector<MemoryPart> parts{

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "common/error.h"
 
@@ -27,6 +28,9 @@ class Fields {
       throw InvalidInput(path_ + "." + field + ": " + value.dump() +
                          " is not allowed; a number from 0 is needed");
     return value.get<double>();
+  }
+  std::optional<double> optional_number(const char* field) const {
+    return has(field) ? std::optional(number(field)) : std::nullopt;
   }
   template <typename Integer>
   Integer integer(const char* field) const {
@@ -61,21 +65,23 @@ class Fields {
 };
 
 json to_object(const CutCosts& cut) {
-  return {{"layers", cut.cut},
-          {"name", cut.name},
-          {"trains", cut.trains},
-          {"stemForward", cut.stem_forward},
-          {"stemBackward", cut.stem_backward},
-          {"head", cut.head},
-          {"activations", cut.activations},
-          {"gradients", cut.gradients},
-          {"weights", cut.weights},
-          {"serverPercent", cut.server_percent},
-          {"stemKept", cut.stem_kept},
-          {"stemFixed", cut.stem_fixed},
-          {"headKept", cut.head_kept},
-          {"headFixed", cut.head_fixed},
-          {"crossing", cut.crossing}};
+  json object{{"layers", cut.cut},
+              {"name", cut.name},
+              {"trains", cut.trains},
+              {"stemForward", cut.stem_forward},
+              {"stemBackward", cut.stem_backward},
+              {"head", cut.head},
+              {"activations", cut.activations},
+              {"gradients", cut.gradients},
+              {"weights", cut.weights},
+              {"serverPercent", cut.server_percent},
+              {"stemKept", cut.stem_kept},
+              {"stemFixed", cut.stem_fixed},
+              {"headKept", cut.head_kept},
+              {"headFixed", cut.head_fixed},
+              {"crossing", cut.crossing}};
+  if (cut.device_stem) object["deviceStem"] = *cut.device_stem;
+  return object;
 }
 
 CutCosts read_cut(const Fields& fields) {
@@ -93,7 +99,8 @@ CutCosts read_cut(const Fields& fields) {
           .stem_fixed = fields.number("stemFixed"),
           .head_kept = fields.number("headKept"),
           .head_fixed = fields.number("headFixed"),
-          .crossing = fields.number("crossing")};
+          .crossing = fields.number("crossing"),
+          .device_stem = fields.optional_number("deviceStem")};
 }
 
 }  // namespace
@@ -153,8 +160,8 @@ Profile read_profile(const std::string& text, const std::string& name) {
   });
   profile.options.least_server_percent = fields.number("leastServerPercent");
   if (fields.has("fixedCut")) profile.options.cut = fields.integer<size_t>("fixedCut");
-  if (fields.has("mostBytesPerSecond"))
-    profile.options.most_bytes_per_second = fields.number("mostBytesPerSecond");
+  if (const auto most = fields.optional_number("mostBytesPerSecond"))
+    profile.options.most_bytes_per_second = *most;
   if (fields.has("fixedAway")) profile.options.away = fields.integer<uint32_t>("fixedAway");
   if (costs.cuts.empty() || costs.cuts.front().cut != 0)
     throw InvalidInput(name + ": profile.cuts: the first must be Input, with 0 layers");

@@ -75,7 +75,7 @@ void StepSchedule::take_stem(Lane& lane, double arrives) {
 }
 
 void StepSchedule::run_device() {
-  const double here = (cut_.stem_forward + cut_.stem_backward + cut_.head) / server_.cores;
+  const double here = (cut_.stem_here() + cut_.head) / server_.cores;
   const double head = cut_.head / server_.cores;
   device_free_ = here * (job_.micro_batches - away_);
   device_busy_ = device_free_;

@@ -105,7 +105,7 @@ class Simulator {
         ++pixels;
         if (!world_.origin(step, index, false).worker) ++local;
       }
-      const double work = cut.head + (away ? 0 : cut.stem_forward + cut.stem_backward);
+      const double work = cut.head + (away ? 0 : cut.stem_here());
       device(work / cluster_.server.cores);
       if (!away || !cut.trains) continue;
       world_.coordinator().head_done(step, index, nullptr, world_.now());

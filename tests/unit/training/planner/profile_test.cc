@@ -23,7 +23,8 @@ Profile profile() {
   measured.costs.pixels = 1e6;
   measured.costs.optimizer = 0.001;
   measured.costs.cuts = {{.head = 0.4, .server_percent = 100},
-                         {.cut = 3, .name = "pool1", .trains = true, .stem_forward = 0.1}};
+                         {.cut = 3, .name = "pool1", .trains = true, .stem_forward = 0.1},
+                         {.cut = 5, .name = "pool2", .stem_forward = 0.2, .device_stem = 0.01}};
   measured.costs.layers = {{"conv1", 0.1, 0.2, 3e6, 4e3}, {"fc", 0.3, 0.4}};
   return measured;
 }
@@ -46,6 +47,8 @@ TEST(Profile, IsReadAsItWasWritten) {
   const Profile read = read_profile("{\"profile\": " + to_json(profile()) + "}", "p.json");
   EXPECT_EQ(to_json(read), to_json(profile()));
   EXPECT_EQ(read.options.cut, 1u);
+  EXPECT_FALSE(read.costs.cuts[1].device_stem);
+  EXPECT_EQ(read.costs.cuts[2].stem_here(), 0.01);
   EXPECT_FALSE(read.options.away);
   EXPECT_EQ(read.costs.layers[1].name, "fc");
   EXPECT_EQ(read.costs.layers[0].kept, 3e6);

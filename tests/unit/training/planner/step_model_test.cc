@@ -39,6 +39,17 @@ TEST(StepModel, AloneTheServerDecodesAndComputesOneAfterTheOther) {
   EXPECT_EQ(alone.bound, Bound::kDecode);
 }
 
+TEST(StepModel, ADeviceOfAnotherKindTakesItsOwnTimeForStems) {
+  JobCosts costs = one_cut_job(false);
+  costs.cuts[0].head = 0.05;
+  costs.cuts[1].head = 0.03;
+  costs.cuts[1].device_stem = 0.01;
+  const ServerRates device{.cores = 1, .decode = 1e-6, .shared = false};
+  EXPECT_NEAR(predict(costs, device, {}, {1, 0}).device, 8 * (0.03 + 0.01), 1e-9);
+  const std::vector<WorkerRates> one{kWorker};
+  EXPECT_NEAR(predict(costs, device, one, {1, 8}).device, 8 * 0.03, 1e-9);
+}
+
 TEST(StepModel, AWorkerTakesDecodingOffUntilTheDeviceIsTheBound) {
   const std::vector<WorkerRates> one{kWorker};
   const Prediction with = predict(one_cut_job(), kServer, one, kUnsplit);

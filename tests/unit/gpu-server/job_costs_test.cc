@@ -1,0 +1,163 @@
+#include "gpu-server/job_costs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpu-server/planning.h"
+#include "host_engine.h"
+#include "nn/cuda/errors.h"
+#include "nn/resident.h"
+#include "tests/unit/api/sample_job.h"
+#include "worker/job.h"
+
+namespace outrigger::gpu_server {
+namespace {
+
+constexpr int64_t kClasses = 4;
+
+/// A small net of which two cuts, behind strides, leave half of the work to the server.
+api::TrainingJob small_job() {
+  const auto result = api::resolve_training_job(
+      api::sample_with("model: {name: lenet5}",
+                       "model: {layers: ["
+                       "{name: conv1, convolution: {channels: 4, kernel: 3, stride: 2}}, "
+                       "{name: bn1, batchNorm: {}}, {name: relu1, relu: {}}, "
+                       "{name: conv2, convolution: {channels: 8, kernel: 3, stride: 2}}, "
+                       "{name: bn2, batchNorm: {}}, {name: relu2, relu: {}}, "
+                       "{name: conv3, convolution: {channels: 16, kernel: 3}}, "
+                       "{name: conv4, convolution: {channels: 16, kernel: 3}}, "
+                       "{name: pool, globalAveragePool: {}}, {name: flat, flatten: {}}, "
+                       "{name: fc, linear: {features: 4}}]}") +
+      "  split: {minServerPercent: 0}\n");
+  ensure(result.errors.empty(), to_string(result.errors).c_str());
+  api::TrainingJob job = result.job;
+  job.spec.training.batch_size = 16;
+  job.spec.training.micro_batch_size = 2;
+  return job;
+}
+
+/// The device of these tests; of one cut it says that there is no memory for what is behind it.
+class Cramped final : public nn::Backend {
+ public:
+  explicit Cramped(std::optional<int32_t> full_at = {}) : full_at_(full_at) {}
+  std::string name() const override { return "cramped"; }
+  std::unique_ptr<nn::Program> compile(const nn::Graph& graph, const nn::ProgramOptions& options,
+                                       ThreadPool& threads) const override {
+    if (options.segment.begin == full_at_) throw nn::cuda::OutOfDeviceMemory("full");
+    return device_->compile(graph, options, threads);
+  }
+  std::unique_ptr<nn::Resident> make_resident(const nn::Graph& graph,
+                                              const nn::ResidentOptions& options) const override {
+    return device_->make_resident(graph, options);
+  }
+
+ private:
+  const std::optional<int32_t> full_at_;
+  const std::unique_ptr<nn::Backend> device_ = nn::cuda::testing::make_host_backend();
+};
+
+class JobCostsOfAGpu : public ::testing::Test {
+ protected:
+  PlannedDevice measured(const nn::Backend& backend) {
+    auto options = trainer_options(job_, graph_, size_, nn::Precision::kFloat32);
+    options.device.most_at_once = 2;
+    return measured_gpu(backend, options.device, job_, graph_, size_, threads_);
+  }
+
+  api::TrainingJob job_ = small_job();
+  const nn::Graph graph_ = worker::build_graph(job_, kClasses);
+  const RunSize size_{.samples = 160, .total_steps = 30, .batch = 16, .micro_batches = 8};
+  ThreadPool threads_{1};
+};
+
+TEST_F(JobCostsOfAGpu, AreItsOwnTimesAndStemsOnCores) {
+  const PlannedDevice device = measured(Cramped());
+  EXPECT_EQ(device.cores, 1);
+  EXPECT_FALSE(device.shared);
+  const training::JobCosts& costs = device.costs;
+  ASSERT_GT(costs.cuts.size(), 1u);
+  const double whole = costs.cuts.front().head;
+  EXPECT_GT(whole, 0);
+  EXPECT_GT(costs.optimizer, 0);
+  for (const training::CutCosts& cut : costs.cuts) {
+    SCOPED_TRACE(cut.name);
+    ASSERT_TRUE(cut.device_stem);
+    EXPECT_GT(cut.head, 0);
+    EXPECT_NEAR(cut.head + *cut.device_stem, whole, 1e-12);
+    if (cut.cut == 0) continue;
+    EXPECT_GT(cut.stem_forward, 0);
+    EXPECT_GT(cut.stem_backward, 0);
+    EXPECT_GT(cut.stem_kept, 0);
+    EXPECT_EQ(cut.head_kept, 0) << "is not the host's";
+  }
+  EXPECT_EQ(costs.layers.size(), static_cast<size_t>(costs.cuts.back().cut));
+}
+
+TEST_F(JobCostsOfAGpu, LeaveOutACutThatTheMemoryDoesNotHold) {
+  const size_t all = measured(Cramped()).costs.cuts.size();
+  const nn::Cut left_out = graph_.cuts()[1];
+  const PlannedDevice device = measured(Cramped(left_out.layers));
+  EXPECT_EQ(device.costs.cuts.size(), all - 1);
+  for (const training::CutCosts& cut : device.costs.cuts) EXPECT_NE(cut.cut, left_out.layers);
+}
+
+TEST_F(JobCostsOfAGpu, KeepTheCutThatTheJobNamesButPromiseNothingOfIt) {
+  const nn::Cut named = graph_.cuts()[1];
+  job_.spec.split.cut = named.name;
+  const PlannedDevice device = measured(Cramped(named.layers));
+  const auto options = planner_options(job_, graph_, size_, device.costs);
+  ASSERT_TRUE(options.cut);
+  const training::CutCosts& cut = device.costs.cuts[*options.cut];
+  EXPECT_EQ(cut.name, named.name);
+  EXPECT_EQ(cut.stem_here(), 0);
+}
+
+TEST_F(JobCostsOfAGpu, ThrowWhereNotEvenTheWholeNetworkFits) {
+  EXPECT_THROW(measured(Cramped(0)), nn::cuda::OutOfDeviceMemory);
+}
+
+// Costs of a device that has half of its work in the first layers, beside workers that run them at
+// once: the planner must find that out from what it is told of steps.
+TEST_F(JobCostsOfAGpu, LetThePlannerMoveStemsToWorkers) {
+  PlannedDevice device = measured(Cramped());
+  for (training::CutCosts& cut : device.costs.cuts) {
+    cut.head = cut.cut == 0 ? 0.02 : 0.01;
+    cut.device_stem = cut.cut == 0 ? 0 : 0.01;
+  }
+  device.costs.optimizer = 0.001;
+  Planning planning(job_, graph_, size_, 1, device);
+  const training::CutCosts& deepest = device.costs.cuts.back();
+  WorkerMeasures worker{.name = "w"};
+  worker.cores = 64;
+  worker.decode = worker.first_decode = 1e-5;
+  worker.pass_seconds = (deepest.stem_forward + deepest.stem_backward) / 1000;
+  worker.bytes_per_second = 1e10;
+  worker.memory = 1e10;
+  const std::vector<WorkerMeasures> workers(4, worker);
+  WorkerMeasures local;
+  local.decode = local.first_decode = 1e-3;
+  feed::Plan plan = make_plan(job_, graph_, size_, 1);
+  for (uint64_t step = 0; step < 40; ++step) {
+    training::StepReport report;
+    report.step = step;
+    report.plan = plan;
+    const double seconds = 0.001 + 0.01 * (16 - plan.stems_away);
+    report.took = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+    if (auto proposal = planning.after_step(report, workers, local)) {
+      proposal->plan.number = plan.number + 1;
+      plan = proposal->plan;
+    }
+  }
+  EXPECT_GT(plan.cut, 0);
+  EXPECT_GE(plan.stems_away, 6u);
+  EXPECT_TRUE(planning.desired_workers());
+}
+
+}  // namespace
+}  // namespace outrigger::gpu_server
