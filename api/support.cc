@@ -68,11 +68,6 @@ constexpr Missing kMissing[] = {
               (rank_count(spec) == 1 || spec.training.sync_every_steps > 1);
      },
      "BFloat16 is for gradients that several ranks add in every step; write Float32"},
-    {"spec.training.recompute",
-     [](const auto& spec, const auto&) {
-       return spec.training.recompute == Recompute::kActivations && spec.server.gpus > 0;
-     },
-     "Activations is not built yet for a server on a GPU; write None"},
     {"spec.server.gpus",
      [](const auto& spec, const auto& can) { return spec.server.gpus > 0 && !can.gpu; },
      "no GPU can be used here; write 0 to train on the CPU"},

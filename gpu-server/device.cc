@@ -44,14 +44,11 @@ OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job) {
     }
     return {worker::cpu_backend(job), worker::precision(job)};
   }
-  if (job.spec.training.recompute == api::Recompute::kActivations)
-    throw api::Failure(
-        api::ExitCode::kNotSupported,
-        "spec.training.recompute: Activations is not built yet for a GPU; write None");
   nn::cuda::CudaOptions options;
   options.bfloat16 = worker::precision(job) == nn::Precision::kBFloat16;
   options.tensor_float32 = launch.tf32;
   options.deterministic = !launch.nondeterministic;
+  options.recompute = job.spec.training.recompute == api::Recompute::kActivations;
   // Beside the run, so that a job that resumes computes as before.
   options.plan_file =
       api::run_directory(job, launch) /

@@ -53,18 +53,27 @@ double measure_optimizer(const api::TrainingJob& job, const nn::Graph& graph, co
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// What is computed again in the backward pass: of a stem all, since other micro-batches came
-/// between; of a head all but the last piece.
-void add_recomputing(training::CutCosts& cut, const nn::Graph& graph,
-                     const std::vector<nn::cpu::LayerCost>& layers) {
-  const auto forward = [&](int32_t begin, int32_t end) {
-    double sum = 0;
-    for (int32_t i = begin; i < end; ++i) sum += layers[static_cast<size_t>(i)].forward_seconds;
-    return sum;
-  };
-  if (cut.trains) cut.stem_backward += forward(0, cut.cut);
+bool recomputes(const api::TrainingJob& job) {
+  return job.spec.training.recompute == api::Recompute::kActivations;
+}
+
+double forward_seconds(const std::vector<nn::cpu::LayerCost>& layers, int32_t begin, int32_t end) {
+  double sum = 0;
+  for (int32_t i = begin; i < end; ++i) sum += layers[static_cast<size_t>(i)].forward_seconds;
+  return sum;
+}
+
+/// What cores compute again in the backward pass: of a stem all, since other micro-batches came
+/// between.
+void add_stem_again(training::CutCosts& cut, const std::vector<nn::cpu::LayerCost>& layers) {
+  if (cut.trains) cut.stem_backward += forward_seconds(layers, 0, cut.cut);
+}
+
+/// Likewise of a head all but the last piece.
+void add_head_again(training::CutCosts& cut, const nn::Graph& graph,
+                    const std::vector<nn::cpu::LayerCost>& layers) {
   const auto pieces = nn::recompute_cuts(graph, {cut.cut, graph.size()});
-  if (!pieces.empty()) cut.head += forward(cut.cut, pieces.back());
+  if (!pieces.empty()) cut.head += forward_seconds(layers, cut.cut, pieces.back());
 }
 
 struct SegmentMemory {
@@ -186,8 +195,9 @@ training::JobCosts measure_job(const api::TrainingJob& job, const nn::Graph& gra
     add_head_memory(cut, job, graph, threads);
     add_stem_memory(cut, job, graph, threads);
     add_times(cut, layers);
-    if (job.spec.training.recompute == api::Recompute::kActivations)
-      add_recomputing(cut, graph, layers);
+    if (!recomputes(job)) continue;
+    add_stem_again(cut, layers);
+    add_head_again(cut, graph, layers);
   }
   return costs;
 }
@@ -210,6 +220,7 @@ PlannedDevice measured_gpu(const nn::Backend& backend, const training::DeviceOpt
     if (cut.cut == 0) continue;
     add_stem_memory(cut, job, graph, threads);
     add_times(cut, layers);
+    if (recomputes(job)) add_stem_again(cut, layers);  // the device's times have its own
     heads.push_back({cut.cut, cut.trains});
   }
   add_device_times(costs, time_device(backend, graph, options, heads, threads), job.spec.split.cut);

@@ -1,8 +1,10 @@
 #include "nn/recompute.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "common/error.h"
@@ -208,6 +210,22 @@ class Divider {
     int64_t entering = 0;  // the pieces but the first
     int64_t largest = 0;   // piece
   };
+  /// For every bound that two places give, from two pieces to many; those alike once.
+  std::vector<Division> divisions() const {
+    const std::vector<int> all = places();
+    std::set<int64_t, std::greater<>> bounds;
+    for (size_t from = 0; from < all.size(); ++from)
+      for (size_t to = from + 1; to < all.size(); ++to) bounds.insert(kept(all[from], all[to]));
+    std::vector<Division> found;
+    for (const int64_t most : bounds) {
+      Division division = divide(most);
+      if (division.cuts.empty()) continue;
+      if (found.empty() || found.back().cuts != division.cuts) found.push_back(std::move(division));
+    }
+    return found;
+  }
+
+ private:
   /// As few pieces as go, from the front, where none is to keep more than `most`.
   Division divide(int64_t most) const {
     Division division;
@@ -227,7 +245,6 @@ class Divider {
     return division;
   }
 
- private:
   const int begin_, end_;
   std::vector<int64_t> upto_{0};
   std::vector<Cut> cuts_;
@@ -237,17 +254,13 @@ class Divider {
 
 std::vector<int> recompute_cuts(const Graph& graph, Segment segment, int in_flight) {
   const Divider divider(graph, segment);
-  const std::vector<int> places = divider.places();
   std::vector<int> best;
   int64_t least = divider.kept(segment.begin, segment.end);
-  for (size_t from = 0; from < places.size(); ++from) {
-    for (size_t to = from + 1; to < places.size(); ++to) {
-      const auto division = divider.divide(divider.kept(places[from], places[to]));
-      const int64_t takes = in_flight * division.entering + division.largest;
-      if (takes >= least) continue;
-      least = takes;
-      best = division.cuts;
-    }
+  for (auto& division : divider.divisions()) {
+    const int64_t takes = in_flight * division.entering + division.largest;
+    if (takes >= least) continue;
+    least = takes;
+    best = std::move(division.cuts);
   }
   return best;
 }
@@ -255,6 +268,13 @@ std::vector<int> recompute_cuts(const Graph& graph, Segment segment, int in_flig
 std::vector<int> recompute_cuts(const Graph& graph, Segment segment) {
   const bool stem = segment.end < graph.size();
   return recompute_cuts(graph, segment, stem ? kStemsInFlight : 1);
+}
+
+std::vector<std::vector<int>> recompute_divisions(const Graph& graph, Segment segment) {
+  std::vector<std::vector<int>> all;
+  for (auto& division : Divider(graph, segment).divisions())
+    all.push_back(std::move(division.cuts));
+  return all;
 }
 
 std::unique_ptr<Backend> make_recomputing(std::unique_ptr<Backend> backend) {

@@ -15,6 +15,10 @@ std::vector<int> recompute_cuts(const Graph& graph, Segment segment, int in_flig
 /// follows forward; a worker's credits before it.
 std::vector<int> recompute_cuts(const Graph& graph, Segment segment);
 
+/// Those that it chooses among: for each bound on what a piece keeps the fewest pieces, from two
+/// pieces to many.
+std::vector<std::vector<int>> recompute_divisions(const Graph& graph, Segment segment);
+
 /// A backend whose training programs keep of a micro-batch only what enters their pieces, and
 /// compute the rest again in the backward pass, in memory that pieces and micro-batches share: up
 /// to one more forward pass for less memory. The numbers are those of the pieces run as programs of

@@ -19,6 +19,10 @@ struct CudaOptions {
   int device = 0;               // among those that CUDA_VISIBLE_DEVICES shows
   bool tensor_float32 = false;  // float32 convolutions and products on tensor cores, with 10 bits
   bool deterministic = true;    // only algorithms that give the same bits every time
+  /// Training programs keep of a micro-batch only what enters their pieces, and compute the rest
+  /// again in the backward pass: the same numbers in less memory. As make_recomputing
+  /// (nn/recompute.h), but one pass still.
+  bool recompute = false;
   /// Where the fastest of cuDNN's plans are kept once they were timed (plan_cache.h); empty:
   /// nothing is timed, and cuDNN's first guess is taken.
   std::filesystem::path plan_file = {};

@@ -27,11 +27,13 @@ void BufferPlan::use(BufferId id, int moment) {
   request.last = std::max(request.last, moment);
 }
 
-void BufferPlan::finish(int last_forward) {
+void BufferPlan::finish(int last_forward, int not_kept_from) {
+  ensure(not_kept_from <= last_forward + 1, "a tape has nothing that backward creates");
   std::vector<ArenaRequest> scratch;
   for (Buffer& buffer : buffers_) {
     const ArenaRequest& request = buffer.request;
-    buffer.on_tape = request.first <= last_forward && request.last > last_forward;
+    buffer.on_tape =
+        request.first >= 0 && request.first < not_kept_from && request.last > last_forward;
     if (buffer.on_tape) {
       buffer.offset = tape_bytes_;
       tape_bytes_ += aligned(request.bytes);
@@ -136,7 +138,11 @@ BufferId Compilation::create(size_t bytes) {
   return id;
 }
 
-BufferId Compilation::create(Value& value) { return value.data = create(bytes(value)); }
+BufferId Compilation::create(Value& value) {
+  if (!value.kept) return value.data = create(bytes(value));
+  use(value.data);
+  return value.data;
+}
 
 void Compilation::use(BufferId id) { buffers_.use(id, moment_); }
 
@@ -149,10 +155,19 @@ GradientTarget Compilation::gradient(Value& value) {
   return {value.gradient = create(bytes(value)), false};
 }
 
+void Compilation::begin_step(size_t i) {
+  step_ = i;
+  next_reserved_ = 0;
+  reserved_.resize(std::max(reserved_.size(), i + 1));
+}
+
 size_t Compilation::reserve(size_t bytes) {
-  const size_t offset = weight_bytes_;
-  weight_bytes_ += aligned(bytes);
-  return offset;
+  auto& places = reserved_[step_];
+  if (next_reserved_ == places.size()) {
+    places.push_back(weight_bytes_);
+    weight_bytes_ += aligned(bytes);
+  }
+  return places[next_reserved_++];
 }
 
 int64_t Compilation::parameter_offset(int i) const {

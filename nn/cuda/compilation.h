@@ -33,6 +33,7 @@ struct Value {
   bool wants_gradient = false;
   BufferId data;
   BufferId gradient;  // set by the first who writes it
+  bool kept = false;  // whoever computes it again writes where it lies
 };
 
 /// Where a gradient goes: written by the first, added to by the others.
@@ -41,15 +42,18 @@ struct GradientTarget {
   bool add = false;
 };
 
-/// When and where buffers are needed. Forward step i runs at moment i, backward runs the steps in
-/// reverse behind that. What is needed on both sides lies on the tape, one part a micro-batch; all
-/// else shares a scratch arena.
+/// When and where buffers are needed. Forward step i runs at moment i, the turns of backward
+/// follow. What is needed on both sides lies on the tape, one part a micro-batch; all else shares a
+/// scratch arena.
 class BufferPlan {
  public:
   BufferId add(size_t bytes);
   void use(BufferId id, int moment);
-  /// Places everything; `last_forward`: the moment of the last forward step.
-  void finish(int last_forward);
+  /// Places everything; `last_forward`: the moment of the last forward step. What is created at
+  /// `not_kept_from` and later is in the scratch arena, though backward needs it too: it is there
+  /// until the next forward pass.
+  void finish(int last_forward, int not_kept_from);
+  void finish(int last_forward) { finish(last_forward, last_forward + 1); }
 
   size_t tape_bytes() const { return tape_bytes_; }
   size_t scratch_bytes() const { return scratch_bytes_; }
@@ -134,7 +138,7 @@ class Compilation {
   size_t bytes(const Value& value) const;
 
   BufferId create(size_t bytes);
-  /// The memory of a layer's output, needed from now.
+  /// The memory of a layer's output, needed from now; of what is kept, where it lies already.
   BufferId create(Value& value);
   void use(BufferId id);
   /// Where the step writes the gradient of an input, needed from now.
@@ -143,6 +147,9 @@ class Compilation {
   int moment() const { return moment_; }
   BufferPlan& buffers() { return buffers_; }
 
+  /// From now on the program's step `i` is planned. One that is planned again, to run its forward
+  /// once more, reserves what it has.
+  void begin_step(size_t i);
   /// Room in a copy of the weights; the parameters as they come, and running averages, have theirs.
   size_t reserve(size_t bytes);
   size_t weight_bytes() const { return weight_bytes_; }
@@ -172,6 +179,8 @@ class Compilation {
   BufferPlan buffers_;
   int moment_ = 0;
   size_t weight_bytes_ = 0;
+  std::vector<std::vector<size_t>> reserved_;  // by steps
+  size_t step_ = 0, next_reserved_ = 0;
   std::vector<int> gradient_moments_;  // of the segment's layers
 };
 

@@ -24,7 +24,7 @@ size_t floats(Range range) { return static_cast<size_t>(range.size) * sizeof(flo
 }  // namespace
 
 CudaProgram::CudaProgram(const Graph& graph, const ProgramOptions& options,
-                         std::shared_ptr<Engine> engine)
+                         std::shared_ptr<Engine> engine, const std::vector<int>& cuts)
     : options_(options), engine_(std::move(engine)) {
   const auto lock = engine_->enter();
   Compilation compilation(graph, options_, *engine_);
@@ -38,8 +38,7 @@ CudaProgram::CudaProgram(const Graph& graph, const ProgramOptions& options,
   const bool last = segment.end == graph.size();
   output_spec_ = spec(last ? ElementType::kFloat32 : outside(compilation.crossing_type()),
                       options.batch, before(segment.end));
-  steps_ = make_steps(compilation);
-  plan(compilation);
+  plan_ = plan_pass(compilation, cuts);
   parameter_bytes_ = compilation.parameter_bytes();
   average_bytes_ = compilation.average_bytes();
   averages_at_ = aligned(parameter_bytes_);
@@ -50,31 +49,13 @@ CudaProgram::CudaProgram(const Graph& graph, const ProgramOptions& options,
   plan_pieces();
   const std::string what =
       "what one pass computes with (micro-batches of " + std::to_string(options.batch) + ")";
-  scratch_ = DeviceMemory(engine_, plan_.scratch_bytes(), what, options.batch);
+  scratch_ = DeviceMemory(engine_, scratch_bytes(), what, options.batch);
   if (!compilation.training()) return;
   gradients_ = DeviceMemory(engine_, parameter_bytes_, "the gradients");
   const auto groups = static_cast<size_t>(options.groups);
   told_ = DeviceMemory(
       engine_, 2 * static_cast<size_t>(options.batch) * sizeof(float) + groups * average_bytes_,
       "losses and batch norms' statistics", options.batch);
-}
-
-void CudaProgram::plan(Compilation& compilation) {
-  for (const auto& step : steps_) {
-    step->plan_forward(compilation);
-    compilation.next_moment();
-  }
-  const int last_forward = compilation.moment() - 1;
-  if (compilation.training()) {
-    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
-      if (!compilation.value((*step)->output()).wants_gradient) continue;
-      (*step)->plan_backward(compilation);
-      backward_.push_back(step->get());
-      compilation.next_moment();
-    }
-  }
-  compilation.buffers().finish(last_forward);
-  plan_ = std::move(compilation.buffers());
 }
 
 void CudaProgram::find_untrained(const Graph& graph, const Compilation& compilation) {
@@ -90,7 +71,7 @@ void CudaProgram::find_untrained(const Graph& graph, const Compilation& compilat
 
 // A parameter lies in one layer, so a bucket has all of it or nothing.
 void CudaProgram::plan_gradient_buckets(const Graph& graph, const Compilation& compilation) {
-  const int first_backward = static_cast<int>(steps_.size());
+  const int first_backward = static_cast<int>(steps());
   const int64_t first = graph.parameter_range(options_.segment).offset;
   std::vector<GradientPiece> pieces;
   for (int layer = options_.segment.begin; layer < options_.segment.end; ++layer) {
@@ -105,16 +86,16 @@ void CudaProgram::plan_gradient_buckets(const Graph& graph, const Compilation& c
 
 // The input step's own backward hands the gradient out, which a recording cannot.
 void CudaProgram::plan_pieces() {
-  if (backward_.empty()) return;
-  const size_t steps = backward_.size() - (options_.input_gradient ? 1 : 0);
+  if (plan_.backward.empty()) return;
+  const size_t turns = plan_.backward.size() - (options_.input_gradient ? 1 : 0);
   pieces_.push_back({.forward = true});
   Piece piece;
-  for (size_t i = 0; i < steps; ++i) {
+  for (size_t i = 0; i < turns; ++i) {
     piece.last = i + 1;
     while (piece.last_bucket < buckets_.size() &&
            buckets_[piece.last_bucket].step <= static_cast<int>(i))
       ++piece.last_bucket;
-    if (piece.last_bucket == piece.first_bucket && i + 1 < steps) continue;
+    if (piece.last_bucket == piece.first_bucket && i + 1 < turns) continue;
     pieces_.push_back(piece);
     piece = {piece.last, piece.last, piece.last_bucket, piece.last_bucket};
   }
@@ -131,6 +112,13 @@ void CudaProgram::find_measured(const Graph& graph) {
   }
 }
 
+ProgramMemory CudaProgram::memory() const {
+  const auto samples = static_cast<size_t>(options_.batch);
+  return {.kept = tape_bytes() + samples * (sizeof(uint64_t) + sizeof(int32_t)),
+          .weights = weight_bytes_,
+          .work_space = scratch_.bytes() + gradients_.bytes() + told_.bytes()};
+}
+
 std::unique_ptr<Weights> CudaProgram::new_weights() const {
   return std::make_unique<CudaWeights>(
       DeviceMemory(engine_, std::max<size_t>(weight_bytes_, 1), "a copy of the weights"));
@@ -140,7 +128,7 @@ std::unique_ptr<Tape> CudaProgram::new_tape() const {
   auto tape = std::make_unique<CudaTape>();
   const int64_t m = options_.batch;
   tape->memory = DeviceMemory(
-      engine_, plan_.tape_bytes(),
+      engine_, tape_bytes(),
       "what a micro-batch of " + std::to_string(m) + " keeps for its backward pass", m);
   tape->slots = DeviceMemory(engine_, static_cast<size_t>(m) * sizeof(uint64_t), "slots");
   tape->labels = DeviceMemory(engine_, static_cast<size_t>(m) * sizeof(int32_t), "labels");
@@ -155,7 +143,7 @@ void CudaProgram::load(Weights& weights, std::span<const float> parameters,
   const auto lock = engine_->enter();
   engine_->upload(memory, parameters.data(), parameter_bytes_);
   engine_->upload(memory + averages_at_, buffers.data(), average_bytes_);
-  for (const auto& step : steps_) step->load(*engine_, memory);
+  for (const auto& step : plan_.steps) step->load(*engine_, memory);
 }
 
 void CudaProgram::load_from_device(Weights& weights, const float* parameters,
@@ -165,14 +153,14 @@ void CudaProgram::load_from_device(Weights& weights, const float* parameters,
   const auto lock = engine_->enter();
   engine_->copy(memory, parameters, parameter_bytes_);
   engine_->upload(memory + averages_at_, buffers.data(), average_bytes_);
-  for (const auto& step : steps_) step->load(*engine_, memory);
+  for (const auto& step : plan_.steps) step->load(*engine_, memory);
 }
 
 Run CudaProgram::make_run(const Weights& weights, const Tape& tape) const {
   const auto& mine = static_cast<const CudaTape&>(tape);
   Run run;
   run.engine = engine_.get();
-  run.plan = &plan_;
+  run.plan = &plan_.buffers;
   run.tape = mine.memory.data();
   run.scratch = scratch_.data();
   run.weights = static_cast<const CudaWeights&>(weights).memory.data();
@@ -214,17 +202,28 @@ void CudaProgram::bring(Run& run, Tape& tape, const ForwardInput& in) const {
   run.count = in.count;
 }
 
-void CudaProgram::run_forward(Run& run, size_t first) const {
-  for (size_t i = first; i < steps_.size(); ++i) {
+void CudaProgram::run_forward(Run& run, size_t first, size_t end) const {
+  for (size_t i = first; i < end; ++i) {
     run.moment = static_cast<int>(i);
-    steps_[i]->forward(run);
+    plan_.steps[i]->forward(run);
   }
+}
+
+// All but the output, which went out.
+void CudaProgram::recall(Run& run, const Tape& tape) const {
+  if (recalled_ != &tape && plan_.unkept < steps()) run_forward(run, plan_.unkept, steps() - 1);
+  recalled_ = nullptr;
 }
 
 void CudaProgram::run_backward(Run& run, size_t first, size_t last) const {
   for (size_t i = first; i < last; ++i) {
-    run.moment = static_cast<int>(steps_.size() + i);
-    backward_[i]->backward(run);
+    const auto& [step, again] = plan_.backward[i];
+    run.moment = static_cast<int>(steps() + i);
+    if (again) {
+      step->forward(run);
+    } else {
+      step->backward(run);
+    }
   }
 }
 
@@ -259,7 +258,8 @@ void CudaProgram::forward(const Weights& weights, Tape& tape, const ForwardInput
   Run run = make_run(weights, tape);
   run.out = &out;
   bring(run, tape, in);
-  run_forward(run, 0);
+  run_forward(run, 0, steps());
+  recalled_ = &tape;
   if (options_.mode == Mode::kTraining && !measured_.empty()) {
     std::vector<float> measured(static_cast<size_t>(options_.groups) * average_bytes_ /
                                 sizeof(float));
@@ -281,7 +281,8 @@ void CudaProgram::backward(const Weights& weights, Tape& tape, ConstTensorView o
   run.output_gradient = output_gradient.data;
   run.input_gradient = out.input_gradient.data;
   engine_->clear(gradients_.data(), parameter_bytes_);
-  run_backward(run, 0, backward_.size());
+  recall(run, tape);
+  run_backward(run, 0, plan_.backward.size());
   for (const GradientBucket& bucket : buckets_) finish_bucket(bucket.range, nullptr);
   engine_->download(out.gradients.data(), gradients_.data(), parameter_bytes_);
   engine_->synchronize();

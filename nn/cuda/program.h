@@ -6,7 +6,7 @@
 #include "nn/cuda/bucket_plan.h"
 #include "nn/cuda/compilation.h"
 #include "nn/cuda/input_ring.h"
-#include "nn/cuda/operations/step.h"
+#include "nn/cuda/pass_plan.h"
 #include "nn/program.h"
 #include "nn/resident.h"
 
@@ -17,10 +17,13 @@ namespace outrigger::nn::cuda {
 /// on the host: a pass returns when they are there.
 class CudaProgram final : public Program {
  public:
-  CudaProgram(const Graph& graph, const ProgramOptions& options, std::shared_ptr<Engine> engine);
+  /// `cuts`: what lies between them is computed again instead of kept (pass_plan.h).
+  CudaProgram(const Graph& graph, const ProgramOptions& options, std::shared_ptr<Engine> engine,
+              const std::vector<int>& cuts = {});
 
   TensorSpec input_spec() const override { return input_spec_; }
   TensorSpec output_spec() const override { return output_spec_; }
+  ProgramMemory memory() const override;
   std::unique_ptr<Weights> new_weights() const override;
   std::unique_ptr<Tape> new_tape() const override;
   void load(Weights& weights, std::span<const float> parameters,
@@ -60,18 +63,19 @@ class CudaProgram final : public Program {
                      const Sums& sums) const;
   Segment segment() const { return options_.segment; }
 
-  size_t tape_bytes() const { return plan_.tape_bytes(); }
-  size_t scratch_bytes() const { return plan_.scratch_bytes(); }
-  size_t steps() const { return steps_.size(); }
+  size_t tape_bytes() const { return plan_.buffers.tape_bytes(); }
+  size_t scratch_bytes() const { return plan_.buffers.scratch_bytes(); }
+  size_t steps() const { return plan_.steps.size(); }
 
  private:
   void find_untrained(const Graph& graph, const Compilation& compilation);
-  void plan(Compilation& compilation);
   Run make_run(const Weights& weights, const Tape& tape) const;
   void check_input(const ForwardInput& in) const;
   /// Everything but what `run` says already; queues the work.
   void bring(Run& run, Tape& tape, const ForwardInput& in) const;
-  void run_forward(Run& run, size_t first) const;
+  void run_forward(Run& run, size_t first, size_t end) const;
+  /// Before backward: what a tape does not keep is in the scratch arena.
+  void recall(Run& run, const Tape& tape) const;
   void run_backward(Run& run, size_t first, size_t last) const;
   /// Of what lies behind the input step and ends with a bucket's gradients, or with the pass.
   struct Piece {
@@ -103,11 +107,10 @@ class CudaProgram final : public Program {
   bool ends_graph_ = false;
   std::vector<Range> untrained_;  // of the segment's gradients
   std::vector<Range> measured_;   // of the segment's statistics
-  Steps steps_;
-  std::vector<const Step*> backward_;
+  PassPlan plan_;
   std::vector<GradientBucket> buckets_;
   std::vector<Piece> pieces_;
-  BufferPlan plan_;
+  mutable const Tape* recalled_ = nullptr;  // whose forward pass was the last in the scratch arena
   DeviceMemory scratch_, gradients_;
   DeviceMemory told_;  // losses {batch, 2}, then statistics {groups, the segment's buffers}
 };

@@ -15,7 +15,8 @@ void CudaProgram::stage(const ResidentPass& pass, std::span<const ForwardInput> 
     ensure(std::ranges::all_of(part.labels, [&](int32_t l) { return l >= 0 && l < classes; }),
            "a label is one of the classes");
   }
-  if (backward_.empty()) throw InvalidInput("nothing of the model trains: freeze fewer layers");
+  if (plan_.backward.empty())
+    throw InvalidInput("nothing of the model trains: freeze fewer layers");
   auto& tape = static_cast<CudaTape&>(pass.tape);
   const auto lock = engine_->enter();
   if (tape.ring == nullptr) {
@@ -27,7 +28,7 @@ void CudaProgram::stage(const ResidentPass& pass, std::span<const ForwardInput> 
 
 void CudaProgram::run_piece(Run run, const Piece& piece, const Sums& sums) const {
   if (piece.forward) {
-    run_forward(run, 1);
+    run_forward(run, 1, steps());
     engine_->clear(gradients_.data(), parameter_bytes_);
     return;
   }
@@ -107,12 +108,13 @@ void CudaProgram::train(const ResidentPass& pass, float smoothing, const Sums& s
   run.loss_scale = sums.loss_scale;
   run.input = input.input;
   run.count = options_.batch;
-  steps_.front()->forward(run);
+  recalled_ = nullptr;  // backward follows at once
+  plan_.steps.front()->forward(run);
   tape.ring->release();
   run_pieces(run, tape, sums, *told.forward_done);
   if (options_.input_gradient) {
     run.pinned_gradient = told.memory.data() + told_.bytes();
-    run_backward(run, backward_.size() - 1, backward_.size());
+    run_backward(run, plan_.backward.size() - 1, plan_.backward.size());
   }
   engine_->download_pinned(told.memory.data(), told_.data(), told_.bytes());
   told.done->set();
@@ -147,7 +149,8 @@ void CudaProgram::backward_into(const ResidentPass& pass, const ConstTensorView&
   run.output_gradient = output_gradient.data;
   run.loss_scale = sums.loss_scale;
   engine_->clear(gradients_.data(), parameter_bytes_);
-  run_backward(run, 0, backward_.size());
+  recall(run, pass.tape);
+  run_backward(run, 0, plan_.backward.size());
   for (const GradientBucket& bucket : buckets_) finish_bucket(bucket.range, &sums);
   engine_->synchronize();
 }

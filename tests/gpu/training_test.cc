@@ -66,11 +66,11 @@ std::vector<double> losses_of_host(const Backend& backend, const Graph& graph, i
 
 // The same with all of it on the device.
 std::vector<double> losses_of_device(const Graph& graph, int steps, Precision precision,
-                                     float loss_scale) {
+                                     float loss_scale, const Backend& backend = *gpu().backend) {
   ThreadPool threads(1);
   auto values = draw_network_values(graph, kBatch);
-  const Compiled compiled = compile(*gpu().backend, graph, precision, threads);
-  const auto resident = gpu().backend->make_resident(graph, {kSgd, std::nullopt, 0});
+  const Compiled compiled = compile(backend, graph, precision, threads);
+  const auto resident = backend.make_resident(graph, {kSgd, std::nullopt, 0});
   std::vector<float> momentum(values.parameters.size());
   resident->put({values.parameters, momentum, {}});
   std::vector<float> statistics(values.buffers.size());
@@ -168,6 +168,20 @@ TEST_P(TrainingOnGpu, LearnsInFloat16WithALossScale) {
   const auto half = losses_of_device(graph, 20, Precision::kFloat16, 128);
   EXPECT_NEAR(half.front(), exact.front(), 0.02 * exact.front());
   EXPECT_LT(half.back(), half.front());
+}
+
+// Bit for bit: the algorithms are deterministic.
+TEST_P(TrainingOnGpu, TrainsTheSameWhereActivationsAreComputedAgain) {
+  const Graph graph = model(GetParam());
+  const auto again = cuda::make_cuda_backend({.recompute = true});
+  const auto taken = [&](const Backend& backend) {
+    ThreadPool threads(1);
+    const auto memory = compile(backend, graph, Precision::kFloat32, threads).program->memory();
+    return memory.kept + memory.work_space;
+  };
+  EXPECT_LT(taken(*again), taken(*gpu().backend));
+  EXPECT_EQ(losses_of_device(graph, 10, Precision::kFloat32, 1, *again),
+            losses_of_device(graph, 10, Precision::kFloat32, 1));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TrainingOnGpu,

@@ -14,12 +14,15 @@ namespace {
 class CudaBackend final : public Backend {
  public:
   std::vector<MemoryUse> memory() const { return engine_->memory(); }
-  explicit CudaBackend(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {}
+  CudaBackend(std::shared_ptr<Engine> engine, bool recompute)
+      : engine_(std::move(engine)), recompute_(recompute) {}
   std::string name() const override { return "cuda"; }
   std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
                                    ThreadPool&) const override {
     check_options(graph, options);
-    return std::make_unique<CudaProgram>(graph, options, engine_);
+    return std::make_unique<CudaProgram>(
+        graph, options, engine_,
+        recompute_ ? choose_pieces(graph, options, *engine_) : std::vector<int>());
   }
   std::unique_ptr<Resident> make_resident(const Graph& graph,
                                           const ResidentOptions& options) const override {
@@ -28,6 +31,7 @@ class CudaBackend final : public Backend {
 
  private:
   const std::shared_ptr<Engine> engine_;
+  const bool recompute_;
 };
 
 }  // namespace
@@ -47,7 +51,7 @@ std::vector<MemoryUse> memory_uses(const Backend& backend) {
 }
 
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
-  return std::make_unique<CudaBackend>(open_engine(options));
+  return std::make_unique<CudaBackend>(open_engine(options), options.recompute);
 }
 
 }  // namespace outrigger::nn::cuda

@@ -99,6 +99,17 @@ TEST_F(JobCostsOfAGpu, AreItsOwnTimesAndStemsOnCores) {
   EXPECT_EQ(costs.layers.size(), static_cast<size_t>(costs.cuts.back().cut));
 }
 
+TEST_F(JobCostsOfAGpu, HaveWhatCoresComputeAgainOfAStem) {
+  job_.spec.training.recompute = api::Recompute::kActivations;
+  const training::JobCosts costs = measured(Cramped()).costs;
+  for (const training::CutCosts& cut : costs.cuts) {
+    double expected = 0;
+    for (size_t i = 0; i < static_cast<size_t>(cut.cut); ++i)
+      expected += costs.layers[i].forward + costs.layers[i].backward;
+    EXPECT_NEAR(cut.stem_backward, expected, 1e-9 * expected) << cut.name;
+  }
+}
+
 TEST_F(JobCostsOfAGpu, LeaveOutACutThatTheMemoryDoesNotHold) {
   const size_t all = measured(Cramped()).costs.cuts.size();
   const nn::Cut left_out = graph_.cuts()[1];

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "host_engine.h"
+#include "nn/cuda/pass_plan.h"
 #include "nn/graph_builder.h"
 #include "nn/reference/backend.h"
 #include "tests/fakes/simulation.h"
@@ -47,6 +48,7 @@ struct Way {
   float loss_scale = 65536;
   float learning_rate = 0.1f;
   uint32_t most_at_once = 1;
+  bool loss_on_host = false;
 };
 
 struct Outcome {
@@ -99,6 +101,12 @@ class DeviceTrainer : public ::testing::Test {
                       .seed = 9,
                       .label_smoothing = 0.1f,
                       .most_at_once = way.most_at_once};
+    if (way.loss_on_host) {
+      options.device.loss = [](const feed::ReadyMicroBatch& batch, const ConstTensorView& output,
+                               const TensorView& gradient) {
+        return nn::softmax_cross_entropy(output, batch.labels, 0.1f, gradient);
+      };
+    }
     options.micro_batches = kMicroBatches;
     options.staleness = way.staleness;
     options.optimizer = {.momentum = 0.9f, .nesterov = true, .weight_decay = 1e-3f};
@@ -171,6 +179,28 @@ TEST_F(DeviceTrainer, TrainsTheSameWithSeveralMicroBatchesAtOnce) {
     way.most_at_once = 4;
     const Outcome several = run(*device_, way);
     expect_same_run(several, one, 1e-5);
+  }
+}
+
+// Bit for bit, whoever has the loss and whatever is cut.
+TEST_F(DeviceTrainer, TrainsTheSameWhereActivationsAreComputedAgain) {
+  ASSERT_FALSE(nn::cuda::choose_pieces(graph_, {.segment = graph_.whole(), .batch = kMicroBatch},
+                                       *nn::cuda::testing::make_host_engine())
+                   .empty());
+  const auto recomputing = nn::cuda::testing::make_host_backend(nullptr, true);
+  for (const Way& way :
+       {Way{}, Way{.most_at_once = 4}, Way{.loss_on_host = true},
+        Way{.cut = "pool1", .away = 2, .most_at_once = 2},
+        Way{.cut = "pool1", .away = 2, .staleness = 1}, Way{.cut = "pool1", .loss_on_host = true},
+        Way{.precision = Precision::kFloat16, .loss_scale = 1024}}) {
+    SCOPED_TRACE(way.cut + ", away " + std::to_string(way.away) + ", staleness " +
+                 std::to_string(way.staleness));
+    const Outcome kept = run(*device_, way);
+    const Outcome again = run(*recomputing, way);
+    EXPECT_EQ(again.losses, kept.losses);
+    EXPECT_EQ(again.state.parameters, kept.state.parameters);
+    EXPECT_EQ(again.state.momentum, kept.state.momentum);
+    EXPECT_EQ(again.state.buffers, kept.state.buffers);
   }
 }
 

@@ -235,13 +235,15 @@ class HostEngine final : public Engine {
 
 class HostBackend final : public Backend {
  public:
-  explicit HostBackend(HostRanks* ranks)
-      : engine_(std::make_shared<HostEngine>(SeenConvolution(), ranks)) {}
+  HostBackend(HostRanks* ranks, bool recompute)
+      : engine_(std::make_shared<HostEngine>(SeenConvolution(), ranks)), recompute_(recompute) {}
   std::string name() const override { return "cuda on the host"; }
   std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
                                    ThreadPool&) const override {
     check_options(graph, options);
-    return std::make_unique<CudaProgram>(graph, options, engine_);
+    return std::make_unique<CudaProgram>(
+        graph, options, engine_,
+        recompute_ ? choose_pieces(graph, options, *engine_) : std::vector<int>());
   }
   std::unique_ptr<Resident> make_resident(const Graph& graph,
                                           const ResidentOptions& options) const override {
@@ -250,6 +252,7 @@ class HostBackend final : public Backend {
 
  private:
   const std::shared_ptr<Engine> engine_;
+  const bool recompute_;
 };
 
 }  // namespace
@@ -257,8 +260,8 @@ class HostBackend final : public Backend {
 std::shared_ptr<Engine> make_host_engine(SeenConvolution seen) {
   return std::make_shared<HostEngine>(std::move(seen));
 }
-std::unique_ptr<Backend> make_host_backend(HostRanks* ranks) {
-  return std::make_unique<HostBackend>(ranks);
+std::unique_ptr<Backend> make_host_backend(HostRanks* ranks, bool recompute) {
+  return std::make_unique<HostBackend>(ranks, recompute);
 }
 
 void HostRanks::sum(int rank, std::span<float> values) {

@@ -30,7 +30,8 @@ class HostRanks {
 };
 
 /// The CUDA backend's programs on it; without `ranks` its residents cannot join others.
-std::unique_ptr<Backend> make_host_backend(HostRanks* ranks = nullptr);
+/// `recompute`: as CudaOptions'.
+std::unique_ptr<Backend> make_host_backend(HostRanks* ranks = nullptr, bool recompute = false);
 
 /// The kernels alone. Static.
 const Kernels& host_kernels();
