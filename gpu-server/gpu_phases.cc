@@ -18,10 +18,10 @@ telemetry::Counter& phase(telemetry::Metrics& metrics, const char* name) {
 
 }  // namespace
 
-GpuPhases::GpuPhases(telemetry::Metrics& metrics,
-                     std::function<std::vector<nn::cuda::MemoryUse>()> memory)
+GpuPhases::GpuPhases(telemetry::Metrics& metrics, TellMemory memory, TellMemory kept)
     : metrics_(metrics),
       memory_(std::move(memory)),
+      kept_(std::move(kept)),
       input_(phase(metrics, "input")),
       forward_(phase(metrics, "forward")),
       backward_(phase(metrics, "backward")),
@@ -38,7 +38,9 @@ void GpuPhases::step(const training::StepReport& report) {
   idle_.add(std::max(0.0, stood_still(report) - times.input));
   // Everything is taken in the first step; a plan that moves takes more, later.
   constexpr uint64_t kEvery = 256;
-  if (steps_++ % kEvery == 0) tell_memory();
+  if (steps_++ % kEvery != 0) return;
+  tell_memory();
+  tell_kept();
 }
 
 void GpuPhases::tell_memory() {
@@ -52,6 +54,24 @@ void GpuPhases::tell_memory() {
         .set(static_cast<double>(use.bytes));
   }
   if (steps_ == 1) log::info("memory of the GPU: {}", nn::cuda::describe(uses));
+}
+
+// Of many layers the first tell enough; those that were among them before have what they have now.
+void GpuPhases::tell_kept() {
+  constexpr size_t kMost = 10;
+  const auto uses = kept_();
+  for (size_t i = 0; i < std::min(kMost, uses.size()); ++i) kept_layers_.insert(uses[i].what);
+  for (const std::string& layer : kept_layers_) {
+    const auto use = std::ranges::find(uses, layer, &nn::cuda::MemoryUse::what);
+    metrics_
+        .gauge({"outrigger_gpu_kept_bytes",
+                "Memory from forward to backward, of the layers with the most in the largest pass.",
+                {"layer"}},
+               {{"layer", layer}})
+        .set(use == uses.end() ? 0.0 : static_cast<double>(use->bytes));
+  }
+  if (steps_ == 1 && !uses.empty())
+    log::info("of it, layers keep from forward to backward {}", nn::cuda::describe(uses, kMost));
 }
 
 double stood_still(const training::StepReport& report) {

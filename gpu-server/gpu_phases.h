@@ -2,6 +2,7 @@
 
 #include <array>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,26 +14,31 @@
 
 namespace outrigger::gpu_server {
 
-/// What the device itself tells of steps, as metrics: how long it was at what, and what its memory
-/// is taken for.
+/// Tells what memory has now, the most first.
+using TellMemory = std::function<std::vector<nn::cuda::MemoryUse>()>;
+
+/// What the device itself tells of steps, as metrics: how long it was at what, what its memory is
+/// taken for, and which layers keep most of it for the backward pass.
 class GpuPhases {
  public:
-  /// `metrics` must outlive this; `memory` tells what is taken now.
-  GpuPhases(telemetry::Metrics& metrics, std::function<std::vector<nn::cuda::MemoryUse>()> memory);
+  /// `metrics` must outlive this; `memory`: by what it is taken for; `kept`: by layers.
+  GpuPhases(telemetry::Metrics& metrics, TellMemory memory, TellMemory kept);
 
   /// A step whose report has the device's times.
   void step(const training::StepReport& report);
 
  private:
   void tell_memory();
+  void tell_kept();
 
   telemetry::Metrics& metrics_;
-  const std::function<std::vector<nn::cuda::MemoryUse>()> memory_;
+  const TellMemory memory_, kept_;
   telemetry::Counter& input_;
   telemetry::Counter& forward_;
   telemetry::Counter& backward_;
   telemetry::Counter& optimizer_;
   telemetry::Counter& idle_;
+  std::set<std::string> kept_layers_;  // that metrics have
   uint64_t steps_ = 0;
 };
 

@@ -136,7 +136,9 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       evaluation_placement_(place_of(job_), stops_early(job_)),
       listener_(std::move(listener)) {
   if (device_.is_gpu)
-    gpu_phases_.emplace(metrics_, [this] { return nn::cuda::memory_uses(*device_.backend); });
+    gpu_phases_.emplace(
+        metrics_, [this] { return nn::cuda::memory_uses(*device_.backend); },
+        [this] { return nn::cuda::kept_by_layers(*device_.backend); });
   plan_from_now_on();
 }
 

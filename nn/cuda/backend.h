@@ -44,6 +44,11 @@ std::string bus_id(int device);
 /// What a backend of this folder has taken of its device, the most first; of another one nothing.
 std::vector<MemoryUse> memory_uses(const Backend& backend);
 
+/// What of a pass's forward is there until its backward, by the layer whose it is (the last of
+/// those that run as one), the most first: of the training program of a backend of this folder
+/// that keeps the most; of another one nothing.
+std::vector<MemoryUse> kept_by_layers(const Backend& backend);
+
 /// Opens the device. Throws NoDevice (errors.h) where there is none that can be used, or where the
 /// build has no CUDA. Precision bfloat16 stores maps and what is multiplied as bfloat16 and sums in
 /// float32; feature vectors and what works on them stay float32. Programs throw OutOfDeviceMemory.

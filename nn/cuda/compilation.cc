@@ -14,8 +14,9 @@ Extent to_extent(const Shape& shape) {
 
 }  // namespace
 
-BufferId BufferPlan::add(size_t bytes) {
+BufferId BufferPlan::add(size_t bytes, int owner) {
   Buffer buffer;
+  buffer.owner = owner;
   buffer.request.bytes = bytes;
   buffers_.push_back(buffer);
   return {static_cast<int>(buffers_.size()) - 1};
@@ -29,6 +30,7 @@ void BufferPlan::use(BufferId id, int moment) {
 
 void BufferPlan::finish(int last_forward, int not_kept_from) {
   ensure(not_kept_from <= last_forward + 1, "a tape has nothing that backward creates");
+  last_forward_ = last_forward;
   std::vector<ArenaRequest> scratch;
   for (Buffer& buffer : buffers_) {
     const ArenaRequest& request = buffer.request;
@@ -47,6 +49,16 @@ void BufferPlan::finish(int last_forward, int not_kept_from) {
   for (Buffer& buffer : buffers_) {
     if (!buffer.on_tape && buffer.request.first >= 0) buffer.offset = plan.offsets[next++];
   }
+}
+
+std::map<int, int64_t> BufferPlan::kept_by_owner() const {
+  std::map<int, int64_t> kept;
+  for (const Buffer& buffer : buffers_) {
+    const ArenaRequest& request = buffer.request;
+    if (request.first >= 0 && request.first <= last_forward_ && request.last > last_forward_)
+      kept[buffer.owner] += static_cast<int64_t>(aligned(request.bytes));
+  }
+  return kept;
 }
 
 std::byte* BufferPlan::address(BufferId id, int moment, std::byte* tape, std::byte* scratch) const {
@@ -133,7 +145,7 @@ size_t Compilation::bytes(const Value& value) const {
 }
 
 BufferId Compilation::create(size_t bytes) {
-  const BufferId id = buffers_.add(bytes);
+  const BufferId id = buffers_.add(bytes, step_layer_);
   buffers_.use(id, moment_);
   return id;
 }
@@ -155,8 +167,9 @@ GradientTarget Compilation::gradient(Value& value) {
   return {value.gradient = create(bytes(value)), false};
 }
 
-void Compilation::begin_step(size_t i) {
+void Compilation::begin_step(size_t i, int layer) {
   step_ = i;
+  step_layer_ = layer;
   next_reserved_ = 0;
   reserved_.resize(std::max(reserved_.size(), i + 1));
 }

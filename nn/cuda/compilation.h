@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,7 +48,8 @@ struct GradientTarget {
 /// scratch arena.
 class BufferPlan {
  public:
-  BufferId add(size_t bytes);
+  /// `owner`: whose results it has.
+  BufferId add(size_t bytes, int owner = -1);
   void use(BufferId id, int moment);
   /// Places everything; `last_forward`: the moment of the last forward step. What is created at
   /// `not_kept_from` and later is in the scratch arena, though backward needs it too: it is there
@@ -55,6 +57,8 @@ class BufferPlan {
   void finish(int last_forward, int not_kept_from);
   void finish(int last_forward) { finish(last_forward, last_forward + 1); }
 
+  /// Of what backward needs of the forward pass, wherever it lies: each owner's bytes, by owner.
+  std::map<int, int64_t> kept_by_owner() const;
   size_t tape_bytes() const { return tape_bytes_; }
   size_t scratch_bytes() const { return scratch_bytes_; }
   /// Aborts where the buffer is not needed at `moment` by plan: somebody else's may lie there.
@@ -63,10 +67,12 @@ class BufferPlan {
  private:
   struct Buffer {
     ArenaRequest request{0, -1, -1};
+    int owner = -1;
     bool on_tape = false;
     size_t offset = 0;
   };
   std::vector<Buffer> buffers_;
+  int last_forward_ = -1;
   size_t tape_bytes_ = 0, scratch_bytes_ = 0;
 };
 
@@ -147,9 +153,9 @@ class Compilation {
   int moment() const { return moment_; }
   BufferPlan& buffers() { return buffers_; }
 
-  /// From now on the program's step `i` is planned. One that is planned again, to run its forward
-  /// once more, reserves what it has.
-  void begin_step(size_t i);
+  /// From now on the program's step `i` is planned, whose output is `layer`'s. One that is planned
+  /// again, to run its forward once more, reserves what it has.
+  void begin_step(size_t i, int layer);
   /// Room in a copy of the weights; the parameters as they come, and running averages, have theirs.
   size_t reserve(size_t bytes);
   size_t weight_bytes() const { return weight_bytes_; }
@@ -181,6 +187,7 @@ class Compilation {
   size_t weight_bytes_ = 0;
   std::vector<std::vector<size_t>> reserved_;  // by steps
   size_t step_ = 0, next_reserved_ = 0;
+  int step_layer_ = -1;
   std::vector<int> gradient_moments_;  // of the segment's layers
 };
 

@@ -38,15 +38,23 @@ std::vector<MemoryUse> MemoryBook::uses() const {
   return uses;
 }
 
-std::string describe(const std::vector<MemoryUse>& uses) {
+int64_t sum(const std::vector<MemoryUse>& uses) {
   int64_t all = 0;
   for (const MemoryUse& use : uses) all += use.bytes;
-  std::string text = mebibytes(all);
+  return all;
+}
+
+std::string describe(const std::vector<MemoryUse>& uses, size_t most) {
+  int64_t left = sum(uses);
+  std::string text = mebibytes(left);
   const char* separator = ": ";
-  for (const MemoryUse& use : uses) {
-    text += separator + mebibytes(use.bytes) + " " + use.what;
+  for (size_t i = 0; i < std::min(most, uses.size()); ++i) {
+    text += separator + mebibytes(uses[i].bytes) + " " + uses[i].what;
+    left -= uses[i].bytes;
     separator = ", ";
   }
+  if (uses.size() > most)
+    text += separator + mebibytes(left) + " " + std::to_string(uses.size() - most) + " more";
   return text;
 }
 

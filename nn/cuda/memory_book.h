@@ -28,7 +28,10 @@ class MemoryBook {
   std::map<const void*, Piece> pieces_;
 };
 
-/// "1.5 GiB: 1.0 GiB the weights, 0.5 GiB …". Pure.
-std::string describe(const std::vector<MemoryUse>& uses);
+int64_t sum(const std::vector<MemoryUse>& uses);
+
+/// "1.5 GiB: 1.0 GiB the weights, 0.5 GiB …"; of more than `most` the first, and what is left in
+/// one. Pure.
+std::string describe(const std::vector<MemoryUse>& uses, size_t most = SIZE_MAX);
 
 }  // namespace outrigger::nn::cuda

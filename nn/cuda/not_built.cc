@@ -9,6 +9,8 @@ std::string bus_id(int) { return ""; }
 
 std::vector<MemoryUse> memory_uses(const Backend&) { return {}; }
 
+std::vector<MemoryUse> kept_by_layers(const Backend&) { return {}; }
+
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions&) {
   throw NoDevice(
       "this build has no CUDA; use an image or a build that has it (make setup-cuda, then make "

@@ -27,7 +27,7 @@ class PassPlanner {
 
  private:
   void plan_forward(Step& step, size_t i) {
-    c_.begin_step(i);
+    c_.begin_step(i, step.output());
     step.plan_forward(c_);
     c_.next_moment();
   }

@@ -39,6 +39,7 @@ CudaProgram::CudaProgram(const Graph& graph, const ProgramOptions& options,
   output_spec_ = spec(last ? ElementType::kFloat32 : outside(compilation.crossing_type()),
                       options.batch, before(segment.end));
   plan_ = plan_pass(compilation, cuts);
+  name_kept(graph);
   parameter_bytes_ = compilation.parameter_bytes();
   average_bytes_ = compilation.average_bytes();
   averages_at_ = aligned(parameter_bytes_);
@@ -56,60 +57,6 @@ CudaProgram::CudaProgram(const Graph& graph, const ProgramOptions& options,
   told_ = DeviceMemory(
       engine_, 2 * static_cast<size_t>(options.batch) * sizeof(float) + groups * average_bytes_,
       "losses and batch norms' statistics", options.batch);
-}
-
-void CudaProgram::find_untrained(const Graph& graph, const Compilation& compilation) {
-  const int64_t first = graph.parameter_range(options_.segment).offset;
-  for (const Parameter& parameter : graph.parameters()) {
-    if (parameter.layer < options_.segment.begin || parameter.layer >= options_.segment.end)
-      continue;
-    // Layers that do not train at all write nothing.
-    if (parameter.trainable || !compilation.trains(parameter.layer)) continue;
-    untrained_.push_back({parameter.range.offset - first, parameter.range.size});
-  }
-}
-
-// A parameter lies in one layer, so a bucket has all of it or nothing.
-void CudaProgram::plan_gradient_buckets(const Graph& graph, const Compilation& compilation) {
-  const int first_backward = static_cast<int>(steps());
-  const int64_t first = graph.parameter_range(options_.segment).offset;
-  std::vector<GradientPiece> pieces;
-  for (int layer = options_.segment.begin; layer < options_.segment.end; ++layer) {
-    const Range range = graph.parameter_range({layer, layer + 1});
-    if (range.size == 0) continue;
-    const int moment = compilation.gradient_moment(layer);
-    pieces.push_back(
-        {{range.offset - first, range.size}, moment < 0 ? -1 : moment - first_backward});
-  }
-  buckets_ = plan_buckets(pieces, kBucketFloats);
-}
-
-// The input step's own backward hands the gradient out, which a recording cannot.
-void CudaProgram::plan_pieces() {
-  if (plan_.backward.empty()) return;
-  const size_t turns = plan_.backward.size() - (options_.input_gradient ? 1 : 0);
-  pieces_.push_back({.forward = true});
-  Piece piece;
-  for (size_t i = 0; i < turns; ++i) {
-    piece.last = i + 1;
-    while (piece.last_bucket < buckets_.size() &&
-           buckets_[piece.last_bucket].step <= static_cast<int>(i))
-      ++piece.last_bucket;
-    if (piece.last_bucket == piece.first_bucket && i + 1 < turns) continue;
-    pieces_.push_back(piece);
-    piece = {piece.last, piece.last, piece.last_bucket, piece.last_bucket};
-  }
-}
-
-void CudaProgram::find_measured(const Graph& graph) {
-  const int64_t first = graph.buffer_range(options_.segment).offset;
-  graph_row_ = {first, graph.buffer_count()};
-  ends_graph_ = options_.segment.end == graph.size();
-  for (int layer = options_.segment.begin; layer < options_.segment.end; ++layer) {
-    const Range range = graph.buffer_range({layer, layer + 1});
-    if (range.size == 0 || graph.layers()[static_cast<size_t>(layer)].frozen) continue;
-    measured_.push_back({range.offset - first, range.size});
-  }
 }
 
 ProgramMemory CudaProgram::memory() const {

@@ -66,8 +66,13 @@ class CudaProgram final : public Program {
   size_t tape_bytes() const { return plan_.buffers.tape_bytes(); }
   size_t scratch_bytes() const { return plan_.buffers.scratch_bytes(); }
   size_t steps() const { return plan_.steps.size(); }
+  /// What of a pass's forward is there until its backward, by the layer whose it is (the last of
+  /// those that run as one), the most first. Computed again: what enters pieces, and the last
+  /// piece.
+  std::shared_ptr<const std::vector<MemoryUse>> kept_by_layers() const { return kept_by_layers_; }
 
  private:
+  void name_kept(const Graph& graph);
   void find_untrained(const Graph& graph, const Compilation& compilation);
   Run make_run(const Weights& weights, const Tape& tape) const;
   void check_input(const ForwardInput& in) const;
@@ -108,6 +113,7 @@ class CudaProgram final : public Program {
   std::vector<Range> untrained_;  // of the segment's gradients
   std::vector<Range> measured_;   // of the segment's statistics
   PassPlan plan_;
+  std::shared_ptr<const std::vector<MemoryUse>> kept_by_layers_;
   std::vector<GradientBucket> buckets_;
   std::vector<Piece> pieces_;
   mutable const Tape* recalled_ = nullptr;  // whose forward pass was the last in the scratch arena

@@ -4,8 +4,8 @@
 
 #include <array>
 
+#include "nn/cuda/compiler.h"
 #include "nn/cuda/device/engine.h"
-#include "nn/cuda/program.h"
 #include "nn/cuda/resident.h"
 
 namespace outrigger::nn::cuda {
@@ -13,25 +13,23 @@ namespace {
 
 class CudaBackend final : public Backend {
  public:
-  std::vector<MemoryUse> memory() const { return engine_->memory(); }
   CudaBackend(std::shared_ptr<Engine> engine, bool recompute)
-      : engine_(std::move(engine)), recompute_(recompute) {}
+      : engine_(std::move(engine)), compiler_(engine_, recompute) {}
   std::string name() const override { return "cuda"; }
   std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
                                    ThreadPool&) const override {
-    check_options(graph, options);
-    return std::make_unique<CudaProgram>(
-        graph, options, engine_,
-        recompute_ ? choose_pieces(graph, options, *engine_) : std::vector<int>());
+    return compiler_.compile(graph, options);
   }
   std::unique_ptr<Resident> make_resident(const Graph& graph,
                                           const ResidentOptions& options) const override {
     return std::make_unique<CudaResident>(graph, options, engine_);
   }
+  std::vector<MemoryUse> memory() const { return engine_->memory(); }
+  std::vector<MemoryUse> kept_by_layers() const { return compiler_.kept_by_layers(); }
 
  private:
   const std::shared_ptr<Engine> engine_;
-  const bool recompute_;
+  const Compiler compiler_;
 };
 
 }  // namespace
@@ -48,6 +46,11 @@ std::string bus_id(int device) {
 std::vector<MemoryUse> memory_uses(const Backend& backend) {
   const auto* mine = dynamic_cast<const CudaBackend*>(&backend);
   return mine == nullptr ? std::vector<MemoryUse>() : mine->memory();
+}
+
+std::vector<MemoryUse> kept_by_layers(const Backend& backend) {
+  const auto* mine = dynamic_cast<const CudaBackend*>(&backend);
+  return mine == nullptr ? std::vector<MemoryUse>() : mine->kept_by_layers();
 }
 
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {

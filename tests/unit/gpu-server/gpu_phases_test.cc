@@ -17,9 +17,17 @@ training::StepReport step_of(std::chrono::milliseconds took, const nn::ResidentT
 
 TEST(GpuPhases, CountWhatTheDeviceDidAndWhenItStoodStill) {
   telemetry::Metrics metrics;
-  GpuPhases phases(metrics, [] {
-    return std::vector<nn::cuda::MemoryUse>{{"the weights", 400}, {"the gradients", 100}};
-  });
+  GpuPhases phases(
+      metrics,
+      [] {
+        return std::vector<nn::cuda::MemoryUse>{{"the weights", 400}, {"the gradients", 100}};
+      },
+      [] {
+        std::vector<nn::cuda::MemoryUse> layers;
+        for (int i = 0; i < 12; ++i)
+          layers.push_back({"layer" + std::to_string(i), int64_t{120} - 10 * i});
+        return layers;
+      });
   phases.step(step_of(std::chrono::milliseconds(100), {0.01, 0.02, 0.04, 0.01}));
   phases.step(step_of(std::chrono::milliseconds(100), {0.01, 0.02, 0.04, 0.01}));
   phases.step({});  // a host's, which tells nothing
@@ -27,6 +35,9 @@ TEST(GpuPhases, CountWhatTheDeviceDidAndWhenItStoodStill) {
   EXPECT_THAT(text, HasSubstr("outrigger_gpu_phase_seconds_total{phase=\"backward\"} 0.08"));
   EXPECT_THAT(text, HasSubstr("outrigger_gpu_phase_seconds_total{phase=\"input\"} 0.02"));
   EXPECT_THAT(text, HasSubstr("outrigger_gpu_taken_bytes{for=\"the weights\"} 400"));
+  EXPECT_THAT(text, HasSubstr("outrigger_gpu_kept_bytes{layer=\"layer0\"} 120"));
+  EXPECT_THAT(text, HasSubstr("outrigger_gpu_kept_bytes{layer=\"layer9\"} 30"));
+  EXPECT_THAT(text, Not(HasSubstr("layer10")));
   EXPECT_NEAR(metrics
                   .counter({"outrigger_gpu_phase_seconds_total",
                             "Time of the device in steps, by what it did.",

@@ -6,9 +6,9 @@
 
 #include "host_queues.h"
 #include "nn/cuda/arena_plan.h"
+#include "nn/cuda/compiler.h"
 #include "nn/cuda/kernels/kernels_over.inc.h"
 #include "nn/cuda/memory_book.h"
-#include "nn/cuda/program.h"
 #include "nn/cuda/resident.h"
 
 namespace outrigger::nn::cuda::testing {
@@ -236,14 +236,12 @@ class HostEngine final : public Engine {
 class HostBackend final : public Backend {
  public:
   HostBackend(HostRanks* ranks, bool recompute)
-      : engine_(std::make_shared<HostEngine>(SeenConvolution(), ranks)), recompute_(recompute) {}
+      : engine_(std::make_shared<HostEngine>(SeenConvolution(), ranks)),
+        compiler_(engine_, recompute) {}
   std::string name() const override { return "cuda on the host"; }
   std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
                                    ThreadPool&) const override {
-    check_options(graph, options);
-    return std::make_unique<CudaProgram>(
-        graph, options, engine_,
-        recompute_ ? choose_pieces(graph, options, *engine_) : std::vector<int>());
+    return compiler_.compile(graph, options);
   }
   std::unique_ptr<Resident> make_resident(const Graph& graph,
                                           const ResidentOptions& options) const override {
@@ -252,7 +250,7 @@ class HostBackend final : public Backend {
 
  private:
   const std::shared_ptr<Engine> engine_;
-  const bool recompute_;
+  const Compiler compiler_;
 };
 
 }  // namespace

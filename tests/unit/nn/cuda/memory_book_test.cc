@@ -18,6 +18,7 @@ TEST(MemoryBook, AddsUpWhatIsTakenForTheSameAndForgetsWhatIsReleased) {
   EXPECT_EQ(uses[0].what, "tape");
   EXPECT_EQ(uses[1].bytes, 2 << 20);
   EXPECT_EQ(describe(uses), "5.0 MiB: 3.0 MiB tape, 2.0 MiB weights");
+  EXPECT_EQ(describe(uses, 1), "5.0 MiB: 3.0 MiB tape, 2.0 MiB 1 more");
   EXPECT_EQ(describe(std::vector<MemoryUse>{}), "0.0 MiB");
 }
 

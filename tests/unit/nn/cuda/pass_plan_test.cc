@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 
 #include "host_engine.h"
 #include "network_run.h"
+#include "nn/cuda/compiler.h"
+#include "nn/cuda/memory_book.h"
 #include "nn/cuda/program.h"
 #include "nn/models.h"
 
@@ -94,6 +97,43 @@ TEST_P(RecomputingModel, TakesLessMemoryOfTheDevice) {
 }
 INSTANTIATE_TEST_SUITE_P(Models, RecomputingModel,
                          ::testing::Values("resnet18", "resnet50", "iresnet50", "mobilefacenet"));
+
+int64_t layer_bytes(const std::vector<cuda::MemoryUse>& uses, const std::string& layer) {
+  const auto use = std::ranges::find(uses, layer, &cuda::MemoryUse::what);
+  return use == uses.end() ? 0 : use->bytes;
+}
+
+// Norms with what is behind them are one step, whose name is the last one's.
+TEST(KeptByLayers, NamesWhatIsOnTheTape) {
+  const Graph graph = narrow_resnet();
+  const auto engine = cuda::testing::make_host_engine();
+  const ProgramOptions options{.segment = graph.whole(), .batch = 4};
+  const cuda::CudaProgram kept(graph, options, engine);
+  const auto uses = *kept.kept_by_layers();
+  EXPECT_EQ(static_cast<size_t>(cuda::sum(uses)), kept.tape_bytes());
+  EXPECT_TRUE(std::ranges::is_sorted(uses, std::ranges::greater(), &cuda::MemoryUse::bytes));
+  EXPECT_EQ(layer_bytes(uses, "conv1"), 4 * 16 * 16 * 16 * 4);
+  EXPECT_EQ(layer_bytes(uses, "layer1.relu1"), 4 * 8 * 8 * 16 * 4 + 256) << "and statistics";
+  EXPECT_EQ(layer_bytes(uses, "bn1"), 0);
+  const cuda::CudaProgram again(graph, options, engine, {graph.cut("layer1").layers});
+  EXPECT_EQ(layer_bytes(*again.kept_by_layers(), "conv1"), 0);
+  EXPECT_EQ(layer_bytes(*again.kept_by_layers(), "layer1.relu2"), 4 * 8 * 8 * 16 * 4);
+}
+
+TEST(KeptByLayers, AreThoseOfTheProgramWithTheMostThatIsThere) {
+  const Graph graph = narrow_resnet();
+  const cuda::Compiler compiler(cuda::testing::make_host_engine(), false);
+  EXPECT_TRUE(compiler.kept_by_layers().empty());
+  const auto compile = [&](int64_t batch) {
+    return compiler.compile(graph, {.segment = graph.whole(), .batch = batch});
+  };
+  auto large = compile(4);
+  const auto small = compile(2);
+  const auto most = compiler.kept_by_layers();
+  EXPECT_EQ(layer_bytes(most, "conv1"), 4 * 16 * 16 * 16 * 4);
+  large.reset();
+  EXPECT_EQ(layer_bytes(compiler.kept_by_layers(), "conv1"), 2 * 16 * 16 * 16 * 4);
+}
 
 TEST(ChoosePieces, LeavesInferenceAlone) {
   const Graph graph = narrow_resnet();
