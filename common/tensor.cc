@@ -1,10 +1,13 @@
 #include "common/tensor.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 #include "common/error.h"
+#include "common/memory_source.h"
 
 namespace outrigger {
 
@@ -57,16 +60,39 @@ std::string to_string(const Shape& shape) {
   return text + "}";
 }
 
-Tensor::Tensor(ElementType type, Shape shape) : type_(type), shape_(std::move(shape)) {
+Tensor::Tensor(ElementType type, Shape shape) : Tensor(type, std::move(shape), nullptr) {}
+
+Tensor::Tensor(ElementType type, Shape shape, MemorySource* source)
+    : type_(type), shape_(std::move(shape)) {
   constexpr size_t kAlignment = 64;
   const size_t wanted = static_cast<size_t>(element_count(shape_)) * element_size(type_);
-  const size_t rounded = (wanted + kAlignment - 1) / kAlignment * kAlignment;
-  void* memory = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
+  const size_t rounded = std::max(kAlignment, (wanted + kAlignment - 1) / kAlignment * kAlignment);
+  if (source != nullptr) {
+    if (auto given = source->acquire(rounded)) {
+      std::byte* data = given.get();
+      data_ = {data, Free{std::move(given)}};
+      return;
+    }
+  }
+  void* memory = std::aligned_alloc(kAlignment, rounded);
   if (memory == nullptr) throw std::bad_alloc();
   data_.reset(static_cast<std::byte*>(memory));
 }
 
-void Tensor::Free::operator()(std::byte* p) const { std::free(p); }
+std::shared_ptr<const Tensor> Tensor::in_place(const ConstTensorView& elements,
+                                               std::shared_ptr<const void> owner) {
+  ensure(owner != nullptr && elements.data != nullptr, "what a tensor has in place is somebody's");
+  auto tensor = std::make_shared<Tensor>();
+  tensor->type_ = elements.type;
+  tensor->shape_ = elements.shape;
+  // Only ever handed out as const.
+  tensor->data_ = {const_cast<std::byte*>(elements.data), Free{std::move(owner)}};
+  return tensor;
+}
+
+void Tensor::Free::operator()(std::byte* p) const {
+  if (owner == nullptr) std::free(p);
+}
 
 uint16_t to_bfloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);

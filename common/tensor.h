@@ -10,6 +10,8 @@
 
 namespace outrigger {
 
+class MemorySource;
+
 /// How one element is stored.
 enum class ElementType : uint8_t {
   kUint8 = 0,
@@ -65,6 +67,12 @@ class Tensor {
  public:
   Tensor() = default;
   Tensor(ElementType type, Shape shape);
+  /// In memory of the source, if it has any; else, and where it is null, in ordinary memory.
+  Tensor(ElementType type, Shape shape, MemorySource* source);
+  /// Elements that are somewhere already, to be read: they must not change as long as `owner` is
+  /// held. Aligned to 64 bytes.
+  static std::shared_ptr<const Tensor> in_place(const ConstTensorView& elements,
+                                                std::shared_ptr<const void> owner);
 
   bool empty() const { return data_ == nullptr; }
   ElementType type() const { return type_; }
@@ -83,6 +91,7 @@ class Tensor {
 
  private:
   struct Free {
+    std::shared_ptr<const void> owner;  // null: the memory is this tensor's alone
     void operator()(std::byte* p) const;
   };
   ElementType type_ = ElementType::kFloat32;

@@ -11,6 +11,7 @@
 #include "common/bytes.h"
 #include "common/clock.h"
 #include "common/error.h"
+#include "common/memory_source.h"
 #include "common/tensor.h"
 
 namespace outrigger::transport {
@@ -77,6 +78,8 @@ struct LinkOptions {
   /// receives. Statistics tell the rate and the round trip of a link that is so at both ends.
   double bytes_per_second = 0;
   Duration delay{0};
+  /// Where payloads of data are received into, as far as it has memory; null: ordinary memory.
+  std::shared_ptr<MemorySource> memory = nullptr;
 };
 
 struct LinkStats {

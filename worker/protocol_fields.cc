@@ -12,6 +12,13 @@ bool travels_as_it_is(ElementType type, WireFormat format) {
          (type == ElementType::kBFloat16 && format == WireFormat::kBFloat16);
 }
 
+// As links give them out; not so what is only borrowed.
+bool can_stay(const transport::Payload& payload) {
+  constexpr uintptr_t kAlignment = 64;
+  return payload.owner != nullptr &&
+         reinterpret_cast<uintptr_t>(payload.bytes.data()) % kAlignment == 0;
+}
+
 }  // namespace
 
 void write(ByteWriter& writer, const feed::WorkKey& key) {
@@ -87,9 +94,11 @@ std::shared_ptr<const Tensor> read_tensor(ByteReader& reader, const transport::P
   if (element_count(encoded.shape) == 0)
     throw InvalidInput("a message holds a tensor " + to_string(encoded.shape) +
                        ", which has no elements");
-  const bool pixels = encoded.format == WireFormat::kUint8;
-  return std::make_shared<const Tensor>(
-      transport::decode(encoded, pixels ? ElementType::kUint8 : type));
+  if (encoded.format == WireFormat::kUint8) type = ElementType::kUint8;
+  const auto view = transport::view_of(encoded);
+  if (view && view->type == type && can_stay(encoded.data))
+    return Tensor::in_place(*view, encoded.data.owner);
+  return std::make_shared<const Tensor>(transport::decode(encoded, type));
 }
 
 void add_floats(transport::Frame& frame, ByteWriter& writer,

@@ -36,6 +36,7 @@ void expect_no_payload(const transport::ReceivedFrame& frame);
 void add_tensor(transport::Frame& frame, ByteWriter& writer,
                 const std::shared_ptr<const Tensor>& tensor, WireFormat format,
                 const std::optional<transport::StochasticRounding>& rounding);
+/// The tensor, of `type` unless it is pixels; in the payload's own memory where it travelled so.
 std::shared_ptr<const Tensor> read_tensor(ByteReader& reader, const transport::Payload& payload,
                                           ElementType type);
 /// The first `count` floats.

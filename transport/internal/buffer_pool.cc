@@ -10,8 +10,9 @@ constexpr std::align_val_t kBlockAlignment{64};
 
 }  // namespace
 
-std::shared_ptr<BufferPool> BufferPool::create(size_t keep_bytes) {
-  return std::shared_ptr<BufferPool>(new BufferPool(keep_bytes));
+std::shared_ptr<BufferPool> BufferPool::create(size_t keep_bytes,
+                                               std::shared_ptr<MemorySource> source) {
+  return std::shared_ptr<BufferPool>(new BufferPool(keep_bytes, std::move(source)));
 }
 
 BufferPool::~BufferPool() {
@@ -19,6 +20,9 @@ BufferPool::~BufferPool() {
 }
 
 std::shared_ptr<std::byte> BufferPool::acquire(size_t size) {
+  if (source_ != nullptr) {
+    if (auto memory = source_->acquire(size)) return memory;
+  }
   Block block = find(size);
   if (block.data == nullptr) {
     block.capacity = std::max<size_t>(size, 1);

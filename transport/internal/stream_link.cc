@@ -13,7 +13,7 @@ StreamLink::StreamLink(std::unique_ptr<Channel> channel, const LinkOptions& opti
       channel_(std::move(channel)),
       queue_(options),
       inbox_(options),
-      assemblers_{FrameAssembler(BufferPool::create(2 * options.window_bytes)),
+      assemblers_{FrameAssembler(BufferPool::create(2 * options.window_bytes, options.memory)),
                   FrameAssembler(BufferPool::create(kMaxControlBytes))} {
   for (const Lane lane : {Lane::kData, Lane::kControl})
     queue_.announce_window(lane, inbox_.window(lane));

@@ -5,6 +5,9 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
+
+#include "tests/fakes/memory_blocks.h"
 
 namespace outrigger {
 namespace {
@@ -22,6 +25,32 @@ TEST(Tensor, WithoutElementsIsNotEmptyButHasNoBytes) {
   EXPECT_EQ(tensor.bytes(), 0u);
   EXPECT_TRUE(Tensor().empty());
   EXPECT_EQ(Tensor().bytes(), 0u);
+}
+
+TEST(Tensor, LiesInMemoryOfASourceAsFarAsThatHasAny) {
+  const auto source = fakes::MemoryBlocks::create(1);
+  Tensor first(ElementType::kFloat32, {3, 20}, source.get());
+  const Tensor second(ElementType::kFloat32, {3, 20}, source.get());
+  EXPECT_TRUE(source->hold(first.view().data));
+  EXPECT_FALSE(second.empty());
+  EXPECT_FALSE(source->hold(second.view().data));
+  Tensor moved = std::move(first);
+  EXPECT_TRUE(first.empty());  // NOLINT(bugprone-use-after-move): that is what is asked
+  EXPECT_TRUE(source->hold(moved.view().data));
+  moved = Tensor(ElementType::kUint8, {1});
+  EXPECT_EQ(source->used(), 0u) << "it went back when nobody had it";
+}
+
+TEST(Tensor, InPlaceKeepsWhatItsElementsLieIn) {
+  const auto owner = std::make_shared<Tensor>(ElementType::kInt32, Shape{4});
+  owner->as<int32_t>()[3] = 7;
+  auto tensor = Tensor::in_place({ElementType::kInt32, {2, 2}, owner->view().data}, owner);
+  EXPECT_EQ(tensor->view().data, owner->view().data);
+  EXPECT_EQ(tensor->shape(), (Shape{2, 2}));
+  EXPECT_EQ(tensor->as<int32_t>()[3], 7);
+  EXPECT_EQ(owner.use_count(), 2);
+  tensor.reset();
+  EXPECT_EQ(owner.use_count(), 1);
 }
 
 TEST(Tensor, AScalarHasOneElement) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "link_pairs.h"
+#include "tests/fakes/memory_blocks.h"
 #include "transport/address.h"
 
 namespace outrigger::transport {
@@ -130,6 +131,21 @@ TEST(BufferPoolTest, BuffersOutliveThePool) {
   pool.reset();
   std::fill_n(buffer.get(), 100, std::byte{1});
   EXPECT_EQ(buffer.get()[99], std::byte{1});
+}
+
+TEST(BufferPoolTest, GivesASourcesMemoryWhereThatHasAny) {
+  const auto source = fakes::MemoryBlocks::create(1, 5000);
+  auto pool = BufferPool::create(10'000, source);
+  auto first = pool->acquire(5000);
+  EXPECT_TRUE(source->hold(first.get()));
+  const auto second = pool->acquire(5000);
+  EXPECT_FALSE(source->hold(second.get())) << "it has no more";
+  first.reset();
+  EXPECT_EQ(source->used(), 0U) << "the pool keeps nothing of it";
+  EXPECT_FALSE(source->hold(pool->acquire(6000).get())) << "too large for it";
+  first = pool->acquire(4000);
+  pool.reset();
+  EXPECT_TRUE(source->hold(first.get()));
 }
 
 TEST(AddressTest, HostsAndPortsAreTakenApartAndPutTogether) {

@@ -9,6 +9,7 @@
 
 #include "known_failures.h"
 #include "link_pairs.h"
+#include "tests/fakes/memory_blocks.h"
 
 namespace outrigger::transport {
 namespace {
@@ -121,6 +122,35 @@ TEST_P(LinkTest, ReceivedTensorsAreAlignedAndOutliveTheLink) {
         ASSERT_EQ(byte, static_cast<std::byte>(frame.type));
     }
   }
+}
+
+// A memory link hands the sender's own on. The first frames are kept, so that the source runs out.
+TEST_P(LinkTest, PayloadsAreReceivedIntoMemoryOfTheSourceAsFarAsItHasAny) {
+  if (GetParam() == Carrier::kMemory) GTEST_SKIP() << "nothing is received into memory";
+  constexpr size_t kBlocks = 3;
+  const auto source = fakes::MemoryBlocks::create(kBlocks);
+  LinkOptions server = quick_options();
+  server.memory = source;
+  std::vector<ReceivedFrame> frames;
+  {
+    const LinkPair pair = connect(GetParam(), server, quick_options());
+    for (uint16_t i = 0; i < 2 * kBlocks; ++i) {
+      pair.worker->send(frame_of(i, {}, {pattern(100'000, i), pattern(10, i)}));
+      frames.push_back(receive_one(*pair.server));
+    }
+    pair.server->send(frame_of(1, {}, {pattern(100, 1)}));
+    EXPECT_FALSE(source->hold(receive_one(*pair.worker).payloads.at(0).bytes.data()));
+  }
+  for (size_t i = 0; i < frames.size(); ++i) {
+    for (const Payload& payload : frames[i].payloads) {
+      EXPECT_EQ(source->hold(payload.bytes.data()), i < kBlocks) << i;
+      EXPECT_EQ(Bytes(payload.bytes.begin(), payload.bytes.end()),
+                pattern(payload.bytes.size(), static_cast<uint32_t>(i)));
+    }
+  }
+  EXPECT_EQ(source->used(), kBlocks);
+  frames.clear();
+  EXPECT_EQ(source->used(), 0U);
 }
 
 TEST_P(LinkTest, SendersAtTheSameTimeKeepTheirOwnOrder) {

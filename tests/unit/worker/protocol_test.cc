@@ -19,9 +19,11 @@ const WorkKey kKey{.incarnation = 2, .step = 1ull << 40, .index = 3, .attempt = 
 /// What the other end of a link would hand out.
 ReceivedFrame travelled(const Frame& frame) {
   ReceivedFrame received{frame.type, frame.lane, frame.message, {}};
-  for (const auto& payload : frame.payloads)
-    received.payloads.push_back(
-        transport::Payload::of(Bytes(payload.bytes.begin(), payload.bytes.end())));
+  for (const auto& payload : frame.payloads) {
+    Tensor memory(ElementType::kUint8, {static_cast<int64_t>(payload.bytes.size())});
+    std::ranges::copy(payload.bytes, memory.view().data);
+    received.payloads.push_back(transport::Payload::of(std::move(memory)));
+  }
   return received;
 }
 
@@ -101,6 +103,27 @@ TEST(Protocol, AMicroBatchKeepsEveryBitOverALosslessWire) {
   EXPECT_TRUE(equal(*read.tensor, *sent.tensor));
   EXPECT_EQ(read.statistics, sent.statistics);
   EXPECT_EQ(read.pixel_hash, sent.pixel_hash);
+}
+
+// Not even a copy: what is in another type than it travelled in is made anew, and so is what may
+// change.
+TEST(Protocol, ATensorStaysWhereItWasReceived) {
+  const auto sent = numbers({2, 4, 4, 3});
+  const auto frame_with = [&](WireFormat wire) {
+    return travelled(to_frame(
+        feed::WorkerMessage{feed::MicroBatch{.key = kKey, .wire = wire, .tensor = sent}}, {}));
+  };
+  const auto read = [](const transport::ReceivedFrame& frame, ElementType type) {
+    return std::get<feed::MicroBatch>(read_worker_message(frame, {.activation_type = type})).tensor;
+  };
+  auto frame = frame_with(WireFormat::kFloat32);
+  const auto tensor = read(frame, ElementType::kFloat32);
+  EXPECT_EQ(tensor->view().data, frame.payloads.at(0).bytes.data());
+  EXPECT_NE(read(frame, ElementType::kBFloat16)->view().data, frame.payloads.at(0).bytes.data());
+  frame.payloads.at(0).owner = nullptr;
+  EXPECT_NE(read(frame, ElementType::kFloat32)->view().data, frame.payloads.at(0).bytes.data());
+  frame = {};
+  EXPECT_TRUE(equal(*tensor, *sent)) << "it outlives its frame";
 }
 
 TEST(Protocol, SmallMessagesComeBackAsTheyWere) {
