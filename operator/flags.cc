@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,58 @@ std::string level(const std::string& text) {
   if (text != "debug" && text != "info" && text != "warning" && text != "error")
     throw InvalidInput("'" + text + "' is not allowed; one of debug, info, warning, error");
   return text;
+}
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// "name=value".
+std::pair<std::string, std::string> assignment(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == text.npos || equals == 0)
+    throw InvalidInput("'" + text + "' is not allowed; NAME=VALUE is needed");
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+// Extended resources, as device plugins have them: domain/name.
+void take_resource(std::map<std::string, int64_t>& resources, const std::string& text) {
+  const auto [name, count] = assignment(text);
+  const size_t slash = name.find('/');
+  if (slash == name.npos || slash == 0 || slash + 1 == name.size())
+    throw InvalidInput("'" + name + "' is no resource of a device plugin, such as rdma/hca");
+  resources[name] = number(count, {1, 1024});
+}
+
+void take_variable(std::map<std::string, std::string>& variables, const std::string& text) {
+  const auto [name, value] = assignment(text);
+  const bool letters =
+      std::all_of(name.begin(), name.end(), [](char c) { return is_letter(c) || is_digit(c); });
+  if (!letters || is_digit(name.front()))
+    throw InvalidInput("'" + name + "' is no name of a variable, such as NCCL_IB_HCA");
+  if (name.starts_with("OUTRIGGER_"))
+    throw InvalidInput("'" + name + "' is for the operator itself to set");
+  variables[name] = value;
+}
+
+std::vector<Flag> rdma_flags() {
+  return {
+      {"--rdma-resource", "NAME=N",
+       "Of each server pod whose job has GPUs in several; may be given several times.",
+       [](Flags& flags, const std::string& value) {
+         take_resource(flags.jobs.rdma.resources, value);
+       }},
+      {"--rdma-resource-per-gpu", "NAME=N", "Likewise, for each GPU of the pod.",
+       [](Flags& flags, const std::string& value) {
+         take_resource(flags.jobs.rdma.resources_per_gpu, value);
+       }},
+      {"--rdma-variable", "NAME=VALUE",
+       "For the environment of their containers; may be given several times.",
+       [](Flags& flags, const std::string& value) {
+         take_variable(flags.jobs.rdma.variables, value);
+       }},
+      {"--rdma-lock-memory", "", "These containers have the capability IPC_LOCK.",
+       [](Flags& flags, const std::string& value) { flags.jobs.rdma.lock_memory = truth(value); }},
+  };
 }
 
 std::vector<Flag> cluster_flags() {
@@ -106,6 +159,7 @@ std::vector<Flag> job_flags() {
 const std::vector<Flag>& all_flags() {
   static const std::vector<Flag> flags = [] {
     auto all = job_flags();
+    for (Flag& flag : rdma_flags()) all.push_back(std::move(flag));
     for (Flag& flag : cluster_flags()) all.push_back(std::move(flag));
     return all;
   }();

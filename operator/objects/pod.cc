@@ -7,6 +7,7 @@
 #include "api/names.h"
 #include "operator/objects/merge.h"
 #include "operator/objects/metadata.h"
+#include "operator/objects/rdma.h"
 #include "operator/objects/volumes.h"
 
 namespace outrigger::controller {
@@ -130,6 +131,7 @@ void complete_container(Json& container, const api::TrainingJob& job, const PodO
   if (server && job.spec.server.gpus > 0) {
     Json& limits = object_at(object_at(container, "resources"), "limits");
     limits[job.spec.server.gpu_resource_name] = std::to_string(job.spec.server.gpus);
+    add_rdma(container, job, options.rdma);
   }
 }
 

@@ -23,7 +23,9 @@ struct Stage {
   Stage()
       : client(cluster.admin()),
         nodes(client, kHealthyNodes),
-        process(cluster, "operator", {"--image-pull-secret", "registry-key"}),
+        process(cluster, "operator",
+                {"--image-pull-secret", "registry-key", "--rdma-resource-per-gpu", "rdma/hca=1",
+                 "--rdma-variable", "NCCL_IB_HCA=mlx5"}),
         board({client, nodes}, kAtOnce) {}
   ControlPlane cluster;
   kube::Client client;

@@ -44,6 +44,20 @@ void its_pods(Scene& scene, Surroundings&) {
                      "registry.example/outrigger-worker:1", "the worker's image");
 }
 
+// As the operator of these cases was told.
+void its_adapters(Scene& scene, Surroundings&) {
+  Json job = external(2);
+  job["server"]["gpus"] = 2;
+  scene.start(job);
+  const Json pod = scene.pod("faces-server-1-0");
+  const Json limits = pod.at("/spec/containers/0/resources/limits"_json_pointer);
+  scene.expect_equal(limits.at("nvidia.com/gpu"), "2", "GPUs");
+  scene.expect_equal(limits.at("rdma/hca"), "2", "an adapter for each");
+  scene.expect_equal(variables_of(pod)["NCCL_IB_HCA"], "mlx5", "NCCL's setting");
+  const Json worker = scene.pod("faces-worker-0-0").at("/spec/containers/0"_json_pointer);
+  scene.expect(worker.dump().find("rdma/hca") == std::string::npos, "a worker has none");
+}
+
 void a_life(Scene& scene, Surroundings&) {
   scene.start_and_run(external());
   scene.end("faces-server-0-0", {1, "Error", "Traceback: no such file"});
@@ -78,6 +92,7 @@ void without_an_image(Scene& scene, Surroundings&) {
 
 std::vector<Case> external_cases() {
   return {{"ItsPods", its_pods},
+          {"ItsAdapters", its_adapters},
           {"ALife", a_life},
           {"ItsProgress", its_progress},
           {"WithoutAnImage", without_an_image}};

@@ -10,6 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 
 Flags parse(std::vector<const char*> arguments) {
   for (const char* needed : {"--token-key-file=key", "--server-image=s:1", "--worker-image=w:1"})
@@ -42,6 +43,31 @@ TEST(Flags, TheGroupOfVolumesIsTheClustersUnlessItIsGiven) {
   EXPECT_EQ(parse({"--fs-group=1000"}).jobs.fs_group, 1000);
   EXPECT_EQ(parse({}).jobs.fs_group, std::nullopt);
   EXPECT_THAT(refusal({"--fs-group=all"}), HasSubstr("--fs-group: 'all' is not allowed"));
+}
+
+TEST(Flags, SayWhatTheClusterHasForGradientsBetweenPods) {
+  const RdmaOptions rdma =
+      parse({"--rdma-resource=rdma/shared=1", "--rdma-resource-per-gpu", "nvidia.com/hca=2",
+             "--rdma-variable=NCCL_IB_HCA==mlx5_0:1,mlx5_1:1",
+             "--rdma-variable=NCCL_DEBUG=", "--rdma-lock-memory"})
+          .jobs.rdma;
+  EXPECT_THAT(rdma.resources, ElementsAre(Pair("rdma/shared", 1)));
+  EXPECT_THAT(rdma.resources_per_gpu, ElementsAre(Pair("nvidia.com/hca", 2)));
+  EXPECT_THAT(rdma.variables,
+              ElementsAre(Pair("NCCL_DEBUG", ""), Pair("NCCL_IB_HCA", "=mlx5_0:1,mlx5_1:1")));
+  EXPECT_TRUE(rdma.lock_memory);
+  EXPECT_TRUE(parse({}).jobs.rdma.resources.empty());
+  EXPECT_FALSE(parse({}).jobs.rdma.lock_memory);
+}
+
+TEST(Flags, AResourceThatNoPluginHasAndAVariableThatIsNoneAreRefused) {
+  EXPECT_THAT(refusal({"--rdma-resource=rdma/hca"}), HasSubstr("NAME=VALUE is needed"));
+  EXPECT_THAT(refusal({"--rdma-resource=rdma/hca=0"}), HasSubstr("from 1 to 1024"));
+  EXPECT_THAT(refusal({"--rdma-resource=memory=1"}), HasSubstr("such as rdma/hca"));
+  EXPECT_THAT(refusal({"--rdma-variable=3D=x"}), HasSubstr("no name of a variable"));
+  EXPECT_THAT(refusal({"--rdma-variable=A-B=x"}), HasSubstr("no name of a variable"));
+  EXPECT_THAT(refusal({"--rdma-variable==x"}), HasSubstr("NAME=VALUE is needed"));
+  EXPECT_THAT(refusal({"--rdma-variable=OUTRIGGER_RANK=1"}), HasSubstr("the operator itself"));
 }
 
 TEST(Flags, WhatIsWrongIsNamedWithWhatIsAllowed) {
