@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "common/memory_source.h"
 #include "common/tensor.h"
 #include "common/thread_pool.h"
 #include "nn/graph.h"
@@ -73,6 +74,9 @@ struct ForwardInput {
   int64_t count = 0;                // samples present: m in training, 1..m in inference
   std::span<const uint64_t> slots;  // one per sample; the key of dropout. Unused in inference
   std::span<const int32_t> labels;  // one per sample, for ArcFace in training; else may be empty
+  /// Keeps the elements of `input` as they are for as long as it is held: a device may read them
+  /// later. Null: they are the caller's, until the call returns.
+  std::shared_ptr<const void> owner = nullptr;
 };
 
 struct ForwardOutput {
@@ -128,6 +132,9 @@ class Backend {
                                            ThreadPool& threads) const = 0;
   /// For programs that are never in use at once; null where each has memory of its own.
   virtual std::shared_ptr<WorkSpace> make_work_space() const { return nullptr; }
+  /// Memory of the host out of which inputs with an owner reach the device without another copy;
+  /// null where the device is the host. May outlive the backend.
+  virtual std::shared_ptr<MemorySource> input_memory() const { return nullptr; }
   /// Keeps a run's arrays on the backend's own device (nn/resident.h); null where that is the host.
   /// The graph must outlive it.
   virtual std::unique_ptr<Resident> make_resident(const Graph& graph,

@@ -98,8 +98,9 @@ class Resident {
 
   virtual void clear_gradients() = 0;
   /// Brings the input of the next train() of this pass to the device, beside what that does: parts
-  /// that fill it one behind another, each with a label a sample, one of the classes. They are
-  /// copied. At most one may be staged beyond the pass that was queued last.
+  /// that fill it one behind another, each with a label a sample, one of the classes. What has an
+  /// owner is held until it was read, the rest is copied. At most one may be staged beyond the pass
+  /// that was queued last.
   virtual void stage(const ResidentPass& pass, std::span<const ForwardInput> parts) = 0;
   /// Queues forward, loss and backward of a segment that ends the graph, on what was staged; the
   /// gradients are added to the sums. Returns before it is done. `loss_scale`: a power of two that

@@ -36,6 +36,7 @@ void Device::stage(Batches batches) {
   for (const auto& batch : batches) {
     check_input(batch, part.program->input_spec());
     parts.push_back(input_of(batch, batch.tensor->view()));
+    parts.back().owner = batch.tensor;
   }
   resident_->stage(part.pass(), parts);
   staged_ = Staged{first.step, first.index, batches.size()};

@@ -42,22 +42,22 @@ int64_t scored_at_once(int64_t micro_batch) {
 
 Agent::Agent(AgentOptions options, const nn::Graph& graph, const nn::Backend& backend,
              ThreadPool& threads, PixelSource& pixels)
-    : options_(options),
+    : options_(std::move(options)),
       graph_(graph),
       threads_(threads),
       pixels_(pixels),
       stems_(graph, backend,
              {.segment = {},
-              .batch = options.micro_batch,
-              .precision = options.precision,
+              .batch = options_.micro_batch,
+              .precision = options_.precision,
               .mode = nn::Mode::kTraining,
               .input_gradient = false,
-              .seed = options.seed},
+              .seed = options_.seed},
              threads),
       scorer_(graph, backend, threads,
-              {.batch = scored_at_once(options.micro_batch),
-               .precision = options.precision,
-               .embeddings = options.score_embeddings}) {
+              {.batch = scored_at_once(options_.micro_batch),
+               .precision = options_.precision,
+               .embeddings = options_.score_embeddings}) {
   outbox_.push_back(feed::Pull{options_.leases});
 }
 
@@ -86,8 +86,11 @@ void Agent::take(feed::Lease&& lease) {
   }
   Work work;
   const auto& image = graph_.input();
+  // Others are not for the server's device as they are.
+  const bool sends_pixels = lease.kind == WorkKind::kForward && lease.cut == 0;
   work.pixels = Tensor(ElementType::kUint8,
-                       {static_cast<int64_t>(lease.samples.size()), image[0], image[1], image[2]});
+                       {static_cast<int64_t>(lease.samples.size()), image[0], image[1], image[2]},
+                       sends_pixels ? options_.pixel_memory.get() : nullptr);
   work.gradient = lease.cut_gradient;
   work.room_given_back = scores;  // it took none
   pixels_.prefetch(lease.samples, is_evaluation(lease));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "common/memory_source.h"
 #include "common/tensor.h"
 #include "common/thread_pool.h"
 #include "feed/messages.h"
@@ -38,6 +39,8 @@ struct AgentOptions {
   nn::Precision precision = nn::Precision::kFloat32;
   uint64_t seed = 0;
   bool score_embeddings = false;  // whether scores hold embeddings
+  /// Where pixels that are sent to the server's device are made; null: in ordinary memory.
+  std::shared_ptr<MemorySource> pixel_memory = nullptr;
 };
 
 /// What a worker does, without threads and links of its own: messages go in, work() does the most

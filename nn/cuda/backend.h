@@ -26,6 +26,9 @@ struct CudaOptions {
   /// Where the fastest of cuDNN's plans are kept once they were timed (plan_cache.h); empty:
   /// nothing is timed, and cuDNN's first guess is taken.
   std::filesystem::path plan_file = {};
+  /// Of the host's memory that may be pinned for inputs on their way (Backend::input_memory), in
+  /// bytes; 0: none.
+  uint64_t most_pinned = 0;
 };
 
 /// Memory of the device that a backend has taken.

@@ -87,10 +87,13 @@ class Engine {
   virtual std::vector<MemoryUse> memory() const = 0;
   virtual void upload(void* device, const void* host, size_t bytes) = 0;
   virtual void download(void* host, const void* device, size_t bytes) = 0;
-  /// Memory of the host that copies need no help of the host for. Needs no lock, and neither does
-  /// its release, which waits for what still uses it.
+  /// Memory of the host that copies need no help of the host for. Throws DeviceError. Needs no
+  /// lock, and neither does its release, which waits for what still uses it, unless something may
+  /// be recorded meanwhile.
   virtual void* allocate_pinned(size_t bytes, const std::string& what) = 0;
   virtual void release_pinned(void* memory) = 0;
+  /// Whether all of it lies in pinned memory that was given out here. Needs no lock.
+  virtual bool is_pinned(const void* data, size_t bytes) const = 0;
   /// Queued only: pinned memory is read, or written, when its turn comes.
   virtual void upload_pinned(Queue queue, void* device, const void* pinned, size_t bytes) = 0;
   virtual void download_pinned(void* pinned, const void* device, size_t bytes) = 0;

@@ -15,32 +15,47 @@ InputRing::InputRing(std::shared_ptr<Engine> engine, int64_t batch, size_t sampl
       labels_at_(slots_at_ + aligned(batch_ * sizeof(uint64_t))) {
   const size_t bytes = labels_at_ + batch_ * sizeof(int32_t);
   for (Place& place : places_) {
-    place.host = PinnedMemory(engine_, bytes, "input on its way");
+    place.keys = PinnedMemory(engine_, bytes - slots_at_, "input on its way");
     place.device = DeviceMemory(engine_, bytes, "input on its way", batch);
     place.copied = engine_->make_mark();
     place.used = engine_->make_mark();
   }
 }
 
+const std::byte* InputRing::pinned(Place& to, const ForwardInput& part, size_t first) const {
+  const size_t bytes = static_cast<size_t>(part.count) * sample_bytes_;
+  if (part.owner != nullptr && engine_->is_pinned(part.input.data, bytes)) {
+    to.owners.push_back(part.owner);
+    return part.input.data;
+  }
+  if (to.samples.data() == nullptr)
+    to.samples = PinnedMemory(engine_, batch_ * sample_bytes_, "input on its way");
+  std::byte* copy = to.samples.data() + first * sample_bytes_;
+  std::memcpy(copy, part.input.data, bytes);
+  return copy;
+}
+
 void InputRing::put(std::span<const ForwardInput> parts) {
   ensure(put_ - taken_ < kPlaces, "an input is put where there is a place");
   Place& to = place(put_++);
   to.copied->wait();  // of what the place had before
+  to.owners.clear();
+  to.used->hold(Queue::kCopies);
+  std::byte* const keys = to.keys.data();
   size_t sample = 0;
   for (const ForwardInput& part : parts) {
     const auto count = static_cast<size_t>(part.count);
     ensure(sample + count <= batch_ && part.slots.size() == count && part.labels.size() == count,
            "parts fill a pass, with a slot and a label for each sample");
-    std::memcpy(to.host.data() + sample * sample_bytes_, part.input.data, count * sample_bytes_);
-    std::memcpy(to.host.data() + slots_at_ + sample * sizeof(uint64_t), part.slots.data(),
-                part.slots.size_bytes());
-    std::memcpy(to.host.data() + labels_at_ + sample * sizeof(int32_t), part.labels.data(),
+    engine_->upload_pinned(Queue::kCopies, to.device.data() + sample * sample_bytes_,
+                           pinned(to, part, sample), count * sample_bytes_);
+    std::memcpy(keys + sample * sizeof(uint64_t), part.slots.data(), part.slots.size_bytes());
+    std::memcpy(keys + labels_at_ - slots_at_ + sample * sizeof(int32_t), part.labels.data(),
                 part.labels.size_bytes());
     sample += count;
   }
   ensure(sample == batch_, "parts fill a pass");
-  to.used->hold(Queue::kCopies);
-  engine_->upload_pinned(Queue::kCopies, to.device.data(), to.host.data(), to.device.bytes());
+  engine_->upload_pinned(Queue::kCopies, to.device.data() + slots_at_, keys, to.keys.bytes());
   to.copied->set(Queue::kCopies);
 }
 

@@ -4,15 +4,17 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "nn/cuda/engine.h"
 #include "nn/program.h"
 
 namespace outrigger::nn::cuda {
 
-/// Places through which inputs of passes come to the device, beside the pass before: the host fills
-/// pinned memory, a copy of its own queue brings it over, and a pass waits for that copy alone. One
-/// thread, which holds the engine.
+/// Places through which inputs of passes come to the device, beside the pass before: copies of a
+/// queue of their own bring over what lies in pinned memory, and a pass waits for them alone.
+/// Samples that came elsewhere the host first copies into pinned memory of the place. One thread,
+/// which holds the engine.
 class InputRing {
  public:
   /// What one pass is given on the device.
@@ -26,7 +28,9 @@ class InputRing {
   InputRing(std::shared_ptr<Engine> engine, int64_t batch, size_t sample_bytes);
 
   /// Brings what fills one pass, in parts one behind another. Waits only for the copy that the
-  /// place had before. At most kPlaces inputs that were not taken.
+  /// place had before. Parts with an owner that lie in the engine's pinned memory are read when the
+  /// copy's turn comes, and their owners held until the place is used again; the others are read
+  /// now. At most kPlaces inputs that were not taken.
   void put(std::span<const ForwardInput> parts);
   /// The oldest that was put: what is queued from now on has it.
   Input take();
@@ -38,10 +42,15 @@ class InputRing {
 
  private:
   struct Place {
-    PinnedMemory host;
+    // Of what copies read where it lies; they go last, since the memory below waits for copies.
+    std::vector<std::shared_ptr<const void>> owners;
+    PinnedMemory keys;     // slots and labels
+    PinnedMemory samples;  // of parts that are copied; made when there is the first
     DeviceMemory device;
     std::unique_ptr<Mark> copied, used;
   };
+  /// Where the samples of a part are read from: `count` of them, `first` in the pass.
+  const std::byte* pinned(Place& to, const ForwardInput& part, size_t first) const;
   Place& place(size_t turn) { return places_[turn % kPlaces]; }
 
   const std::shared_ptr<Engine> engine_;

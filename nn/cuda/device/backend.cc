@@ -6,6 +6,7 @@
 
 #include "nn/cuda/compiler.h"
 #include "nn/cuda/device/engine.h"
+#include "nn/cuda/pinned_source.h"
 #include "nn/cuda/resident.h"
 
 namespace outrigger::nn::cuda {
@@ -13,13 +14,16 @@ namespace {
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(std::shared_ptr<Engine> engine, bool recompute)
-      : engine_(std::move(engine)), compiler_(engine_, recompute) {}
+  explicit CudaBackend(const CudaOptions& options)
+      : engine_(open_engine(options)), compiler_(engine_, options.recompute) {
+    if (options.most_pinned > 0) pinned_ = PinnedSource::create(engine_, options.most_pinned);
+  }
   std::string name() const override { return "cuda"; }
   std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
                                    ThreadPool&) const override {
     return compiler_.compile(graph, options);
   }
+  std::shared_ptr<MemorySource> input_memory() const override { return pinned_; }
   std::unique_ptr<Resident> make_resident(const Graph& graph,
                                           const ResidentOptions& options) const override {
     return std::make_unique<CudaResident>(graph, options, engine_);
@@ -30,6 +34,7 @@ class CudaBackend final : public Backend {
  private:
   const std::shared_ptr<Engine> engine_;
   const Compiler compiler_;
+  std::shared_ptr<PinnedSource> pinned_;  // null: none is to be pinned
 };
 
 }  // namespace
@@ -54,7 +59,7 @@ std::vector<MemoryUse> kept_by_layers(const Backend& backend) {
 }
 
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
-  return std::make_unique<CudaBackend>(open_engine(options), options.recompute);
+  return std::make_unique<CudaBackend>(options);
 }
 
 }  // namespace outrigger::nn::cuda

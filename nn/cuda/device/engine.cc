@@ -18,6 +18,7 @@
 #include "nn/cuda/device_facts.h"
 #include "nn/cuda/errors.h"
 #include "nn/cuda/memory_book.h"
+#include "nn/cuda/pinned_ranges.h"
 #include "nn/cuda/plan_cache.h"
 
 namespace outrigger::nn::cuda {
@@ -149,10 +150,17 @@ class CudaEngine final : public Engine {
     void* memory = nullptr;
     const std::string tried =
         "taking " + std::to_string(bytes) + " bytes of pinned memory for " + what;
-    check(cudaMallocHost(&memory, bytes), tried.c_str());
+    const cudaError_t status = cudaMallocHost(&memory, bytes);
+    if (status != cudaSuccess) cudaGetLastError();  // else the next launch would report it
+    check(status, tried.c_str());
+    pinned_.given(memory, bytes);
     return memory;
   }
+  bool is_pinned(const void* data, size_t bytes) const override {
+    return pinned_.hold(data, bytes);
+  }
   void release_pinned(void* memory) override {
+    pinned_.released(memory);
     cudaDeviceSynchronize();
     cudaFreeHost(memory);
   }
@@ -238,6 +246,7 @@ class CudaEngine final : public Engine {
   const CudaOptions options_;
   std::mutex mutex_;
   MemoryBook book_;
+  PinnedRanges pinned_;
   std::optional<PlanCache> plans_;  // none: nothing is timed
   OwnedStream stream_, copies_;
   std::unique_ptr<void, MemoryDeleter> blas_workspace_;

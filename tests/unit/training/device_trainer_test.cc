@@ -49,6 +49,7 @@ struct Way {
   float learning_rate = 0.1f;
   uint32_t most_at_once = 1;
   bool loss_on_host = false;
+  std::shared_ptr<MemorySource> pixel_memory = nullptr;
 };
 
 struct Outcome {
@@ -71,8 +72,11 @@ class DeviceTrainer : public ::testing::Test {
     world.graph = &graph_;
     world.backend = cpu_.get();
     world.dataset = &dataset_;
-    world.agent = {
-        .leases = 2, .micro_batch = kMicroBatch, .precision = Precision::kFloat32, .seed = 9};
+    world.agent = {.leases = 2,
+                   .micro_batch = kMicroBatch,
+                   .precision = Precision::kFloat32,
+                   .seed = 9,
+                   .pixel_memory = way.pixel_memory};
     world.coordinator.incarnation = 1;
     world.coordinator.total_steps = kSteps;
     world.coordinator.micro_batches = kMicroBatches;
@@ -201,6 +205,38 @@ TEST_F(DeviceTrainer, TrainsTheSameWhereActivationsAreComputedAgain) {
     EXPECT_EQ(again.state.parameters, kept.state.parameters);
     EXPECT_EQ(again.state.momentum, kept.state.momentum);
     EXPECT_EQ(again.state.buffers, kept.state.buffers);
+  }
+}
+
+/// Has memory for every other of those who ask.
+class HalfOf final : public MemorySource {
+ public:
+  explicit HalfOf(std::shared_ptr<MemorySource> source) : source_(std::move(source)) {}
+  std::shared_ptr<std::byte> acquire(size_t bytes) override {
+    return asked_++ % 2 == 0 ? source_->acquire(bytes) : nullptr;
+  }
+
+ private:
+  const std::shared_ptr<MemorySource> source_;
+  size_t asked_ = 0;
+};
+
+// The device reads them there when their turn comes, which is late.
+TEST_F(DeviceTrainer, TrainsTheSameBitsOnPixelsThatAreInItsOwnKindOfMemory) {
+  for (Way way : {Way{}, Way{.most_at_once = 4}, Way{.cut = "pool1", .away = 1, .most_at_once = 2},
+                  Way{.cut = "pool1", .away = 1, .staleness = 1}}) {
+    SCOPED_TRACE(way.cut + ", at once " + std::to_string(way.most_at_once));
+    const Outcome ordinary = run(*device_, way);
+    const auto backend = nn::cuda::testing::make_host_backend();
+    const auto memory = backend->input_memory();
+    for (const std::shared_ptr<MemorySource>& pixel_memory :
+         {memory, std::shared_ptr<MemorySource>(std::make_shared<HalfOf>(memory))}) {
+      way.pixel_memory = pixel_memory;
+      const Outcome pinned = run(*backend, way);
+      EXPECT_EQ(pinned.losses, ordinary.losses);
+      EXPECT_EQ(pinned.state.parameters, ordinary.state.parameters);
+      EXPECT_EQ(pinned.state.buffers, ordinary.state.buffers);
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "nn/graph_builder.h"
 #include "nn/reference/backend.h"
+#include "tests/fakes/memory_blocks.h"
 
 namespace outrigger::worker {
 namespace {
@@ -110,6 +111,27 @@ TEST_F(AgentTest, SendsPixelsWhereNothingIsCutAndKeepsNothing) {
   EXPECT_EQ(done[0].tensor->as<uint8_t>().back(), 7);
   EXPECT_EQ(done[0].pixel_hash, pixel_hash(done[0].tensor->view().raw()));
   EXPECT_EQ(agent_.unfinished(), 0u);
+}
+
+TEST_F(AgentTest, MakesPixelsThatTheDeviceGetsInTheMemoryThatIsForThem) {
+  const auto memory = fakes::MemoryBlocks::create(1);
+  Agent agent({.leases = 3, .micro_batch = kMicroBatch, .pixel_memory = memory}, graph_, *backend_,
+              threads_, pixels_);
+  agent.receive(lease(0, 0, WorkKind::kEvaluate));
+  EXPECT_EQ(memory->used(), 0u);
+  agent.receive(lease(3, 0));
+  while (agent.work()) {
+  }
+  std::shared_ptr<const Tensor> pixels;
+  for (auto& message : agent.take_outbox()) {
+    const auto* done = std::get_if<feed::MicroBatch>(&message);
+    if (done != nullptr && done->key.step == 3) pixels = done->tensor;
+  }
+  ASSERT_NE(pixels, nullptr);
+  EXPECT_TRUE(memory->hold(pixels->view().data));
+  EXPECT_EQ(pixels->as<uint8_t>().back(), 7);
+  pixels.reset();
+  EXPECT_EQ(memory->used(), 0u);
 }
 
 TEST_F(AgentTest, TellsWhatOfItsTimeWasSpentOnReading) {

@@ -1,14 +1,19 @@
 #include "host_engine.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
 #include "host_queues.h"
 #include "nn/cuda/arena_plan.h"
 #include "nn/cuda/compiler.h"
+#include "nn/cuda/errors.h"
 #include "nn/cuda/kernels/kernels_over.inc.h"
 #include "nn/cuda/memory_book.h"
+#include "nn/cuda/pinned_ranges.h"
+#include "nn/cuda/pinned_source.h"
 #include "nn/cuda/resident.h"
 
 namespace outrigger::nn::cuda::testing {
@@ -147,8 +152,9 @@ class HostCollective final : public Collective {
 
 class HostEngine final : public Engine {
  public:
-  explicit HostEngine(SeenConvolution seen, HostRanks* ranks = nullptr)
-      : seen_(std::move(seen)), ranks_(ranks) {}
+  explicit HostEngine(SeenConvolution seen, HostRanks* ranks = nullptr,
+                      size_t most_pinned = SIZE_MAX)
+      : seen_(std::move(seen)), ranks_(ranks), pinned_left_(most_pinned) {}
   ~HostEngine() override { queues_.run_all(); }
   std::unique_lock<std::mutex> enter() override { return std::unique_lock(mutex_); }
   const Kernels& kernels() const override { return kernels_; }
@@ -177,10 +183,26 @@ class HostEngine final : public Engine {
     synchronize();
     copy_bytes(host, device, bytes);
   }
+  // Other threads take it while work is queued, or recorded.
   void* allocate_pinned(size_t bytes, const std::string& what) override {
-    return allocate(bytes, what, 0);
+    if (pinned_left_.fetch_sub(bytes) < bytes) {
+      pinned_left_ += bytes;
+      throw DeviceError("taking " + std::to_string(bytes) + " bytes of pinned memory for " + what);
+    }
+    void* memory = std::aligned_alloc(kArenaAlignment, aligned(bytes));
+    std::memset(memory, 0xFF, bytes);
+    pinned_.given(memory, bytes);
+    return memory;
   }
-  void release_pinned(void* memory) override { release(memory); }
+  void release_pinned(void* memory) override {
+    ensure(!queues_.is_recording(), "who records waits for nothing");
+    queues_.run_all();
+    pinned_.released(memory);
+    std::free(memory);
+  }
+  bool is_pinned(const void* data, size_t bytes) const override {
+    return pinned_.hold(data, bytes);
+  }
   void upload_pinned(Queue queue, void* device, const void* pinned, size_t bytes) override {
     ensure(!queues_.is_recording(), "who records moves no data");
     queues_.push(queue, [=] { copy_bytes(device, pinned, bytes); });
@@ -228,6 +250,8 @@ class HostEngine final : public Engine {
   std::mutex mutex_;
   int ranges_ = 0;
   HostQueues queues_;
+  std::atomic<size_t> pinned_left_;
+  PinnedRanges pinned_;
   MemoryBook book_;
   const HostLauncher launcher_{&queues_};
   const KernelsOver<HostLauncher> kernels_{launcher_};
@@ -237,12 +261,14 @@ class HostBackend final : public Backend {
  public:
   HostBackend(HostRanks* ranks, bool recompute)
       : engine_(std::make_shared<HostEngine>(SeenConvolution(), ranks)),
-        compiler_(engine_, recompute) {}
+        compiler_(engine_, recompute),
+        pinned_(PinnedSource::create(engine_, SIZE_MAX)) {}
   std::string name() const override { return "cuda on the host"; }
   std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
                                    ThreadPool&) const override {
     return compiler_.compile(graph, options);
   }
+  std::shared_ptr<MemorySource> input_memory() const override { return pinned_; }
   std::unique_ptr<Resident> make_resident(const Graph& graph,
                                           const ResidentOptions& options) const override {
     return std::make_unique<CudaResident>(graph, options, engine_);
@@ -251,12 +277,13 @@ class HostBackend final : public Backend {
  private:
   const std::shared_ptr<Engine> engine_;
   const Compiler compiler_;
+  const std::shared_ptr<PinnedSource> pinned_;
 };
 
 }  // namespace
 
-std::shared_ptr<Engine> make_host_engine(SeenConvolution seen) {
-  return std::make_shared<HostEngine>(std::move(seen));
+std::shared_ptr<Engine> make_host_engine(SeenConvolution seen, size_t most_pinned) {
+  return std::make_shared<HostEngine>(std::move(seen), nullptr, most_pinned);
 }
 std::unique_ptr<Backend> make_host_backend(HostRanks* ranks, bool recompute) {
   return std::make_unique<HostBackend>(ranks, recompute);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <barrier>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -16,7 +17,8 @@ namespace outrigger::nn::cuda::testing {
 /// Told of every convolution that a program asks the library for.
 using SeenConvolution = std::function<void(const ConvolutionShape&, ConvolutionPass)>;
 
-std::shared_ptr<Engine> make_host_engine(SeenConvolution seen = {});
+/// Gives `most_pinned` bytes of pinned memory in all its life.
+std::shared_ptr<Engine> make_host_engine(SeenConvolution seen = {}, size_t most_pinned = SIZE_MAX);
 
 /// Where ranks in threads of one process meet; they sum in the order of the ranks.
 class HostRanks {
