@@ -7,6 +7,7 @@
 #include "api/support.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/memory.h"
 #include "common/thread_pool.h"
 #include "nn/cuda/backend.h"
 #include "nn/cuda/errors.h"
@@ -53,6 +54,8 @@ OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job) {
   options.plan_file =
       api::run_directory(job, launch) /
       (launch.rank == 0 ? "gpu-plans.txt" : "gpu-plans-" + std::to_string(launch.rank) + ".txt");
+  options.most_pinned =
+      available_memory() / kPinnedShare / static_cast<uint64_t>(api::ranks_per_pod(job.spec));
   options.device = launch.rank % static_cast<int>(std::max<int64_t>(1, job.spec.server.gpus));
   try {
     return {nn::cuda::make_cuda_backend(options),

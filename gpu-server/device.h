@@ -49,6 +49,10 @@ OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job);
 uint32_t micro_batches_at_once(const OpenDevice& device, const nn::Graph& graph,
                                const training::TrainerOptions& options, ThreadPool& threads);
 
+/// Of the memory that the ranks of a pod may use, so much may be pinned for what comes in: what is
+/// pinned nothing else can use for a while.
+inline constexpr uint64_t kPinnedShare = 4;
+
 /// Passes over fewer samples leave a large GPU idle between kernels.
 inline constexpr int64_t kSamplesAtOnce = 256;
 

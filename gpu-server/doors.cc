@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/file.h"
 #include "gpu-server/tokens.h"
@@ -25,15 +26,18 @@ void write(const api::Launch& launch, const api::TrainingJob& job, nlohmann::jso
 }  // namespace
 
 std::unique_ptr<transport::Listener> open_listener(const api::Launch& launch,
-                                                   const api::TrainingJob& job) {
+                                                   const api::TrainingJob& job,
+                                                   std::shared_ptr<MemorySource> memory) {
   const auto directory = api::run_directory(job, launch);
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) throw IoError("making the folder " + directory.string() + ": " + error.message());
   const int port = launch.port.value_or(job.spec.network.port);
+  transport::ListenerOptions options{.link = worker::link_options(launch)};
+  options.link.memory = std::move(memory);
   auto listener = std::make_unique<transport::Listener>(
       transport::Address{launch.listen, static_cast<uint16_t>(port)}, join_token(launch, directory),
-      transport::ListenerOptions{.link = worker::link_options(launch)});
+      options);
   // Other ranks meet here before this rank has status pages.
   if (launch.replicas > 1) write(launch, job, {{"port", listener->port()}});
   return listener;

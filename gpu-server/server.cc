@@ -19,7 +19,7 @@ namespace {
 api::ExitCode train(const api::Launch& launch, const std::stop_token& stop, std::string& progress) {
   api::TrainingJob job = api::load_training_job(launch.job_file);
   auto device = open_device(launch, job);
-  auto listener = open_listener(launch, job);
+  auto listener = open_listener(launch, job, device.backend->input_memory());
   const auto reducer = meet_replicas(launch, job, *listener);
   Run run(launch, std::move(job), stop, std::move(listener), reducer.get(), std::move(device));
   try {
