@@ -109,6 +109,7 @@ ReadyMicroBatch Coordinator::ready(WorkItem& item) const {
   batch.index = item.index;
   batch.cut = item.cut;
   batch.tensor = std::move(item.result->tensor);
+  batch.scales = std::move(item.result->scales);
   batch.statistics = std::move(item.result->statistics);
   for (const LeaseSample& sample : item.samples) {
     batch.slots.push_back(sample.slot);

@@ -118,6 +118,9 @@ struct MicroBatch {
   std::vector<float> statistics;         // of the stem's batch norms
   uint64_t pixel_hash = 0;               // of the decoded pixels, whatever the cut: for the audit
   WorkTimes times = {};
+  /// Null; else `tensor` is as it travelled in int8, kInt8 or kUint8, and this is float32 {C}: what
+  /// the elements of each channel are to be multiplied by.
+  std::shared_ptr<const Tensor> scales = nullptr;
 };
 
 /// The result of a backward, or of a forward lease after its CutGradient: the stem's parameter

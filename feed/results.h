@@ -41,7 +41,8 @@ struct ReadyMicroBatch {
   uint32_t index = 0;
   int32_t cut = 0;
   std::shared_ptr<const Tensor> tensor;
-  std::vector<float> statistics;  // of the stem's norms; empty at cut 0
+  std::shared_ptr<const Tensor> scales;  // as MicroBatch's
+  std::vector<float> statistics;         // of the stem's norms; empty at cut 0
   std::vector<uint64_t> slots;
   std::vector<int32_t> labels;
 };

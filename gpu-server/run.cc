@@ -74,6 +74,15 @@ worker::WireContext context_of(const api::TrainingJob& job) {
   return {worker::activation_type(job), worker::seed(job)};
 }
 
+// Where the host has the loss, it also hands the device what came.
+worker::WireContext context_of(const api::TrainingJob& job, const OpenDevice& device) {
+  worker::WireContext context = context_of(job);
+  const auto* arcface = std::get_if<api::ArcFace>(&job.spec.training.loss);
+  const bool loss_on_host = arcface != nullptr && arcface->partial_fc.has_value();
+  context.keep_int8 = device.backend->unpacks_int8() && !loss_on_host;
+  return context;
+}
+
 feed::CoordinatorOptions coordinator_options(const api::TrainingJob& job, const RunSize& size,
                                              const training::TrainingState& state, int rank) {
   feed::CoordinatorOptions options;
@@ -120,7 +129,7 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       feed_(feed::Coordinator(coordinator_options(job_, size_, state_, launch_.rank),
                               order_of(job_, train_, state_), train_, plan_),
             join_terms(job_, graph_, train_, train_root_, state_.incarnation, threads_, device_),
-            context_of(job_), clock_, trace_),
+            context_of(job_, device_), clock_, trace_),
       local_({.leases = std::max(2u, size_.micro_batches),
               .micro_batch = worker::micro_batch(job_),
               .precision = worker::precision(job_),

@@ -77,6 +77,9 @@ struct ForwardInput {
   /// Keeps the elements of `input` as they are for as long as it is held: a device may read them
   /// later. Null: they are the caller's, until the call returns.
   std::shared_ptr<const void> owner = nullptr;
+  /// Empty; else `input` holds kInt8 or kUint8 instead, to be multiplied by these, one a channel:
+  /// activations, staged by backends that unpack them.
+  std::span<const float> scales = {};
 };
 
 struct ForwardOutput {
@@ -135,6 +138,9 @@ class Backend {
   /// Memory of the host out of which inputs with an owner reach the device without another copy;
   /// null where the device is the host. May outlive the backend.
   virtual std::shared_ptr<MemorySource> input_memory() const { return nullptr; }
+  /// Whether its residents take inputs with scales. They compute with what the host would unpack
+  /// them to, bit for bit.
+  virtual bool unpacks_int8() const { return false; }
   /// Keeps a run's arrays on the backend's own device (nn/resident.h); null where that is the host.
   /// The graph must outlive it.
   virtual std::unique_ptr<Resident> make_resident(const Graph& graph,

@@ -86,14 +86,24 @@ void Device::load(std::span<const float> stem_parameters, std::span<const float>
   buffers_ = buffers;
 }
 
-void Device::check_input(const feed::ReadyMicroBatch& batch, const nn::TensorSpec& spec) const {
+void Device::check_input(const feed::ReadyMicroBatch& batch, const nn::TensorSpec& spec,
+                         bool unpacks) const {
   Shape wanted = spec.shape;
   wanted.front() = options_.micro_batch;
   const ConstTensorView input = batch.tensor->view();
-  if (input.type == spec.type && input.shape == wanted) return;
+  bool fits = input.shape == wanted;
+  if (batch.scales == nullptr) {
+    fits = fits && input.type == spec.type;
+  } else {
+    const ConstTensorView scales = batch.scales->view();
+    fits = fits && unpacks && spec.type != ElementType::kUint8 && element_size(input.type) == 1 &&
+           scales.type == ElementType::kFloat32 && scales.shape == Shape{wanted.back()};
+  }
+  if (fits) return;
   throw InvalidInput("micro-batch " + std::to_string(batch.index) + " of step " +
-                     std::to_string(batch.step) + " has shape " + to_string(input.shape) +
-                     ", the device wants " + to_string(wanted));
+                     std::to_string(batch.step) + " has shape " + to_string(input.shape) + " of " +
+                     to_string(input.type) + ", the device wants " + to_string(wanted) + " of " +
+                     to_string(spec.type));
 }
 
 nn::ForwardInput Device::input_of(const feed::ReadyMicroBatch& batch,

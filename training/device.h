@@ -128,7 +128,10 @@ class Device {
   bool tells_host() const { return resident_ == nullptr || options_.loss; }
   /// A resident's program for so many micro-batches that are cut there, with its weights.
   Part& chunk_part(int32_t cut, uint32_t groups);
-  void check_input(const feed::ReadyMicroBatch& batch, const nn::TensorSpec& spec) const;
+  /// Throws InvalidInput unless it has the program's type and shape; `unpacks`: or is activations
+  /// with their scales.
+  void check_input(const feed::ReadyMicroBatch& batch, const nn::TensorSpec& spec,
+                   bool unpacks = false) const;
   void forward_stem(const feed::ReadyMicroBatch& batch, std::span<float> statistics);
   nn::ForwardInput input_of(const feed::ReadyMicroBatch& batch, const ConstTensorView& input) const;
   void start_on_host(const feed::ReadyMicroBatch& batch, std::span<float> statistics);

@@ -34,9 +34,10 @@ void Device::stage(Batches batches) {
   Part& part = chunk_part(first.cut, static_cast<uint32_t>(batches.size()));
   std::vector<nn::ForwardInput> parts;
   for (const auto& batch : batches) {
-    check_input(batch, part.program->input_spec());
+    check_input(batch, part.program->input_spec(), backend_.unpacks_int8());
     parts.push_back(input_of(batch, batch.tensor->view()));
     parts.back().owner = batch.tensor;
+    if (batch.scales != nullptr) parts.back().scales = batch.scales->as<float>();
   }
   resident_->stage(part.pass(), parts);
   staged_ = Staged{first.step, first.index, batches.size()};

@@ -275,4 +275,13 @@ std::optional<ConstTensorView> view_of(const EncodedTensor& tensor) {
   return ConstTensorView{stored_type(tensor.format), tensor.shape, tensor.data.bytes.data()};
 }
 
+std::optional<PackedTensor> packed_of(const EncodedTensor& tensor) {
+  if (tensor.format != WireFormat::kInt8 || tensor.shape.empty()) return std::nullopt;
+  const std::byte* scales = tensor.data.bytes.data();
+  const int64_t channels = tensor.shape.back();
+  const ElementType type = tensor.is_signed ? ElementType::kInt8 : ElementType::kUint8;
+  return PackedTensor{{type, tensor.shape, scales + scales_size(static_cast<size_t>(channels))},
+                      {ElementType::kFloat32, {channels}, scales}};
+}
+
 }  // namespace outrigger::transport

@@ -58,4 +58,12 @@ Tensor decode(const EncodedTensor& tensor, ElementType type);
 /// as `tensor.data`.
 std::optional<ConstTensorView> view_of(const EncodedTensor& tensor);
 
+/// The same of kInt8 with channels: whole numbers, kInt8 or kUint8 in the tensor's shape, and what
+/// those of each channel are multiplied by, {C}.
+struct PackedTensor {
+  ConstTensorView elements;
+  ConstTensorView scales;
+};
+std::optional<PackedTensor> packed_of(const EncodedTensor& tensor);
+
 }  // namespace outrigger::transport

@@ -64,6 +64,8 @@ Hello read_hello(const transport::ReceivedFrame& frame);
 struct WireContext {
   ElementType activation_type = ElementType::kFloat32;
   uint64_t seed = 0;
+  /// Activations that came in int8 stay so (MicroBatch::scales), for a device that unpacks them.
+  bool keep_int8 = false;
 };
 
 transport::Frame to_frame(const feed::ServerMessage& message, const WireContext& context);

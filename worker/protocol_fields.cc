@@ -87,18 +87,42 @@ void add_tensor(transport::Frame& frame, ByteWriter& writer,
   frame.payloads.push_back(std::move(encoded.data));
 }
 
-std::shared_ptr<const Tensor> read_tensor(ByteReader& reader, const transport::Payload& payload,
-                                          ElementType type) {
-  const auto encoded = transport::read_encoded(reader, payload);
+namespace {
+
+transport::EncodedTensor read_with_elements(ByteReader& reader, const transport::Payload& payload) {
+  auto encoded = transport::read_encoded(reader, payload);
   // The other sizes of one without elements could be anything.
   if (element_count(encoded.shape) == 0)
     throw InvalidInput("a message holds a tensor " + to_string(encoded.shape) +
                        ", which has no elements");
+  return encoded;
+}
+
+std::shared_ptr<const Tensor> tensor_of(const transport::EncodedTensor& encoded, ElementType type) {
   if (encoded.format == WireFormat::kUint8) type = ElementType::kUint8;
   const auto view = transport::view_of(encoded);
   if (view && view->type == type && can_stay(encoded.data))
     return Tensor::in_place(*view, encoded.data.owner);
   return std::make_shared<const Tensor>(transport::decode(encoded, type));
+}
+
+}  // namespace
+
+std::shared_ptr<const Tensor> read_tensor(ByteReader& reader, const transport::Payload& payload,
+                                          ElementType type) {
+  return tensor_of(read_with_elements(reader, payload), type);
+}
+
+void read_activations(ByteReader& reader, const transport::Payload& payload,
+                      const WireContext& context, feed::MicroBatch& batch) {
+  const auto encoded = read_with_elements(reader, payload);
+  const auto packed = transport::packed_of(encoded);
+  if (context.keep_int8 && packed && can_stay(encoded.data)) {
+    batch.tensor = Tensor::in_place(packed->elements, encoded.data.owner);
+    batch.scales = Tensor::in_place(packed->scales, encoded.data.owner);
+  } else {
+    batch.tensor = tensor_of(encoded, context.activation_type);
+  }
 }
 
 void add_floats(transport::Frame& frame, ByteWriter& writer,

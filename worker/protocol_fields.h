@@ -39,6 +39,9 @@ void add_tensor(transport::Frame& frame, ByteWriter& writer,
 /// The tensor, of `type` unless it is pixels; in the payload's own memory where it travelled so.
 std::shared_ptr<const Tensor> read_tensor(ByteReader& reader, const transport::Payload& payload,
                                           ElementType type);
+/// Likewise into a micro-batch; in int8 as it came where the context says so.
+void read_activations(ByteReader& reader, const transport::Payload& payload,
+                      const WireContext& context, feed::MicroBatch& batch);
 /// The first `count` floats.
 void add_floats(transport::Frame& frame, ByteWriter& writer,
                 const std::shared_ptr<const std::vector<float>>& values, size_t count);

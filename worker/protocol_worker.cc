@@ -82,7 +82,7 @@ feed::MicroBatch read_micro_batch(ByteReader& reader, const ReceivedFrame& frame
   batch.pixel_hash = reader.number<uint64_t>();
   batch.statistics = read_values(reader);
   batch.times = read_times(reader);
-  batch.tensor = read_tensor(reader, only_payload(frame), context.activation_type);
+  read_activations(reader, only_payload(frame), context, batch);
   return batch;
 }
 

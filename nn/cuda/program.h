@@ -76,6 +76,8 @@ class CudaProgram final : public Program {
   void find_untrained(const Graph& graph, const Compilation& compilation);
   Run make_run(const Weights& weights, const Tape& tape) const;
   void check_input(const ForwardInput& in) const;
+  /// Whether that can be staged.
+  bool takes(const ForwardInput& part) const;
   /// Everything but what `run` says already; queues the work.
   void bring(Run& run, Tape& tape, const ForwardInput& in) const;
   void run_forward(Run& run, size_t first, size_t end) const;

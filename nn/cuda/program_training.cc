@@ -7,11 +7,19 @@
 /// Passes whose loss and gradients stay on the device.
 namespace outrigger::nn::cuda {
 
+bool CudaProgram::takes(const ForwardInput& part) const {
+  const ElementType type = part.input.type;
+  if (part.scales.empty()) return type == input_spec_.type;
+  return options_.segment.begin > 0 &&
+         (type == ElementType::kInt8 || type == ElementType::kUint8) &&
+         part.scales.size() == static_cast<size_t>(input_spec_.shape.back());
+}
+
 void CudaProgram::stage(const ResidentPass& pass, std::span<const ForwardInput> parts) const {
   ensure(options_.mode == Mode::kTraining && ends_graph_, "a program that trains ends the graph");
   const int64_t classes = output_spec_.shape.back();
   for (const ForwardInput& part : parts) {
-    ensure(part.input.type == input_spec_.type, "the input has the program's type");
+    ensure(takes(part), "the input has the program's type, or scales");
     ensure(std::ranges::all_of(part.labels, [&](int32_t l) { return l >= 0 && l < classes; }),
            "a label is one of the classes");
   }
@@ -19,10 +27,7 @@ void CudaProgram::stage(const ResidentPass& pass, std::span<const ForwardInput> 
     throw InvalidInput("nothing of the model trains: freeze fewer layers");
   auto& tape = static_cast<CudaTape&>(pass.tape);
   const auto lock = engine_->enter();
-  if (tape.ring == nullptr) {
-    tape.ring = std::make_unique<InputRing>(engine_, options_.batch,
-                                            input_bytes() / static_cast<size_t>(options_.batch));
-  }
+  if (tape.ring == nullptr) tape.ring = std::make_unique<InputRing>(engine_, input_spec_);
   tape.ring->put(parts);
 }
 
@@ -100,6 +105,7 @@ void CudaProgram::train(const ResidentPass& pass, float smoothing, const Sums& s
   told.begun->set();
   const InputRing::Input input = tape.ring->take();
   told.input_there->set();
+  tape.ring->unpack();
   engine_->copy(tape.slots.data(), input.slots, tape.slots.bytes());
   engine_->copy(tape.labels.data(), input.labels, tape.labels.bytes());
   tape.labelled = true;

@@ -113,7 +113,26 @@ void Simulation::maybe_fault() {
   }
 }
 
+namespace {
+
+/// As a link hands it out.
+transport::ReceivedFrame travelled(const transport::Frame& frame, MemorySource* memory) {
+  transport::ReceivedFrame received{frame.type, frame.lane, frame.message, {}};
+  for (const auto& payload : frame.payloads) {
+    Tensor bytes(ElementType::kUint8, {static_cast<int64_t>(payload.bytes.size())}, memory);
+    std::ranges::copy(payload.bytes, bytes.view().data);
+    received.payloads.push_back(transport::Payload::of(std::move(bytes)));
+  }
+  return received;
+}
+
+}  // namespace
+
 void Simulation::deliver_to_worker(WorkerId id, feed::ServerMessage message) {
+  if (options_.wires) {
+    const auto frame = travelled(worker::to_frame(message, options_.wires->server), nullptr);
+    message = worker::read_server_message(frame, options_.wires->worker);
+  }
   Peer& peer = peers_.at(id);
   peer.to_worker = std::max(peer.to_worker, now() + random_delay(2000));
   events_.at(peer.to_worker, [this, id, message = std::move(message)] {
@@ -125,6 +144,11 @@ void Simulation::deliver_to_worker(WorkerId id, feed::ServerMessage message) {
 }
 
 void Simulation::deliver_to_server(WorkerId id, feed::WorkerMessage message) {
+  if (options_.wires) {
+    const auto frame =
+        travelled(worker::to_frame(message, options_.wires->worker), options_.received_into.get());
+    message = worker::read_worker_message(frame, options_.wires->server);
+  }
   // A pull that arrived twice would only ask for more; results are what must not count twice.
   const bool result = !std::holds_alternative<feed::Pull>(message);
   Peer& peer = peers_.at(id);

@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/event_queue.h"
+#include "common/memory_source.h"
 #include "common/random.h"
 #include "common/thread_pool.h"
 #include "data/sample.h"
@@ -20,6 +21,7 @@
 #include "nn/program.h"
 #include "training/trainer.h"
 #include "worker/agent.h"
+#include "worker/protocol.h"
 
 namespace outrigger::fakes {
 
@@ -45,6 +47,14 @@ struct SimulationOptions {
   /// Dies when the trainer wants this step (a resume follows); absent: runs to the end.
   std::optional<uint64_t> server_dies_at;
   bool workers_that_only_decode = false;  // some workers compute differently
+  /// Messages become frames on their way, and are read as either side does; absent: they arrive as
+  /// they are.
+  struct Wires {
+    worker::WireContext server;
+    worker::WireContext worker;
+  };
+  std::optional<Wires> wires = {};
+  std::shared_ptr<MemorySource> received_into = {};  // at the server
 };
 
 /// What a simulation provoked: (state of the work, fault) to count.

@@ -21,7 +21,7 @@ inline const Gpu& gpu() {
   static const Gpu opened = [] {
     Gpu gpu;
     try {
-      gpu.backend = cuda::make_cuda_backend();
+      gpu.backend = cuda::make_cuda_backend({.most_pinned = uint64_t{1} << 28});
     } catch (const cuda::NoDevice& error) {
       gpu.why = error.what();
     }

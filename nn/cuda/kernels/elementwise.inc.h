@@ -21,6 +21,21 @@ struct NormalizeKernel {
   }
 };
 
+template <typename T>
+struct DequantiseKernel {
+  const uint8_t* bytes;
+  bool is_signed;
+  const float* scales;
+  T* out;
+  uint32_t channels;
+  OUTRIGGER_BOTH void operator()(uint32_t i) const {
+    const int whole = is_signed ? static_cast<int8_t>(bytes[i]) : static_cast<int>(bytes[i]);
+    const float scale = scales[i % channels];
+    // A channel of NaN keeps its bits; a GPU's products have others.
+    store(out + i, scale != scale ? scale : static_cast<float>(whole) * scale);
+  }
+};
+
 template <typename From, typename To>
 struct ConvertKernel {
   const From* from;

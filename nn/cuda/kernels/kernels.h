@@ -158,6 +158,9 @@ class Kernels {
   /// out = (pixel - mean255) * factor, both {C}, one after the other in `mean_factor`.
   virtual void normalize(const uint8_t* pixels, const float* mean_factor, Array out,
                          Matrix size) const = 0;
+  /// out = byte * scale of its column: activations as links bring them in int8 (WireFormat::kInt8).
+  virtual void dequantise(const uint8_t* bytes, bool is_signed, const float* scales, Array out,
+                          Matrix size) const = 0;
   /// Copies between types.
   virtual void convert(ConstArray from, Array to, uint32_t count, bool add) const = 0;
   /// out = a + b, with a ReLU behind it where asked for.

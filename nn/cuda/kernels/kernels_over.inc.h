@@ -59,6 +59,13 @@ class MapKernels : public virtual Kernels {
                      NormalizeKernel<T>{pixels, mean_factor, out<T>(to), size.columns});
     });
   }
+  void dequantise(const uint8_t* bytes, bool is_signed, const float* scales, Array to,
+                  Matrix size) const override {
+    with_type(to.type, [&]<typename T>(T) {
+      launcher_.each(size.size(),
+                     DequantiseKernel<T>{bytes, is_signed, scales, out<T>(to), size.columns});
+    });
+  }
   void convert(ConstArray from, Array to, uint32_t count, bool add) const override {
     with_types(from.type, to.type, [&]<typename From, typename To>(From, To) {
       launcher_.each(count, ConvertKernel<From, To>{in<From>(from), out<To>(to), add});

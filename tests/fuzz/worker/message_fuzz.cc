@@ -96,6 +96,7 @@ void run(std::span<const std::byte> bytes) {
       break;
     default:
       check<feed::WorkerMessage>(frame, context, read_worker_message);
+      read_worker_message(frame, {.keep_int8 = true});
   }
 }
 

@@ -50,6 +50,9 @@ struct Way {
   uint32_t most_at_once = 1;
   bool loss_on_host = false;
   std::shared_ptr<MemorySource> pixel_memory = nullptr;
+  bool int8 = false;       // what crosses the cut
+  bool keep_int8 = false;  // until the device unpacks it
+  std::shared_ptr<MemorySource> received_into = nullptr;
 };
 
 struct Outcome {
@@ -95,6 +98,7 @@ class DeviceTrainer : public ::testing::Test {
     plan.stem_trains = cut > 0;
     plan.stem_parameters = static_cast<uint64_t>(graph_.parameter_range({0, cut}).size);
     plan.stem_buffers = static_cast<uint64_t>(graph_.buffer_range({0, cut}).size);
+    if (way.int8) plan.activations = plan.gradients = WireFormat::kInt8;
     return plan;
   }
 
@@ -123,6 +127,13 @@ class DeviceTrainer : public ::testing::Test {
   Outcome run(const nn::Backend& backend, const Way& way) {
     fakes::SimulationOptions options;
     options.plans = {plan(way)};
+    const bool narrow = way.precision == Precision::kBFloat16;
+    options.wires = {
+        .server = {.activation_type = narrow ? ElementType::kBFloat16 : ElementType::kFloat32,
+                   .seed = 9,
+                   .keep_int8 = way.keep_int8},
+        .worker = {.seed = 9}};
+    options.received_into = way.received_into;
     fakes::Simulation simulation(world(way), options, nullptr);
     ThreadPool threads(1);
     training::Trainer trainer(trainer_options(way), graph_, backend, threads, simulation,
@@ -160,6 +171,7 @@ class DeviceTrainer : public ::testing::Test {
   const nn::Graph graph_ = small_graph();
   const data::Dataset dataset_ = fakes::three_classes(20);
   const std::unique_ptr<nn::Backend> cpu_ = nn::make_reference_backend();
+  ThreadPool threads_{1};
   const std::unique_ptr<nn::Backend> device_ = nn::cuda::testing::make_host_backend();
 };
 
@@ -238,6 +250,51 @@ TEST_F(DeviceTrainer, TrainsTheSameBitsOnPixelsThatAreInItsOwnKindOfMemory) {
       EXPECT_EQ(pinned.state.buffers, ordinary.state.buffers);
     }
   }
+}
+
+TEST_F(DeviceTrainer, TrainsTheSameBitsWhereItUnpacksActivationsItself) {
+  for (Way way :
+       {Way{.cut = "pool1", .away = 2}, Way{.cut = "pool1", .away = 3, .most_at_once = 4},
+        Way{.cut = "relu2", .away = 2, .most_at_once = 2},
+        Way{.cut = "flatten", .away = 3, .most_at_once = 2},
+        Way{.cut = "pool1", .away = 2, .staleness = 1},
+        Way{.cut = "pool1", .away = 2, .precision = Precision::kBFloat16},
+        Way{.cut = "pool1", .away = 1, .precision = Precision::kFloat16, .loss_scale = 1024}}) {
+    SCOPED_TRACE(way.cut + ", away " + std::to_string(way.away) + ", staleness " +
+                 std::to_string(way.staleness));
+    way.int8 = true;
+    const Outcome by_the_host = run(*device_, way);
+    way.keep_int8 = true;
+    const auto backend = nn::cuda::testing::make_host_backend();
+    const auto memory = backend->input_memory();
+    for (const std::shared_ptr<MemorySource>& received_into :
+         {std::shared_ptr<MemorySource>(), memory,
+          std::shared_ptr<MemorySource>(std::make_shared<HalfOf>(memory))}) {
+      way.received_into = received_into;
+      const Outcome by_the_device = run(*backend, way);
+      EXPECT_EQ(by_the_device.losses, by_the_host.losses);
+      EXPECT_EQ(by_the_device.state.parameters, by_the_host.state.parameters);
+      EXPECT_EQ(by_the_device.state.momentum, by_the_host.state.momentum);
+      EXPECT_EQ(by_the_device.state.buffers, by_the_host.state.buffers);
+    }
+  }
+}
+
+// Of which one says that it is packed and the plan cuts nothing.
+TEST_F(DeviceTrainer, RefusesActivationsThatItsProgramDoesNotUnpack) {
+  Way way{.cut = "pool1", .away = 2, .int8 = true, .keep_int8 = true};
+  EXPECT_THROW(run(*cpu_, way), InvalidInput) << "the host's programs do not";
+  training::Device device(trainer_options(way).device, graph_, *device_, threads_);
+  device.set_cut(0, false);
+  const std::vector<float> averages(static_cast<size_t>(graph_.buffer_count()));
+  device.load({}, {}, averages);
+  const auto pixels = std::make_shared<Tensor>(ElementType::kUint8, Shape{kMicroBatch, 6, 6, 1});
+  const feed::ReadyMicroBatch batch{
+      .tensor = pixels,
+      .scales = std::make_shared<Tensor>(ElementType::kFloat32, Shape{1}),
+      .slots = {0, 1},
+      .labels = {0, 1}};
+  EXPECT_THROW(device.stage(std::span(&batch, 1)), InvalidInput);
 }
 
 TEST(Chunks, ArePowersOfTwoAndTheLargestFirst) {

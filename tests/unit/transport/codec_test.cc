@@ -131,6 +131,26 @@ TEST(CodecTest, Int8IsWithinHalfAStepOfEachChannel) {
   }
 }
 
+TEST(CodecTest, Int8IsWholeNumbersTimesTheirChannelsScale) {
+  for (const bool relu : {true, false}) {
+    const EncodedTensor encoded =
+        travel(encode(normal({3, 4, 4, 21}, 8, relu).view(), WireFormat::kInt8));
+    const auto packed = packed_of(encoded);
+    ASSERT_TRUE(packed);
+    EXPECT_EQ(packed->elements.type, relu ? ElementType::kUint8 : ElementType::kInt8);
+    EXPECT_EQ(packed->elements.shape, encoded.shape);
+    ASSERT_EQ(packed->scales.shape, (Shape{21}));
+    const Tensor decoded = decode(encoded, ElementType::kFloat32);
+    for (size_t i = 0; i < decoded.as<float>().size(); ++i) {
+      const int whole =
+          relu ? int{packed->elements.as<uint8_t>()[i]} : int{packed->elements.as<int8_t>()[i]};
+      ASSERT_EQ(decoded.as<float>()[i],
+                static_cast<float>(whole) * packed->scales.as<float>()[i % 21]);
+    }
+  }
+  EXPECT_FALSE(packed_of(encode(normal({2, 2}, 8).view(), WireFormat::kBFloat16)));
+}
+
 TEST(CodecTest, Int8KeepsTheLargestValueOfAChannelAndZero) {
   Tensor tensor(ElementType::kFloat32, {3, 2});
   const std::vector<float> values = {-3.0F, 0.0F, 3.0F, 100.0F, 0.0F, -50.0F};

@@ -126,6 +126,33 @@ TEST(Protocol, ATensorStaysWhereItWasReceived) {
   EXPECT_TRUE(equal(*tensor, *sent)) << "it outlives its frame";
 }
 
+TEST(Protocol, ActivationsInInt8StaySoWhereADeviceUnpacksThem) {
+  const auto sent = numbers({2, 4, 4, 3});
+  const auto frame_with = [&](WireFormat wire) {
+    return travelled(to_frame(
+        feed::WorkerMessage{feed::MicroBatch{.key = kKey, .wire = wire, .tensor = sent}}, {}));
+  };
+  const auto read = [](const ReceivedFrame& frame, bool keep) {
+    return std::get<feed::MicroBatch>(read_worker_message(frame, {.keep_int8 = keep}));
+  };
+  auto frame = frame_with(WireFormat::kInt8);
+  const auto kept = read(frame, true);
+  const auto unpacked = read(frame, false);
+  EXPECT_EQ(unpacked.scales, nullptr);
+  EXPECT_EQ(unpacked.tensor->type(), ElementType::kFloat32);
+  ASSERT_NE(kept.scales, nullptr);
+  EXPECT_EQ(kept.tensor->type(), ElementType::kInt8);
+  EXPECT_EQ(kept.tensor->shape(), sent->shape());
+  EXPECT_EQ(kept.scales->view().data, frame.payloads.at(0).bytes.data());
+  frame = {};
+  const auto floats = unpacked.tensor->as<float>();
+  for (size_t i = 0; i < floats.size(); ++i) {
+    EXPECT_EQ(floats[i],
+              static_cast<float>(kept.tensor->as<int8_t>()[i]) * kept.scales->as<float>()[i % 3]);
+  }
+  EXPECT_EQ(read(frame_with(WireFormat::kFloat32), true).scales, nullptr);
+}
+
 TEST(Protocol, SmallMessagesComeBackAsTheyWere) {
   EXPECT_EQ(there_and_back(feed::Pull{9}).leases, 9u);
   EXPECT_EQ(there_and_back(feed::Cancel{kKey}).key, kKey);

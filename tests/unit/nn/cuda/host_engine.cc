@@ -269,6 +269,7 @@ class HostBackend final : public Backend {
     return compiler_.compile(graph, options);
   }
   std::shared_ptr<MemorySource> input_memory() const override { return pinned_; }
+  bool unpacks_int8() const override { return true; }
   std::unique_ptr<Resident> make_resident(const Graph& graph,
                                           const ResidentOptions& options) const override {
     return std::make_unique<CudaResident>(graph, options, engine_);

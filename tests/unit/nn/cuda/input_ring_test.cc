@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <vector>
 
+#include "common/random.h"
 #include "host_engine.h"
 #include "nn/cuda/pinned_source.h"
+#include "tests/fakes/memory_blocks.h"
+#include "transport/codec.h"
 
 namespace outrigger::nn::cuda {
 namespace {
@@ -16,6 +20,7 @@ namespace {
 constexpr int64_t kSamples = 4;  // of a pass
 constexpr size_t kSampleBytes = 3000;
 constexpr int64_t kPart = 2;  // of a part
+const TensorSpec kPixels{ElementType::kUint8, {kSamples, kSampleBytes}};
 
 /// What a pass is given: parts of two samples, in pinned memory or not.
 struct Part {
@@ -78,7 +83,7 @@ class InputRingTest : public ::testing::Test {
 };
 
 TEST_F(InputRingTest, BringsPinnedAndOrdinaryPartsAlike) {
-  InputRing ring(engine_, kSamples, kSampleBytes);
+  InputRing ring(engine_, kPixels);
   for (int turn = 0; turn < 8; ++turn) {
     Part first = part(turn % 2 == 0, 2 * turn + 1);
     Part second = part(turn % 4 < 2, 2 * turn + 2);
@@ -89,7 +94,7 @@ TEST_F(InputRingTest, BringsPinnedAndOrdinaryPartsAlike) {
 
 // The copies run as late as they may: what went back too early would be another's by then.
 TEST_F(InputRingTest, HoldsWhatAQueuedCopyReads) {
-  InputRing ring(engine_, kSamples, kSampleBytes);
+  InputRing ring(engine_, kPixels);
   for (int pass = 0; pass < 2; ++pass) {
     Part first = part(true, 10 * pass + 1);
     Part second = part(false, 10 * pass + 2);
@@ -103,7 +108,7 @@ TEST_F(InputRingTest, HoldsWhatAQueuedCopyReads) {
 }
 
 TEST_F(InputRingTest, ReadsWhatLiesInPinnedMemoryFromThere) {
-  InputRing ring(engine_, kSamples, kSampleBytes);
+  InputRing ring(engine_, kPixels);
   Part first = part(true, 1), second = part(true, 2);
   const ForwardInput parts[] = {input(first), input(second, /*owned=*/false)};
   {
@@ -123,7 +128,7 @@ TEST_F(InputRingTest, ReadsWhatLiesInPinnedMemoryFromThere) {
 TEST_F(InputRingTest, GivesPinnedPartsBackWhenItsPlaceIsUsedAgain) {
   std::weak_ptr<const void> third;
   {
-    InputRing ring(engine_, kSamples, kSampleBytes);
+    InputRing ring(engine_, kPixels);
     Part ordinary = part(false, 3);
     Part first = part(true, 1);
     const std::weak_ptr<const void> watched = first.pinned;
@@ -146,13 +151,87 @@ TEST_F(InputRingTest, GivesPinnedPartsBackWhenItsPlaceIsUsedAgain) {
 TEST_F(InputRingTest, HoldsWhatACopyReadsUntilItIsGoneItself) {
   const size_t before = source_->taken_bytes();
   {
-    InputRing ring(engine_, kSamples, kSampleBytes);
+    InputRing ring(engine_, kPixels);
     Part first = part(true, 1), second = part(true, 2);
     put(ring, first, second);
   }
   EXPECT_GT(source_->taken_bytes(), before);
   const auto lock = engine_->enter();
   engine_->synchronize();  // nothing reads or writes what is gone
+}
+
+/// Activations of two samples as a link brings them in int8, and as the host unpacks them.
+struct Activations {
+  std::shared_ptr<std::byte> memory;
+  transport::EncodedTensor encoded;
+  Tensor unpacked;
+  std::vector<uint64_t> slots = {1, 2};
+  std::vector<int32_t> labels = {1, 2};
+};
+
+class PackedInputTest : public InputRingTest {
+ protected:
+  /// In pinned memory or not; those after a ReLU have no sign.
+  Activations activations(ElementType type, bool pinned, bool is_signed, uint64_t seed) {
+    Tensor values(ElementType::kFloat32, {kPart, 3, 3, 5});
+    RandomStream random(seed, RandomUse::kSyntheticData, 1);
+    for (float& value : values.as<float>())
+      value = std::max(is_signed ? -9.0f : 0.0f, 8 * random.uniform() - 4);
+    if (seed % 3 == 0) values.as<float>()[7] = std::numeric_limits<float>::quiet_NaN();
+    Activations made;
+    made.encoded = transport::encode(values.view(), WireFormat::kInt8);
+    EXPECT_EQ(made.encoded.is_signed, is_signed);
+    const auto bytes = made.encoded.data.bytes;
+    made.memory = pinned ? source_->acquire(bytes.size())
+                         : fakes::MemoryBlocks::create(1)->acquire(bytes.size());
+    std::ranges::copy(bytes, made.memory.get());
+    made.encoded.data = {{made.memory.get(), bytes.size()}, made.memory};
+    made.unpacked = transport::decode(made.encoded, type);
+    return made;
+  }
+  static ForwardInput packed(const Activations& of) {
+    const auto packed = *transport::packed_of(of.encoded);
+    return {packed.elements, kPart, of.slots, of.labels, of.memory, packed.scales.as<float>()};
+  }
+  static ForwardInput plain(const Activations& of) {
+    return {of.unpacked.view(), kPart, of.slots, of.labels};
+  }
+  static std::vector<std::byte> joined(const Activations& a, const Activations& b) {
+    std::vector<std::byte> bytes;
+    for (const auto* part : {&a, &b})
+      bytes.insert(bytes.end(), part->unpacked.view().raw().begin(),
+                   part->unpacked.view().raw().end());
+    return bytes;
+  }
+};
+
+// Two inputs are under way, and what they came in is gone, before the first is taken.
+TEST_F(PackedInputTest, HasTheBitsThatTheHostWouldUnpack) {
+  for (const ElementType type : {ElementType::kFloat32, ElementType::kBFloat16}) {
+    InputRing ring(engine_, {type, {kSamples, 3, 3, 5}});
+    for (uint64_t turn = 0; turn < 6; ++turn) {
+      std::vector<std::vector<std::byte>> expected;
+      for (uint64_t pass = 0; pass < 2; ++pass) {
+        const uint64_t seed = 10 * turn + 2 * pass;
+        const auto first = activations(type, turn % 2 == 0, turn % 3 == 0, seed);
+        const auto second = activations(type, pass == 0, turn % 3 != 0, seed + 1);
+        const bool mixed = turn % 4 == 3;
+        const ForwardInput parts[] = {packed(first), mixed ? plain(second) : packed(second)};
+        const auto lock = engine_->enter();
+        ring.put(parts);
+        expected.push_back(joined(first, second));
+      }
+      for (const auto& wanted : expected) {
+        const auto lock = engine_->enter();
+        std::vector<std::byte> given(wanted.size());
+        const InputRing::Input in = ring.take();
+        ring.unpack();
+        engine_->download(given.data(), in.input, given.size());
+        ring.release();
+        EXPECT_EQ(given, wanted) << to_string(type) << ", turn " << turn;
+      }
+    }
+  }
 }
 
 }  // namespace
