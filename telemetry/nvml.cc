@@ -28,8 +28,8 @@ struct Functions {
   int (*stop)() = nullptr;
   const char* (*error_text)(int) = nullptr;
   int (*by_bus_id)(const char*, Device*) = nullptr;
-  int (*utilization)(Device, Utilization*) = nullptr;
-  int (*memory)(Device, Memory*) = nullptr;
+  int (*utilization)(Device, void*) = nullptr;  // of Utilization
+  int (*memory)(Device, void*) = nullptr;       // of Memory
   int (*power)(Device, unsigned*) = nullptr;
   int (*temperature)(Device, int, unsigned*) = nullptr;
   int (*errors)(Device, int, int, unsigned long long*) = nullptr;

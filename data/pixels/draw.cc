@@ -20,7 +20,12 @@ uint64_t floor_root(uint64_t value) {
 
 }  // namespace
 
-int64_t to_units(double value) { return static_cast<int64_t>(std::floor(value * kUnit + 0.5)); }
+int64_t to_units(double value) {
+  // What is no number, or far too large, is refused where options are checked, behind this.
+  constexpr double kMost = 1 << 24;
+  if (std::isnan(value)) return 0;
+  return static_cast<int64_t>(std::floor(std::clamp(value, -kMost, kMost) * kUnit + 0.5));
+}
 
 int64_t draw_between(RandomStream& random, int64_t low, int64_t high) {
   return low + static_cast<int64_t>(random.below64(static_cast<uint64_t>(high - low) + 1));

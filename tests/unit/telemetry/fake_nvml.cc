@@ -26,11 +26,13 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** device) {
   *device = &starts;
   return 0;
 }
-int nvmlDeviceGetUtilizationRates(void*, Utilization* utilization) {
+int nvmlDeviceGetUtilizationRates(void*, void* out) {
+  auto* utilization = static_cast<Utilization*>(out);
   *utilization = {73, 20};
   return 0;
 }
-int nvmlDeviceGetMemoryInfo(void*, Memory* memory) {
+int nvmlDeviceGetMemoryInfo(void*, void* out) {
+  auto* memory = static_cast<Memory*>(out);
   *memory = {1000, 400, 600};
   return 0;
 }

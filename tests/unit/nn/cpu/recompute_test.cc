@@ -131,7 +131,11 @@ TEST(Recomputing, TakesLessMemory) {
   const ProgramMemory kept = backend->compile(graph, options, threads)->memory();
   const ProgramMemory again =
       make_recomputing(cpu::make_cpu_backend())->compile(graph, options, threads)->memory();
-  EXPECT_LT(again.kept + again.work_space, 0.7 * static_cast<double>(kept.kept + kept.work_space));
+  // The work space differs with the processor: without AVX-512 it is more than all that is kept.
+  EXPECT_LT(again.kept, 0.2 * static_cast<double>(kept.kept));
+  const double saved = static_cast<double>(kept.kept + kept.work_space) -
+                       static_cast<double>(again.kept + again.work_space);
+  EXPECT_GT(saved, 0.6 * static_cast<double>(kept.kept));
   EXPECT_EQ(again.weights, kept.weights);
 }
 

@@ -280,7 +280,7 @@ TEST_F(ManagerTest, ProgressThatAServerTellsIsInTheStatus) {
 
 TEST_F(ManagerTest, ItGoesOnWhenTheApiServerWasAway) {
   operator_.start();
-  ASSERT_TRUE(server_.wait_for_watches(5));
+  ASSERT_TRUE(server_.wait_for_watches(6));
   server_.stop();
   server_.start();
   apply(job());
@@ -313,59 +313,6 @@ TEST_F(ManagerTest, ItsMetricsBearTheNamesThatDashboardsKnow) {
        {"controller_runtime_reconcile_total{controller=\"trainingjob\"", "workqueue_adds_total",
         "workqueue_depth", "rest_client_requests_total", "outrigger_status_polls_total"})
     EXPECT_NE(page.find(name), std::string::npos) << name;
-}
-
-TEST(JobSeries, AreThereWhileAJobIsActive) {
-  telemetry::Metrics metrics;
-  ControllerMetrics told(metrics);
-  const auto shows = [&](const std::string& text) {
-    return metrics.exposition().find(text) != std::string::npos;
-  };
-  auto faces = std::make_shared<kube::Cached<JobRecord>>();
-  faces->key = {"team", "faces"};
-  auto& status = faces->value.job.status.emplace();
-  told.count({faces});
-  EXPECT_FALSE(shows("job_name=\"faces\""));
-  status.start_time = api::Time(std::chrono::seconds(1));
-  status.progress.emplace().percent = 45;
-  status.restarts = 2;
-  told.count({faces});
-  const std::string labels = "{job_name=\"faces\",job_namespace=\"team\"} ";
-  EXPECT_TRUE(shows("outrigger_job_progress_ratio" + labels + "0.45"));
-  EXPECT_TRUE(shows("outrigger_job_restarts" + labels + "2"));
-  status.completion_time = api::Time(std::chrono::seconds(9));
-  told.count({faces});
-  EXPECT_FALSE(shows("job_name=\"faces\""));
-  told.count({});
-}
-
-TEST(FailureSeries, ShowsTheLastFailureOfANamespaceWhateverBecomesOfItsJob) {
-  telemetry::Metrics metrics;
-  ControllerMetrics told(metrics);
-  const auto shows = [&](const std::string& text) {
-    return metrics.exposition().find("outrigger_job_last_failure_timestamp_seconds" + text) !=
-           std::string::npos;
-  };
-  const auto ended = [](const std::string& ns, std::string_view condition, int at) {
-    auto job = std::make_shared<kube::Cached<JobRecord>>();
-    job->key = {ns, "faces"};
-    auto& status = job->value.job.status.emplace();
-    status.conditions.push_back({std::string(condition), api::ConditionStatus::kTrue});
-    status.completion_time = api::Time(std::chrono::seconds(at));
-    return job;
-  };
-  told.count({ended("well", api::kConditionComplete, 7)});
-  EXPECT_FALSE(shows("{"));
-  told.count({ended("team", api::kConditionFailed, 7), ended("team", api::kConditionFailed, 5)});
-  EXPECT_TRUE(shows("{job_namespace=\"team\"} 7\n"));
-  told.count({});
-  EXPECT_TRUE(shows("{job_namespace=\"team\"} 7\n")) << "the jobs are deleted";
-  api::TrainingJob before;
-  before.metadata.namespace_name = "team";
-  Plan plan;
-  plan.status = *ended("team", api::kConditionFailed, 9)->value.job.status;
-  told.told(before, plan);
-  EXPECT_TRUE(shows("{job_namespace=\"team\"} 9\n")) << "before the cache shows it";
 }
 
 TEST_F(ManagerTest, OfTwoOperatorsOneWorksAndTheOtherTakesOverWhenItIsToldToStop) {

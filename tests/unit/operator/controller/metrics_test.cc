@@ -101,5 +101,34 @@ TEST_F(ControllerMetricsTest, TellsRestartsByRoleAndCauseAndTheTimeToTheFirstSte
   EXPECT_THAT(page(), HasSubstr("outrigger_job_first_step_seconds_count 1"));
 }
 
+TEST(FailureSeries, ShowsTheLastFailureOfANamespaceWhateverBecomesOfItsJob) {
+  telemetry::Metrics metrics;
+  ControllerMetrics told(metrics);
+  const auto shows = [&](const std::string& text) {
+    return metrics.exposition().find("outrigger_job_last_failure_timestamp_seconds" + text) !=
+           std::string::npos;
+  };
+  const auto ended = [](const std::string& ns, std::string_view condition, int at) {
+    auto job = std::make_shared<kube::Cached<JobRecord>>();
+    job->key = {ns, "faces"};
+    auto& status = job->value.job.status.emplace();
+    status.conditions.push_back({std::string(condition), api::ConditionStatus::kTrue});
+    status.completion_time = api::Time(std::chrono::seconds(at));
+    return job;
+  };
+  told.count({ended("well", api::kConditionComplete, 7)});
+  EXPECT_FALSE(shows("{"));
+  told.count({ended("team", api::kConditionFailed, 7), ended("team", api::kConditionFailed, 5)});
+  EXPECT_TRUE(shows("{job_namespace=\"team\"} 7\n"));
+  told.count({});
+  EXPECT_TRUE(shows("{job_namespace=\"team\"} 7\n")) << "the jobs are deleted";
+  api::TrainingJob before;
+  before.metadata.namespace_name = "team";
+  Plan plan;
+  plan.status = *ended("team", api::kConditionFailed, 9)->value.job.status;
+  told.told(before, plan);
+  EXPECT_TRUE(shows("{job_namespace=\"team\"} 9\n")) << "before the cache shows it";
+}
+
 }  // namespace
 }  // namespace outrigger::controller
