@@ -47,7 +47,7 @@ TEST(Equality, AWorkerThatDiesOrStopsAtAnyPointChangesNothing) {
 }
 
 TEST(Equality, ACutThatIsMovedAgainAndAgainWhileWorkersDieChangesNothing) {
-  const JobText job{.cut = "relu2", .share = 75, .steps = 90};
+  const JobText job{.cut = "relu2", .share = 75, .steps = 300};
   const auto truth = train({.steps = job.steps}, 0);
   TrainingRun run(job);
   run.start_server();
@@ -55,6 +55,7 @@ TEST(Equality, ACutThatIsMovedAgainAndAgainWhileWorkersDieChangesNothing) {
   run.start_worker({.fault = "got-lease:30:STOP"});
   run.start_worker();
   int64_t next = 6;
+  int number = 1;
   for (const char* split :
        {R"({"cut": "relu1", "sharePercent": 50})", R"({"cut": "Input"})",
         R"({"cut": "drop2", "sharePercent": 100})", R"({"cut": "relu1", "sharePercent": 25})",
@@ -62,6 +63,8 @@ TEST(Equality, ACutThatIsMovedAgainAndAgainWhileWorkersDieChangesNothing) {
     run.wait_for_step(next);
     ASSERT_TRUE(run.server_runs());
     EXPECT_EQ(run.wish_plan(split), 202) << split;
+    // Else a newer wish may come before this one is taken.
+    run.wait_for_log("plan " + std::to_string(++number) + " from step");
     next += 10;
   }
   EXPECT_EQ(run.wait_for_server(), 0);
