@@ -17,10 +17,10 @@ uint32_t share_of(const api::TrainingJob& job, const RunSize& size) {
       std::lround(*job.spec.split.share_percent / 100.0 * size.micro_batches));
 }
 
-/// In costs.cuts.
-size_t place_of(int32_t cut, const training::JobCosts& costs) {
+/// In costs.cuts; nothing where it is not known what the cut costs.
+std::optional<size_t> place_of(int32_t cut, const training::JobCosts& costs) {
   const auto found = std::ranges::find(costs.cuts, cut, &training::CutCosts::cut);
-  ensure(found != costs.cuts.end(), "a plan cuts where it is known what that costs");
+  if (found == costs.cuts.end()) return std::nullopt;
   return static_cast<size_t>(found - costs.cuts.begin());
 }
 
@@ -65,10 +65,6 @@ Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const Ru
   server_.shared = device.shared;
   const uint64_t limit = available_memory();
   server_.memory = static_cast<double>(limit - std::min(limit, used_memory()));
-}
-
-training::Choice Planning::choice_of(const feed::Plan& plan) const {
-  return {place_of(plan.cut, planner_.job()), plan.stems_away, plan.local_inputs};
 }
 
 /// Core-seconds that the device spends in a step.
@@ -138,7 +134,10 @@ std::optional<uint32_t> Planning::desired_workers() const {
 std::optional<Planning::Proposal> Planning::after_step(const training::StepReport& report,
                                                        std::span<const WorkerMeasures> workers,
                                                        const WorkerMeasures& local) {
-  const training::Choice present = choice_of(report.plan);
+  // Somebody may have asked for a cut that was left out, or lies deeper than plans go.
+  const auto place = place_of(report.plan.cut, planner_.job());
+  if (!place) return std::nullopt;
+  const training::Choice present{*place, report.plan.stems_away, report.plan.local_inputs};
   note_device(report, present);
   planner_.measured(report.step, present, to_seconds(report.took), workers.size());
   if (!rate(workers, local)) return std::nullopt;

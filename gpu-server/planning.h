@@ -45,7 +45,6 @@ class Planning {
   std::optional<uint32_t> desired_workers() const;
 
  private:
-  training::Choice choice_of(const feed::Plan& plan) const;
   double device_work(const training::Choice& choice) const;
   void note_device(const training::StepReport& report, const training::Choice& choice);
   /// False where too little is known yet.

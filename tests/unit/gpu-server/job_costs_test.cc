@@ -133,6 +133,15 @@ TEST_F(JobCostsOfAGpu, ThrowWhereNotEvenTheWholeNetworkFits) {
   EXPECT_THROW(measured(Cramped(0)), nn::cuda::OutOfDeviceMemory);
 }
 
+TEST_F(JobCostsOfAGpu, SayNothingOfAPlanWhoseCutWasLeftOut) {
+  const nn::Cut left_out = graph_.cuts()[1];
+  Planning planning(job_, graph_, size_, 1, measured(Cramped(left_out.layers)));
+  training::StepReport report;
+  report.plan.cut = left_out.layers;  // as POST /plan may ask for
+  report.took = std::chrono::seconds(1);
+  EXPECT_FALSE(planning.after_step(report, {}, {}));
+}
+
 // Costs of a device that has half of its work in the first layers, beside workers that run them at
 // once: the planner must find that out from what it is told of steps.
 TEST_F(JobCostsOfAGpu, LetThePlannerMoveStemsToWorkers) {
