@@ -20,4 +20,7 @@ void add_validate(CLI::App& program);
 void add_crd(CLI::App& program);
 void add_version(CLI::App& program);
 
+/// All of them.
+void add_commands(CLI::App& program);
+
 }  // namespace outrigger::cli

@@ -18,16 +18,7 @@ int main(int argc, char** argv) {
       "  outrigger generate faces demo/faces\n"
       "  outrigger run manifests/examples/faces-local.yaml --workers 2 --mount faces=demo/faces\n"
       "`outrigger COMMAND --help` tells more.");
-  cli::add_run(program);
-  cli::add_plan(program);
-  cli::add_report(program);
-  cli::add_sweep(program);
-  cli::add_generate(program);
-  cli::add_evaluate(program);
-  cli::add_embed(program);
-  cli::add_validate(program);
-  cli::add_crd(program);
-  cli::add_version(program);
+  cli::add_commands(program);
   try {
     program.parse(argc, argv);
     return static_cast<int>(api::ExitCode::kDone);

@@ -69,17 +69,22 @@ function(outrigger_mirrored_folder variable)
   set(${variable} "${folder}" PARENT_SCOPE)
 endfunction()
 
-# outrigger_test(name SOURCES a_test.cc … USES folder … [PRIVATE third-party …] [LABELS l …] [TIMEOUT seconds])
+# outrigger_test(name SOURCES a_test.cc … USES folder … [PRIVATE third-party …] [LABELS l …] [TIMEOUT seconds]
+#                [COST seconds])
 #   One executable, one CTest entry. Labels: unit (default), integration, cluster, gpu. A test of tests/unit/<folder>
 #   carries the folder's name as a label too, and is built by the targets tests_unit and tests_<folder>. Sources see
-#   OUTRIGGER_SOURCE_DIR, those of other tests OUTRIGGER_BINARY_DIR as well.
+#   OUTRIGGER_SOURCE_DIR, those of other tests OUTRIGGER_BINARY_DIR as well. Those of a COST, about how long they take, start
+#   first: what takes longest, above all what mostly waits, is not to be what is left at the end.
 function(outrigger_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;USES;PRIVATE;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;COST" "SOURCES;USES;PRIVATE;LABELS" ${ARGN})
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
+  endif()
+  if(NOT arg_COST)
+    set(arg_COST 0)
   endif()
   add_executable(${name} ${arg_SOURCES})
   list(TRANSFORM arg_USES PREPEND outrigger::)
@@ -101,7 +106,7 @@ function(outrigger_test name)
       add_dependencies(${group} ${name})
     endforeach()
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} COST "${arg_COST}")
 endfunction()
 
 # outrigger_fuzz(name SOURCES a_fuzz.cc USES folder … [PRIVATE third-party …] CORPUS directory)

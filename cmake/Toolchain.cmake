@@ -12,6 +12,9 @@ endif()
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_NOHASHDIR=1 "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}")
+  # What a source includes is asked of the compiler while it compiles, not of the preprocessor before: a build from
+  # nothing does not preprocess everything twice.
+  list(APPEND CMAKE_CXX_COMPILER_LAUNCHER CCACHE_DEPEND=1)
   if(OUTRIGGER_PRECOMPILE)  # or ccache passes such compiles by
     list(APPEND CMAKE_CXX_COMPILER_LAUNCHER CCACHE_SLOPPINESS=pch_defines,time_macros)
   endif()
@@ -47,6 +50,8 @@ if(OUTRIGGER_SANITIZE)
   # is left are checks before every use of a pointer: for null, which AddressSanitizer stops at too, and for the
   # alignment and the type of what it points to, which matters where bytes are read as something else.
   set(OUTRIGGER_COLD_OPTIONS -O0 -fno-sanitize=null,alignment,vptr)
+elseif(OUTRIGGER_PRECOMPILE)
+  set(OUTRIGGER_COLD_OPTIONS -O0)
 endif()
 if(OUTRIGGER_BUILD_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)

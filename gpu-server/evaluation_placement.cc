@@ -31,11 +31,11 @@ double EvaluationPlacement::mean(const std::optional<double>& former, double new
 }
 
 void EvaluationLoss::step(double seconds, bool beside) {
-  constexpr double kNewest = 0.1;
+  constexpr double kNewestWeight = 0.1;
   if (beside) {
     if (usual_ > 0) lost_ += seconds - usual_;
   } else {
-    usual_ = usual_ == 0 ? seconds : (1 - kNewest) * usual_ + kNewest * seconds;
+    usual_ = usual_ == 0 ? seconds : (1 - kNewestWeight) * usual_ + kNewestWeight * seconds;
   }
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "api/names.h"
-#include "operator/json_fields.h"
+#include "common/json_fields.h"
 #include "operator/names.h"
 
 namespace outrigger::controller {

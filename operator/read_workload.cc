@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "operator/json_fields.h"
+#include "common/json_fields.h"
 #include "operator/names.h"
 
 namespace outrigger::controller {

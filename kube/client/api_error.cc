@@ -2,13 +2,10 @@
 
 #include <charconv>
 
+#include "common/json_fields.h"
+
 namespace outrigger::kube {
 namespace {
-
-std::string text_at(const Json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 std::optional<std::chrono::seconds> whole_seconds(std::string_view text) {
   int64_t value = 0;

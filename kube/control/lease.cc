@@ -1,32 +1,28 @@
 #include "kube/control/lease.h"
 
+#include "common/json_fields.h"
+
 namespace outrigger::kube {
 
 const Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
 
 namespace {
 
-std::string text_at(const Json& map, const char* name) {
-  const auto found = map.find(name);
-  return found != map.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-int number_at(const Json& map, const char* name) {
-  const auto found = map.find(name);
-  return found != map.end() && found->is_number_integer() ? found->get<int>() : 0;
+int number_at(const Json& object, const char* name) {
+  const Json& value = at(object, name);
+  return value.is_number_integer() ? value.get<int>() : 0;
 }
 
 }  // namespace
 
 LeaseRecord read_lease(const Json& lease) {
   LeaseRecord record;
-  const auto spec = lease.is_object() ? lease.find("spec") : lease.end();
-  if (!lease.is_object() || spec == lease.end() || !spec->is_object()) return record;
-  record.holder = text_at(*spec, "holderIdentity");
-  record.duration = std::chrono::seconds(number_at(*spec, "leaseDurationSeconds"));
-  record.acquire_time = text_at(*spec, "acquireTime");
-  record.renew_time = text_at(*spec, "renewTime");
-  record.transitions = number_at(*spec, "leaseTransitions");
+  const Json& spec = at(lease, "spec");
+  record.holder = text_at(spec, "holderIdentity");
+  record.duration = std::chrono::seconds(number_at(spec, "leaseDurationSeconds"));
+  record.acquire_time = text_at(spec, "acquireTime");
+  record.renew_time = text_at(spec, "renewTime");
+  record.transitions = number_at(spec, "leaseTransitions");
   return record;
 }
 

@@ -9,6 +9,9 @@
 /// What the model files share. Each model's function builds all of one network.
 namespace outrigger::nn::models {
 
+/// Numbers in the embedding of a face recogniser, unless its options say otherwise.
+inline constexpr int64_t kDefaultEmbedding = 512;
+
 void build_lenet5(GraphBuilder& builder, const ModelOptions& options);
 void build_resnet18(GraphBuilder& builder, const ModelOptions& options);
 void build_resnet50(GraphBuilder& builder, const ModelOptions& options);

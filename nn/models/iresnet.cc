@@ -8,15 +8,13 @@
 namespace outrigger::nn::models {
 namespace {
 
-constexpr int64_t kDefaultEmbedding = 512;
-
-struct Block {
+struct FaceBlock {
   std::string name;
   int64_t channels;
   int64_t stride;  // other than 1 only where a stage begins, and there the identity is projected
 };
 
-int add_block(GraphBuilder& builder, const Block& block, int identity) {
+int add_block(GraphBuilder& builder, const FaceBlock& block, int identity) {
   const Convolution convolution{
       .out_channels = block.channels, .kernel = 3, .stride = 1, .padding = 1};
   Convolution strided = convolution;

@@ -6,7 +6,6 @@
 namespace outrigger::nn::models {
 namespace {
 
-constexpr int64_t kDefaultEmbedding = 512;
 constexpr int64_t kLastChannels = 512;
 
 std::string child(const std::string& name, int index) {

@@ -1,10 +1,10 @@
 #include <string>
 
+#include "common/json_fields.h"
 #include "common/log.h"
 #include "kube/object/object.h"
 #include "operator/controller/reconciler.h"
 #include "operator/controller/resources.h"
-#include "operator/json_fields.h"
 #include "operator/objects/workload.h"
 #include "operator/read_workload.h"
 

@@ -23,7 +23,7 @@ constexpr Duration kDialAgain = std::chrono::milliseconds(100);
 
 using AddressList = std::vector<std::vector<char>>;  ///< by rank; one's own is empty
 
-TimePoint in(Duration time) { return SystemClock().now() + time; }
+TimePoint time_in(Duration time) { return SystemClock().now() + time; }
 
 struct Introduction {
   uint32_t rank = 0;
@@ -64,7 +64,7 @@ struct Guest {
 /// logged and dropped.
 void welcome(Connection connection, const CollectiveOptions& options,
              std::map<int, Guest>& guests) {
-  const TimePoint deadline = in(kIntroduction);
+  const TimePoint deadline = time_in(kIntroduction);
   try {
     Introduction who;
     read_all(connection.fd.get(), std::as_writable_bytes(std::span(&who, 1)), deadline);
@@ -103,9 +103,9 @@ FileDescriptor dial_until(const Address& address, const std::string& token, Time
   for (;;) {
     try {
       return dial_and_prove(address, token, Purpose::kCollective,
-                            std::min(deadline, in(kIntroduction)));
+                            std::min(deadline, time_in(kIntroduction)));
     } catch (const IoError&) {
-      if (in(kDialAgain) >= deadline) throw;
+      if (time_in(kDialAgain) >= deadline) throw;
       std::this_thread::sleep_for(kDialAgain);
     }
   }
@@ -127,7 +127,7 @@ GlooContext translated(const Make& make) {
 
 GlooContext host_mesh(Listener& listener, const CollectiveOptions& options) {
   return translated([&] {
-    const TimePoint deadline = in(options.join_limit);
+    const TimePoint deadline = time_in(options.join_limit);
     const std::map<int, Guest> guests = gather(listener, options, deadline);
     const std::string here = local_host(guests.begin()->second.fd.get());
     GlooContext gloo = make_gloo_context(here, 0, options.size, deadline);
@@ -151,7 +151,7 @@ GlooContext host_mesh(Listener& listener, const CollectiveOptions& options) {
 GlooContext join_mesh(const Address& address, const std::string& token,
                       const CollectiveOptions& options) {
   return translated([&] {
-    const TimePoint deadline = in(options.join_limit);
+    const TimePoint deadline = time_in(options.join_limit);
     const FileDescriptor fd = dial_until(address, token, deadline);
     GlooContext gloo =
         make_gloo_context(local_host(fd.get()), options.rank, options.size, deadline);

@@ -1,37 +1,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/commands.h"
 #include "cli/image_runner.h"
 #include "common/error.h"
 #include "tests/unit/cli/model_fixture.h"
+#include "tests/unit/cli/run_command.h"
 
 namespace outrigger::cli {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-/// Runs the program's arguments and gives what it printed.
-std::string outrigger(std::vector<std::string> arguments) {
-  CLI::App program;
-  add_generate(program);
-  add_evaluate(program);
-  add_embed(program);
-  std::reverse(arguments.begin(), arguments.end());
-  testing::internal::CaptureStdout();
-  try {
-    program.parse(arguments);
-  } catch (...) {
-    testing::internal::GetCapturedStdout();
-    throw;
-  }
-  return testing::internal::GetCapturedStdout();
-}
 
 class ModelCommands : public ModelTest {
  protected:
@@ -47,12 +29,12 @@ class ModelCommands : public ModelTest {
 };
 
 TEST_F(ModelCommands, EvaluatePrintsEveryMeasureForPeopleAndForPrograms) {
-  const std::string text = outrigger({"evaluate", path("w.safetensors"), "--data", path("faces")});
+  const std::string text = output_of({"evaluate", path("w.safetensors"), "--data", path("faces")});
   for (const char* word :
        {"lenet5 at 32x32x1", "12 of 2 people", "top-1", "verification", "rank-1"}) {
     EXPECT_THAT(text, HasSubstr(word));
   }
-  const auto json = nlohmann::json::parse(outrigger(
+  const auto json = nlohmann::json::parse(output_of(
       {"evaluate", "--weights", path("w.safetensors"), "--data", path("faces"), "-o", "json"}));
   EXPECT_EQ(json.at("images"), 12);
   EXPECT_EQ(json.at("people"), 2);
@@ -65,7 +47,7 @@ TEST_F(ModelCommands, EvaluatePrintsEveryMeasureForPeopleAndForPrograms) {
 
 TEST_F(ModelCommands, EvaluateLooksInTheGalleryThatItIsGiven) {
   const auto json =
-      nlohmann::json::parse(outrigger({"evaluate", path("w.safetensors"), "--data", path("faces"),
+      nlohmann::json::parse(output_of({"evaluate", path("w.safetensors"), "--data", path("faces"),
                                        "--gallery", path("faces"), "-o", "json"}));
   EXPECT_EQ(json.at("identification").at("known"), 12);
   EXPECT_EQ(json.at("identification").at("asked"), 12);
@@ -74,14 +56,14 @@ TEST_F(ModelCommands, EvaluateLooksInTheGalleryThatItIsGiven) {
 TEST_F(ModelCommands, EvaluateLeavesOutWhatIsBroken) {
   std::ofstream(path("faces/ann/0.pgm")) << "P5 40 40 255\nshort";
   const auto json = nlohmann::json::parse(
-      outrigger({"evaluate", path("w.safetensors"), "--data", path("faces"), "-o", "json"}));
+      output_of({"evaluate", path("w.safetensors"), "--data", path("faces"), "-o", "json"}));
   EXPECT_EQ(json.at("images"), 11);
   EXPECT_EQ(json.at("broken"), 1);
 }
 
 TEST_F(ModelCommands, EmbedWritesALineForEachImageInOrder) {
   std::istringstream lines(
-      outrigger({"embed", path("w.safetensors"), path("faces/bob/0.pgm"), path("faces/ann")}));
+      output_of({"embed", path("w.safetensors"), path("faces/bob/0.pgm"), path("faces/ann")}));
   std::vector<std::string> names;
   std::string line;
   while (std::getline(lines, line)) {
@@ -98,20 +80,20 @@ TEST_F(ModelCommands, EmbedWritesALineForEachImageInOrder) {
 }
 
 TEST_F(ModelCommands, EmbedRefusesWhatIsNotThere) {
-  EXPECT_THROW(outrigger({"embed", path("w.safetensors"), path("absent.jpg")}), InvalidInput);
+  EXPECT_THROW(output_of({"embed", path("w.safetensors"), path("absent.jpg")}), InvalidInput);
   std::filesystem::create_directories(path("nothing"));
-  EXPECT_THROW(outrigger({"embed", path("w.safetensors"), path("nothing")}), InvalidInput);
-  EXPECT_THROW(outrigger({"embed", path("w.safetensors"), path("faces"), "-o", "x.csv"}),
+  EXPECT_THROW(output_of({"embed", path("w.safetensors"), path("nothing")}), InvalidInput);
+  EXPECT_THROW(output_of({"embed", path("w.safetensors"), path("faces"), "-o", "x.csv"}),
                InvalidInput);
 }
 
 TEST_F(ModelCommands, GenerateDrawsADataSetThatEvaluateReads) {
   const auto made = nlohmann::json::parse(
-      outrigger({"generate", "faces", path("drawn"), "--identities", "3", "--train", "2",
+      output_of({"generate", "faces", path("drawn"), "--identities", "3", "--train", "2",
                  "--validation", "1", "--size", "32", "-o", "json"}));
   EXPECT_EQ(made.at("images"), 9);
   const auto json = nlohmann::json::parse(
-      outrigger({"evaluate", path("w.safetensors"), "--data", path("drawn/train"), "-o", "json"}));
+      output_of({"evaluate", path("w.safetensors"), "--data", path("drawn/train"), "-o", "json"}));
   EXPECT_EQ(json.at("people"), 3);
   EXPECT_THAT(json.at("top1").at("absent").get<std::string>(), HasSubstr("was not trained on"));
 }

@@ -1,15 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cli/commands.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "data/synthetic/faces.h"
+#include "tests/unit/cli/run_command.h"
 
 namespace outrigger::cli {
 namespace {
@@ -44,17 +42,7 @@ class PlanCommand : public testing::Test {
 
   static std::string run(std::vector<std::string> more) {
     more.insert(more.begin(), "plan");
-    std::reverse(more.begin(), more.end());
-    CLI::App program;
-    add_plan(program);
-    testing::internal::CaptureStdout();
-    try {
-      program.parse(more);
-    } catch (...) {
-      testing::internal::GetCapturedStdout();
-      throw;
-    }
-    return testing::internal::GetCapturedStdout();
+    return output_of(std::move(more));
   }
 
   std::filesystem::path write(const std::string& name, const std::string& text) const {

@@ -1,16 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <fstream>
 
-#include "cli/commands.h"
 #include "cli/report/advice.h"
 #include "cli/report/chart.h"
 #include "cli/report/history.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "tests/unit/cli/run_command.h"
 
 namespace outrigger::cli {
 namespace {
@@ -33,13 +31,7 @@ class ReportTest : public testing::Test {
   }
   std::filesystem::path folder() const { return folder_.path() / "faces <1>"; }
   std::string page() const {
-    std::vector<std::string> words{"report", folder().string()};
-    std::reverse(words.begin(), words.end());
-    CLI::App program;
-    add_report(program);
-    testing::internal::CaptureStdout();
-    program.parse(words);
-    testing::internal::GetCapturedStdout();
+    output_of({"report", folder().string()});
     return read_file(folder() / "report.html");
   }
 

@@ -1,22 +1,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "api/parse.h"
-#include "cli/commands.h"
 #include "common/file.h"
+#include "tests/unit/cli/run_command.h"
 
 namespace outrigger::cli {
 namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kJob = R"(apiVersion: outrigger.dev/v1alpha1
+constexpr const char* kValidJob = R"(apiVersion: outrigger.dev/v1alpha1
 kind: TrainingJob
 metadata: {name: faces}
 spec:
@@ -27,30 +25,6 @@ spec:
   output: {path: runs}
 )";
 
-struct Outcome {
-  int status = 0;
-  std::string out;
-  std::string err;
-};
-
-Outcome outrigger(std::vector<std::string> arguments) {
-  CLI::App program;
-  add_validate(program);
-  add_version(program);
-  std::reverse(arguments.begin(), arguments.end());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  Outcome outcome;
-  try {
-    program.parse(arguments);
-  } catch (const CLI::RuntimeError& ended) {
-    outcome.status = ended.get_exit_code();
-  }
-  outcome.out = testing::internal::GetCapturedStdout();
-  outcome.err = testing::internal::GetCapturedStderr();
-  return outcome;
-}
-
 class Validate : public testing::Test {
  protected:
   std::string file(const std::string& name, const std::string& text) {
@@ -59,7 +33,7 @@ class Validate : public testing::Test {
     return path;
   }
   std::string bad_text() {
-    std::string text = kJob;
+    std::string text = kValidJob;
     text.replace(text.find("batchSize: 64"), 13, "batchSize: -1");
     return text;
   }
@@ -69,26 +43,26 @@ class Validate : public testing::Test {
 };
 
 TEST_F(Validate, SaysThatAJobIsValid) {
-  const std::string path = file("job.yaml", kJob);
-  const Outcome outcome = outrigger({"validate", path});
+  const std::string path = file("job.yaml", kValidJob);
+  const Outcome outcome = run_command({"validate", path});
   EXPECT_EQ(outcome.status, 0);
   EXPECT_EQ(outcome.out, path + ": valid\n");
   EXPECT_EQ(outcome.err, "");
 }
 
 TEST_F(Validate, ReportsEveryFileAndEndsAsInvalidSpec) {
-  const std::string good = file("good.yaml", kJob);
+  const std::string good = file("good.yaml", kValidJob);
   const std::string bad = file("bad.yaml", bad_text());
-  const Outcome outcome = outrigger({"validate", bad, good});
+  const Outcome outcome = run_command({"validate", bad, good});
   EXPECT_EQ(outcome.status, 10);
   EXPECT_EQ(outcome.out, good + ": valid\n");
   EXPECT_EQ(outcome.err, bad + ":7:36: spec.training.batchSize: -1 is too small; at least 1\n");
 }
 
 TEST_F(Validate, WarnsOfWhatIsNotBuiltYet) {
-  std::string text = kJob;
+  std::string text = kValidJob;
   text.insert(text.find("  split:"), "  network: {encryption: TLS}\n");
-  const Outcome outcome = outrigger({"validate", file("job.yaml", text)});
+  const Outcome outcome = run_command({"validate", file("job.yaml", text)});
   EXPECT_EQ(outcome.status, 0);
   EXPECT_THAT(
       outcome.err,
@@ -96,7 +70,7 @@ TEST_F(Validate, WarnsOfWhatIsNotBuiltYet) {
 }
 
 TEST_F(Validate, PrintsTheResolvedJobAsAJobFile) {
-  const Outcome outcome = outrigger({"validate", "--resolved", file("job.yaml", kJob)});
+  const Outcome outcome = run_command({"validate", "--resolved", file("job.yaml", kValidJob)});
   const auto again = api::resolve_training_job(outcome.out);
   EXPECT_TRUE(again.errors.empty());
   EXPECT_EQ(again.job.spec.training.micro_batch_size, 32);
@@ -104,7 +78,7 @@ TEST_F(Validate, PrintsTheResolvedJobAsAJobFile) {
 
 TEST_F(Validate, SpeaksJsonToPrograms) {
   const std::string bad = file("bad.yaml", bad_text());
-  const Outcome outcome = outrigger({"validate", "-o", "json", bad});
+  const Outcome outcome = run_command({"validate", "-o", "json", bad});
   EXPECT_EQ(outcome.status, 10);
   const auto verdict = nlohmann::json::parse(outcome.out).at(0);
   EXPECT_EQ(verdict.at("file"), bad);
@@ -121,7 +95,7 @@ TEST_F(Validate, TheExamplesAreValidAndRunHereUnlessTheyWantAGpuOrACluster) {
     if (job) arguments.push_back(entry.path().string());
   }
   ASSERT_GT(arguments.size(), 1u);
-  const Outcome outcome = outrigger(arguments);
+  const Outcome outcome = run_command(arguments);
   EXPECT_EQ(outcome.status, 0);
   std::istringstream complaints(outcome.err);
   for (std::string line; std::getline(complaints, line);)
@@ -131,10 +105,10 @@ TEST_F(Validate, TheExamplesAreValidAndRunHereUnlessTheyWantAGpuOrACluster) {
 }
 
 TEST(Version, NamesTheReleaseTheApiAndTheMachine) {
-  const auto told = nlohmann::json::parse(outrigger({"version", "-o", "json"}).out);
+  const auto told = nlohmann::json::parse(run_command({"version", "-o", "json"}).out);
   EXPECT_EQ(told.at("apiVersion"), "outrigger.dev/v1alpha1");
   EXPECT_FALSE(told.at("version").get<std::string>().empty());
-  EXPECT_THAT(outrigger({"version"}).out,
+  EXPECT_THAT(run_command({"version"}).out,
               HasSubstr("outrigger " + told.at("version").get<std::string>()));
 }
 
