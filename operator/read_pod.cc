@@ -7,11 +7,14 @@
 #include <utility>
 
 #include "api/names.h"
-#include "common/json_fields.h"
+#include "kube/json_fields.h"
 #include "operator/names.h"
 
 namespace outrigger::controller {
 namespace {
+
+using kube::at;
+using kube::text_at;
 
 bool true_at(const Json& object, std::string_view name) {
   const Json& value = at(object, name);

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <string>
 
-#include "common/json_fields.h"
+#include "kube/json_fields.h"
 #include "operator/names.h"
 
 namespace outrigger::controller {
 namespace {
+
+using kube::at;
+using kube::text_at;
 
 int count_of(const Json& object, int otherwise) {
   const Json& value = at(object, "count");

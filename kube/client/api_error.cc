@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "common/json_fields.h"
+#include "kube/json_fields.h"
 
 namespace outrigger::kube {
 namespace {

@@ -1,6 +1,6 @@
 #include "kube/control/lease.h"
 
-#include "common/json_fields.h"
+#include "kube/json_fields.h"
 
 namespace outrigger::kube {
 

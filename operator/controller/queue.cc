@@ -1,7 +1,7 @@
 #include <string>
 
-#include "common/json_fields.h"
 #include "common/log.h"
+#include "kube/json_fields.h"
 #include "kube/object/object.h"
 #include "operator/controller/reconciler.h"
 #include "operator/controller/resources.h"
@@ -10,6 +10,8 @@
 
 namespace outrigger::controller {
 namespace {
+
+using kube::at;
 
 int value_of(const Json& priority_class) {
   const Json& value = at(priority_class, "value");

@@ -1,25 +1,26 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "kube/object/json.h"
+
 /// Fields of objects that others write: what is absent, or of another kind than it should be, reads
 /// as nothing.
-namespace outrigger {
+namespace outrigger::kube {
 
 /// The field of an object; null where there is none.
-inline const nlohmann::json& at(const nlohmann::json& object, std::string_view name) {
-  static const nlohmann::json nothing;
+inline const Json& at(const Json& object, std::string_view name) {
+  static const Json nothing;
   if (!object.is_object()) return nothing;
   const auto found = object.find(name);
   return found == object.end() ? nothing : *found;
 }
 
 /// The text in a field; empty where it is no text.
-inline std::string text_at(const nlohmann::json& object, std::string_view name) {
-  const nlohmann::json& value = at(object, name);
+inline std::string text_at(const Json& object, std::string_view name) {
+  const Json& value = at(object, name);
   return value.is_string() ? value.get<std::string>() : std::string();
 }
 
-}  // namespace outrigger
+}  // namespace outrigger::kube
