@@ -1,7 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <set>
+#include <list>
 #include <thread>
 
 #include "kube/timer.h"
@@ -22,9 +22,10 @@ class FakeTimer final : public kube::Timer {
   void advance(Duration time) {
     const std::scoped_lock lock(mutex_);
     now_ += time;
+    ++advances_;
   }
-  /// Waits until so many threads wait for moments within the next `time`: each has done what there
-  /// was to do and is asleep. False after twenty (real) seconds.
+  /// Waits until so many threads wait for moments within the next `time`: each has seen what time
+  /// it is, has done what there was to do and is asleep. False after twenty (real) seconds.
   bool wait_for_sleepers(size_t count, Duration time) const {
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (sleepers_within(time) < count) {
@@ -41,25 +42,33 @@ class FakeTimer final : public kube::Timer {
       now_ = std::max(now_, deadline);
       return;
     }
-    const auto entry = deadlines_.insert(deadline);
+    const auto entry = sleepers_.insert(sleepers_.end(), {deadline, advances_});
     own.unlock();
     // Nobody is told when time moves; looking again soon costs a test nothing.
     if (!stop.stop_requested()) changed.wait_for(lock, std::chrono::milliseconds(1));
     own.lock();
-    deadlines_.erase(entry);
+    sleepers_.erase(entry);
   }
 
  private:
+  struct Sleeper {
+    TimePoint deadline;
+    uint64_t since;  // advances of the time; one who has slept through the last may want another
+  };
+
   size_t sleepers_within(Duration time) const {
     const std::scoped_lock lock(mutex_);
-    return static_cast<size_t>(
-        std::distance(deadlines_.upper_bound(now_), deadlines_.upper_bound(now_ + time)));
+    return static_cast<size_t>(std::ranges::count_if(sleepers_, [&](const Sleeper& sleeper) {
+      return sleeper.since == advances_ && sleeper.deadline > now_ &&
+             sleeper.deadline <= now_ + time;
+    }));
   }
 
   const Waiting waiting_;
   mutable std::mutex mutex_;
   mutable TimePoint now_{std::chrono::hours(1)};
-  mutable std::multiset<TimePoint> deadlines_;  // of those who wait
+  uint64_t advances_ = 0;
+  mutable std::list<Sleeper> sleepers_;
 };
 
 }  // namespace outrigger::fakes
