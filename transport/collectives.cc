@@ -9,6 +9,7 @@
 #include "common/tensor.h"
 #include "transport/internal/gloo.h"
 #include "transport/internal/gloo_mesh.h"
+#include "transport/internal/gloo_waiter.h"
 #include "transport/internal/signals.h"
 
 namespace outrigger::transport {
@@ -25,7 +26,9 @@ void check(const CollectiveOptions& options) {
 class GlooCollective final : public Collective {
  public:
   GlooCollective(GlooContext gloo, const CollectiveOptions& options)
-      : gloo_(std::move(gloo)), options_(options) {}
+      : gloo_(std::move(gloo)), options_(options) {
+    if (options.size > 1) waiter_.emplace(gloo_);
+  }
   ~GlooCollective() override {
     const NoSigpipe no_sigpipe;
     hang_up();
@@ -50,7 +53,7 @@ class GlooCollective final : public Collective {
    private:
     struct Operation {
       int peer;
-      bool is_send;
+      GlooWaiter::Kind kind;
       std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
     };
     GlooCollective& owner_;
@@ -75,6 +78,7 @@ class GlooCollective final : public Collective {
   const CollectiveOptions options_;
   std::optional<std::string> broken_;
   TimePoint deadline_{};
+  std::optional<GlooWaiter> waiter_;  // none where there are no peers
   std::vector<std::vector<float>> scratch_;
   std::vector<std::vector<uint16_t>> rounded_scratch_;
   std::vector<uint16_t> rounded_;
@@ -85,25 +89,20 @@ void GlooCollective::Round::send(int peer, std::span<const std::byte> bytes) {
   auto buffer =
       owner_.gloo_.context->createUnboundBuffer(const_cast<std::byte*>(bytes.data()), bytes.size());
   buffer->send(peer, 0);
-  operations_.push_back({peer, true, std::move(buffer)});
+  operations_.push_back({peer, GlooWaiter::Kind::kSend, std::move(buffer)});
 }
 
 void GlooCollective::Round::receive(int peer, std::span<std::byte> bytes) {
   if (bytes.empty()) return;
   auto buffer = owner_.gloo_.context->createUnboundBuffer(bytes.data(), bytes.size());
   buffer->recv(peer, 0);
-  operations_.push_back({peer, false, std::move(buffer)});
+  operations_.push_back({peer, GlooWaiter::Kind::kReceive, std::move(buffer)});
 }
 
 void GlooCollective::Round::wait() {
   for (const Operation& operation : operations_) {
     try {
-      const auto left = gloo_timeout(owner_.deadline_ - SystemClock().now());
-      if (operation.is_send) {
-        operation.buffer->waitSend(nullptr, left);
-      } else {
-        operation.buffer->waitRecv(nullptr, left);
-      }
+      owner_.waiter_->wait(*operation.buffer, operation.kind, operation.peer, owner_.deadline_);
     } catch (const std::exception& failure) {  // EnforceNotMet is no gloo::Exception
       throw IoError("rank " + std::to_string(operation.peer) + " is lost: " + failure.what());
     }
