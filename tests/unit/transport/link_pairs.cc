@@ -11,7 +11,8 @@
 #include "transport/memory_link.h"
 
 #ifdef __has_feature  // clang
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#if (__has_feature(thread_sanitizer) || __has_feature(address_sanitizer)) && \
+    __has_include(<sanitizer/common_interface_defs.h>)
 #include <sanitizer/common_interface_defs.h>
 #define OUTRIGGER_CLANG_SANITIZER
 #endif
