@@ -23,16 +23,13 @@ endif()
 # Lets a target use those of `from`. Not for targets and sources that are optimised in a way of their own.
 function(outrigger_precompile target from)
   if(OUTRIGGER_PRECOMPILE)
-    if(NOT OUTRIGGER_COLD_OPTIONS)
-      string(REPLACE _cold "" from ${from})
-    endif()
     target_precompile_headers(${target} REUSE_FROM ${from})
   endif()
 endfunction()
 
 # outrigger_library(name [COLD] SOURCES a.cc … [USES folder …] [PRIVATE third-party …])
 #   A folder's library. USES are our own folders and are public; third-party libraries stay private. COLD: no time is
-#   spent in it, so builds with sanitizers compile it fast (OUTRIGGER_COLD_OPTIONS).
+#   spent in it, so builds for tests compile it fast (OUTRIGGER_COLD_OPTIONS).
 function(outrigger_library name)
   cmake_parse_arguments(arg "COLD" "" "SOURCES;USES;PRIVATE" ${ARGN})
   add_library(outrigger_${name} STATIC ${arg_SOURCES})

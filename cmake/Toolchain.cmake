@@ -12,11 +12,11 @@ endif()
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_NOHASHDIR=1 "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}")
-  # What a source includes is asked of the compiler while it compiles, not of the preprocessor before: a build from
-  # nothing does not preprocess everything twice.
-  list(APPEND CMAKE_CXX_COMPILER_LAUNCHER CCACHE_DEPEND=1)
-  if(OUTRIGGER_PRECOMPILE)  # or ccache passes such compiles by
-    list(APPEND CMAKE_CXX_COMPILER_LAUNCHER CCACHE_SLOPPINESS=pch_defines,time_macros)
+  if(OUTRIGGER_PRECOMPILE)
+    # Without the first, ccache passes such compiles by. With the second it asks the compiler what a source includes, not
+    # the preprocessor before: a build from nothing does not preprocess everything twice. That finds nothing of another
+    # checkout's, but neither do precompiled headers, whose paths are absolute.
+    list(APPEND CMAKE_CXX_COMPILER_LAUNCHER CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1)
   endif()
   list(APPEND CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
 endif()

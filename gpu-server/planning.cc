@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "common/error.h"
 #include "common/memory.h"
 #include "training/simulator/trial.h"
 #include "worker/job.h"

@@ -22,9 +22,9 @@ struct CollectiveOptions {
 };
 
 /// What the server's ranks do together, over Gloo, on CPUs. All ranks make the same calls in the
-/// same order, one at a time. A rank that dies or leaves makes the call fail with IoError on every
-/// other rank, within a second; one that stands still, within the limit. After that every call
-/// fails. Not thread-safe.
+/// same order, one at a time. A rank that leaves or whose process dies makes the call fail with
+/// IoError on every other rank, within a second; one that stands still or whose machine is gone,
+/// within the limit. After that every call fails. Not thread-safe.
 class Collective {
  public:
   /// Rank 0 meets the others on the server's one port, beside the workers.
