@@ -19,7 +19,7 @@ setup: ## Install what building and testing needs (apt and .deps/); safe to repe
 build: ## Build the programs that users run, in build/release/bin
 	tools/setup build
 	cmake --preset release
-	cmake --build --preset release -j $(JOBS)
+	cmake --build --preset release -j $(JOBS) --target outrigger outrigger-gpu-server outrigger-worker outrigger-operator
 
 setup-cuda: ## Fetch CUDA, cuBLAS, cuDNN and NCCL into .deps/ where the system has none (1.1 GB)
 	tools/setup cuda

@@ -167,8 +167,8 @@ TEST_F(JobCostsOfAGpu, LetThePlannerMoveStemsToWorkers) {
     training::StepReport report;
     report.step = step;
     report.plan = plan;
-    const double seconds = 0.001 + 0.01 * (16 - plan.stems_away);
-    report.took = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+    const double step_seconds = 0.001 + 0.01 * (16 - plan.stems_away);
+    report.took = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(step_seconds));
     if (auto proposal = planning.after_step(report, workers, local)) {
       proposal->plan.number = plan.number + 1;
       plan = proposal->plan;
