@@ -7,7 +7,7 @@
 /// Loops that take each value once.
 namespace {
 
-// body(offset, values): sixteen values at a time, then what is left.
+// body(offset, values): a vector's at a time, then what is left.
 template <typename Body>
 inline void for_each_vector(int64_t count, const Body& body) {
   int64_t i = 0;

@@ -28,9 +28,10 @@ inline Bits load_places(const uint8_t* from, int64_t values) {
   return reinterpret_cast<Bits>(_mm512_maskz_cvtepu8_epi32(
       kAll, _mm_mask_loadu_epi8(_mm_set1_epi8(-1), first_lanes(values), from)));
 #else
-  Bits places = Bits{} + 255u;
+  uint8_t places[kLanes];
+  __builtin_memset(places, -1, sizeof places);
   for (int64_t lane = 0; lane < values; ++lane) places[lane] = from[lane];
-  return places;
+  return widen(places);
 #endif
 }
 inline void store_places(uint8_t* to, int64_t values, Bits places) {
@@ -39,7 +40,9 @@ inline void store_places(uint8_t* to, int64_t values, Bits places) {
   _mm_mask_storeu_epi8(to, first_lanes(values),
                        _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(places)));
 #else
-  for (int64_t lane = 0; lane < values; ++lane) to[lane] = static_cast<uint8_t>(places[lane]);
+  uint8_t narrowed[kLanes];
+  narrow(narrowed, places);
+  for (int64_t lane = 0; lane < values; ++lane) to[lane] = narrowed[lane];
 #endif
 }
 

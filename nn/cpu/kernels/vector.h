@@ -1,29 +1,32 @@
 #pragma once
 
-#ifdef __AVX512F__
 #include <immintrin.h>
-#endif
 
 #include <cstdint>
 
-/// Sixteen numbers at a time, as GCC's and clang's vector types: the compiler maps them to whatever
-/// the translation unit is compiled for. Only for the kernels' own sources; everything has internal
-/// linkage, so that no function compiled for a newer instruction set can be linked into code for an
-/// older one.
+/// As many numbers at a time as a register has, as GCC's and clang's vector types: the compiler
+/// maps them to whatever the translation unit is compiled for. (Wider than a register GCC compares
+/// them one by one.) Only for the kernels' own sources; everything has internal linkage, so that no
+/// function compiled for a newer instruction set can be linked into code for an older one.
 namespace {
 
-using Vector = float __attribute__((vector_size(64)));
-using Bits = uint32_t __attribute__((vector_size(64)));
-using HalfBits = uint16_t __attribute__((vector_size(32)));
-using Mask = int32_t __attribute__((vector_size(64)));
+#if defined(__AVX512F__)
+constexpr int64_t kLanes = 16;
+#elif defined(__AVX2__)
+constexpr int64_t kLanes = 8;
+#else
+constexpr int64_t kLanes = 4;
+#endif
+
+using Vector = float __attribute__((vector_size(4 * kLanes)));
+using Bits = uint32_t __attribute__((vector_size(4 * kLanes)));
+using Mask = int32_t __attribute__((vector_size(4 * kLanes)));
 
 /// A vector where it happens to lie. (An `aligned` on the vector type itself clang passes over.)
 template <typename V>
 struct __attribute__((packed, may_alias)) Unaligned {
   V value;
 };
-
-constexpr int64_t kLanes = 16;
 
 inline Vector load(const float* from) {
   return reinterpret_cast<const Unaligned<Vector>*>(from)->value;
@@ -32,39 +35,61 @@ inline void store(float* to, Vector value) {
   reinterpret_cast<Unaligned<Vector>*>(to)->value = value;
 }
 
-// Compilers take __builtin_convertvector apart; AVX-512 has one instruction for each of these.
+// Compilers take __builtin_convertvector apart; there are instructions for each of these.
 inline Bits widen(const uint16_t* from) {
-#ifdef __AVX512F__
+  const auto* halves = reinterpret_cast<const __m128i*>(from);
+#if defined(__AVX512F__)
   return reinterpret_cast<Bits>(
-      _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+      _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves))));
+#elif defined(__AVX2__)
+  return reinterpret_cast<Bits>(_mm256_cvtepu16_epi32(_mm_loadu_si128(halves)));
 #else
-  return __builtin_convertvector(reinterpret_cast<const Unaligned<HalfBits>*>(from)->value, Bits);
+  return reinterpret_cast<Bits>(_mm_cvtepu16_epi32(_mm_loadl_epi64(halves)));
 #endif
 }
 inline Bits widen(const uint8_t* from) {
-#ifdef __AVX512F__
-  return reinterpret_cast<Bits>(
-      _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+  const auto* bytes = reinterpret_cast<const __m128i*>(from);
+#if defined(__AVX512F__)
+  return reinterpret_cast<Bits>(_mm512_cvtepu8_epi32(_mm_loadu_si128(bytes)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<Bits>(_mm256_cvtepu8_epi32(_mm_loadl_epi64(bytes)));
 #else
-  Bits bits{};
-  for (int64_t lane = 0; lane < kLanes; ++lane) bits[lane] = from[lane];
-  return bits;
+  return reinterpret_cast<Bits>(_mm_cvtepu8_epi32(_mm_loadu_si32(bytes)));
 #endif
 }
-inline void narrow(uint16_t* to, Bits bits) {
-#ifdef __AVX512F__
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
-                      _mm512_cvtepi32_epi16(reinterpret_cast<__m512i>(bits)));
+#ifndef __AVX512F__
+// The lower half of each number, in the lower half of the result.
+inline __m128i halves_of(Bits bits) {
+#ifdef __AVX2__
+  const auto whole = reinterpret_cast<__m256i>(bits);
+  return _mm256_castsi256_si128(
+      _mm256_permute4x64_epi64(_mm256_packus_epi32(whole, whole), 0b1000));
 #else
-  reinterpret_cast<Unaligned<HalfBits>*>(to)->value = __builtin_convertvector(bits, HalfBits);
+  const auto whole = reinterpret_cast<__m128i>(bits);
+  return _mm_packus_epi32(whole, whole);
+#endif
+}
+#endif
+// Numbers that fit.
+inline void narrow(uint16_t* to, Bits bits) {
+  auto* halves = reinterpret_cast<__m128i*>(to);
+#if defined(__AVX512F__)
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(halves),
+                      _mm512_cvtepi32_epi16(reinterpret_cast<__m512i>(bits)));
+#elif defined(__AVX2__)
+  _mm_storeu_si128(halves, halves_of(bits));
+#else
+  _mm_storel_epi64(halves, halves_of(bits));
 #endif
 }
 inline void narrow(uint8_t* to, Bits bits) {
-#ifdef __AVX512F__
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
-                   _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(bits)));
+  auto* bytes = reinterpret_cast<__m128i*>(to);
+#if defined(__AVX512F__)
+  _mm_storeu_si128(bytes, _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(bits)));
+#elif defined(__AVX2__)
+  _mm_storel_epi64(bytes, _mm_packus_epi16(halves_of(bits), halves_of(bits)));
 #else
-  for (int64_t lane = 0; lane < kLanes; ++lane) to[lane] = static_cast<uint8_t>(bits[lane]);
+  _mm_storeu_si32(bytes, _mm_packus_epi16(halves_of(bits), halves_of(bits)));
 #endif
 }
 
@@ -114,16 +139,25 @@ inline void store_one(uint16_t* to, float value) {
                                              : (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
-#ifdef __AVX512F__
-// One bit a lane, those of the first `values` set.
+// What says which lanes are the first `values`.
+#if defined(__AVX512F__)
 inline __mmask16 first_lanes(int64_t values) { return static_cast<__mmask16>((1u << values) - 1); }
+#elif defined(__AVX2__)
+inline Mask first_lanes(int64_t values) {
+  return Mask{0, 1, 2, 3, 4, 5, 6, 7} < static_cast<int32_t>(values);
+}
 #endif
 
 // Loads the values that exist, and `fill` in the other lanes.
 inline Vector load_some(const float* from, int64_t values, Vector fill) {
-#ifdef __AVX512F__
+#if defined(__AVX512F__)
   return reinterpret_cast<Vector>(
       _mm512_mask_loadu_ps(reinterpret_cast<__m512>(fill), first_lanes(values), from));
+#elif defined(__AVX2__)
+  const Mask there = first_lanes(values);
+  return select(
+      there, reinterpret_cast<Vector>(_mm256_maskload_ps(from, reinterpret_cast<__m256i>(there))),
+      fill);
 #else
   float lanes[kLanes];
   store(lanes, fill);
@@ -146,8 +180,11 @@ inline Vector load_some(const uint16_t* from, int64_t values, Vector fill) {
 #endif
 }
 inline void store_some(float* to, int64_t values, Vector value) {
-#ifdef __AVX512F__
+#if defined(__AVX512F__)
   _mm512_mask_storeu_ps(to, first_lanes(values), reinterpret_cast<__m512>(value));
+#elif defined(__AVX2__)
+  _mm256_maskstore_ps(to, reinterpret_cast<__m256i>(first_lanes(values)),
+                      reinterpret_cast<__m256>(value));
 #else
   float lanes[kLanes];
   store(lanes, value);
