@@ -27,6 +27,31 @@ struct Product {
 
 enum class ConvolutionPass : uint8_t { kForward, kInputGradient, kWeightGradient };
 
+/// What a forward pass does beside the convolution while its sums are on their way to memory: adds
+/// a bias of each channel, with a ReLU behind it, or sums up what it writes.
+enum class Epilogue : uint8_t { kNone, kBias, kBiasRelu, kStatistics };
+inline bool has_bias(Epilogue epilogue) {
+  return epilogue == Epilogue::kBias || epilogue == Epilogue::kBiasRelu;
+}
+
+/// What the device's library is asked to plan.
+struct ConvolutionRequest {
+  ConvolutionShape shape;
+  ConvolutionPass pass = ConvolutionPass::kForward;
+  Epilogue epilogue = Epilogue::kNone;  // of a forward pass only
+};
+
+/// forward: a is x, b the weights, result y; input gradient: dy, weights, dx; weight gradient: dy,
+/// x, dw in {out, k, k, in}.
+struct ConvolutionArrays {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* result = nullptr;
+  const void* bias = nullptr;  // {out}, of the shape's type
+  float* sums = nullptr;  // {2, out}: of a channel of y over the whole batch, and of its squares
+  void* workspace = nullptr;
+};
+
 /// A convolution that the device's library has planned.
 class PlannedConvolution {
  public:
@@ -34,9 +59,7 @@ class PlannedConvolution {
   virtual size_t workspace_bytes() const = 0;
   /// Of what a weight gradient is written as; maps have the shape's type.
   virtual Stored result_type() const = 0;
-  /// forward: x, weights, y; input gradient: dy, weights, dx; weight gradient: dy, x, dw in {out,
-  /// k, k, in}.
-  virtual void run(const void* a, const void* b, void* result, void* workspace) = 0;
+  virtual void run(const ConvolutionArrays& arrays) = 0;
 };
 
 /// A device's two orders of work: what computes, and copies of what comes next, beside it.
@@ -111,10 +134,10 @@ class Engine {
   virtual void clear(void* device, size_t bytes) = 0;
   virtual void synchronize() = 0;
   virtual void multiply(const Product& product) = 0;
-  /// Null where the library has none for this shape: the caller has kernels of its own. Planned
-  /// once a shape and pass, and shared.
-  virtual std::shared_ptr<PlannedConvolution> plan_convolution(const ConvolutionShape& shape,
-                                                               ConvolutionPass pass) = 0;
+  /// Null where the library has none for this shape, or one with an epilogue that takes longer than
+  /// its parts: the caller has kernels of its own. Planned once a request, and shared.
+  virtual std::shared_ptr<PlannedConvolution> plan_convolution(
+      const ConvolutionRequest& request) = 0;
   /// Meets the other ranks; null where there is no way between their devices, on all alike. The
   /// engine must outlive it.
   virtual std::unique_ptr<Collective> join(const RankGroup& ranks) = 0;

@@ -12,17 +12,18 @@
 namespace outrigger::nn::cuda {
 namespace {
 
-constexpr std::string_view kFirstLine = "outrigger-gpu-plans 1";
+constexpr std::string_view kFirstLine = "outrigger-gpu-plans 2";
 constexpr std::string_view kDevice = "device ";
 constexpr std::string_view kChecksum = "sha256 ";
 
-std::string key_of(const ConvolutionShape& s, ConvolutionPass pass) {
-  std::string key = std::to_string(static_cast<int>(pass));
+std::string key_of(const ConvolutionRequest& request) {
+  const ConvolutionShape& s = request.shape;
+  std::string key = std::to_string(static_cast<int>(request.pass));
   for (const int64_t number :
-       {static_cast<int64_t>(s.type), int64_t{s.samples}, int64_t{s.in_channels},
-        int64_t{s.out_channels}, int64_t{s.groups}, int64_t{s.in_height}, int64_t{s.in_width},
-        int64_t{s.out_height}, int64_t{s.out_width}, int64_t{s.kernel}, int64_t{s.stride},
-        int64_t{s.padding}})
+       {static_cast<int64_t>(request.epilogue), static_cast<int64_t>(s.type), int64_t{s.samples},
+        int64_t{s.in_channels}, int64_t{s.out_channels}, int64_t{s.groups}, int64_t{s.in_height},
+        int64_t{s.in_width}, int64_t{s.out_height}, int64_t{s.out_width}, int64_t{s.kernel},
+        int64_t{s.stride}, int64_t{s.padding}})
     key += "," + std::to_string(number);
   return key;
 }
@@ -81,16 +82,15 @@ std::string PlanCache::text() const {
   return text + std::string(kChecksum) + checksum(text) + "\n";
 }
 
-std::optional<std::string> PlanCache::find(const ConvolutionShape& shape,
-                                           ConvolutionPass pass) const {
-  const auto found = plans_.find(key_of(shape, pass));
+std::optional<std::string> PlanCache::find(const ConvolutionRequest& request) const {
+  const auto found = plans_.find(key_of(request));
   if (found == plans_.end()) return std::nullopt;
   return found->second;
 }
 
-void PlanCache::put(const ConvolutionShape& shape, ConvolutionPass pass, const std::string& plan) {
+void PlanCache::put(const ConvolutionRequest& request, const std::string& plan) {
   ensure(plan.find('\n') == std::string::npos, "a plan's name is one line");
-  plans_[key_of(shape, pass)] = plan;
+  plans_[key_of(request)] = plan;
   if (!writable_) return;
   try {
     write_file_atomically(file_, text());

@@ -20,10 +20,10 @@ class PlanCache {
   PlanCache(std::filesystem::path file, std::string device);
 
   /// The library's name for the plan; nothing where none was timed.
-  std::optional<std::string> find(const ConvolutionShape& shape, ConvolutionPass pass) const;
+  std::optional<std::string> find(const ConvolutionRequest& request) const;
   /// Writes the file. A file that cannot be written costs a warning and is not tried again. Names
   /// have no line ends.
-  void put(const ConvolutionShape& shape, ConvolutionPass pass, const std::string& plan);
+  void put(const ConvolutionRequest& request, const std::string& plan);
   size_t size() const { return plans_.size(); }
 
  private:
@@ -32,7 +32,7 @@ class PlanCache {
 
   const std::filesystem::path file_;
   const std::string device_;
-  std::map<std::string, std::string> plans_;  // by the shape and pass, as they stand in the file
+  std::map<std::string, std::string> plans_;  // by the request, as it stands in the file
   bool writable_ = true;
 };
 

@@ -45,6 +45,25 @@ TEST_F(NetworkOnGpu, InBFloat16IsAsNearAsItsDigits) {
   EXPECT_LT(relative_distance(actual.gradients, expected.gradients), 0.5);
 }
 
+// lenet5 has biases and ReLUs, the other one norms; in float16 both are done beside convolutions.
+TEST_F(NetworkOnGpu, DoesMoreThanAConvolutionAtOnce) {
+  const Graph lenet = build_model({.name = "lenet5", .height = 28, .width = 28, .classes = 10});
+  ThreadPool threads(2);
+  for (const Graph& graph : {lenet, narrow_resnet()}) {
+    const auto values = draw_network_values(graph, 8);
+    const auto expected =
+        run_network(*make_reference_backend(), threads, graph, Precision::kFloat32, values);
+    const auto exact = run_network(*gpu().backend, threads, graph, Precision::kFloat32, values);
+    EXPECT_LT(relative_distance(exact.output, expected.output), 1e-5);
+    EXPECT_LT(relative_distance(exact.gradients, expected.gradients), 1e-3);
+    const auto half = run_network(*gpu().backend, threads, graph, Precision::kFloat16, values);
+    EXPECT_LT(relative_distance(half.output, expected.output), 0.01);
+    EXPECT_LT(relative_distance(half.statistics, expected.statistics), 0.01);
+    EXPECT_LT(relative_distance(half.gradients, expected.gradients), 0.2);
+    EXPECT_EQ(run_network(*gpu().backend, threads, graph, Precision::kFloat16, values), half);
+  }
+}
+
 TEST_F(NetworkOnGpu, GivesTheSameCutOrWhole) {
   const Graph graph = narrow_resnet();
   ThreadPool threads(2);

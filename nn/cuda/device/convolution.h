@@ -17,11 +17,12 @@ struct Tuning {
   cudaStream_t stream = nullptr;
 };
 
-/// cuDNN's plan for one pass of a convolution; null where it has none that the options allow. The
-/// handle must outlive it, and works on the tuning's stream.
+/// cuDNN's plan for one pass of a convolution; null where it has none that the options allow. With
+/// an epilogue and timing, null too where it takes longer than the convolution alone and a pass
+/// over what that wrote. The handle must outlive it, and works on the tuning's stream.
 std::unique_ptr<PlannedConvolution> plan_with_cudnn(cudnnHandle_t handle,
                                                     const CudaOptions& options,
-                                                    const ConvolutionShape& shape,
-                                                    ConvolutionPass pass, const Tuning& tuning);
+                                                    const ConvolutionRequest& request,
+                                                    const Tuning& tuning);
 
 }  // namespace outrigger::nn::cuda

@@ -13,7 +13,6 @@ namespace outrigger::nn::cuda {
 /// has.
 std::unique_ptr<PlannedConvolution> plan_for_described(const std::string& device,
                                                        const CudaOptions& options,
-                                                       const ConvolutionShape& shape,
-                                                       ConvolutionPass pass);
+                                                       const ConvolutionRequest& request);
 
 }  // namespace outrigger::nn::cuda

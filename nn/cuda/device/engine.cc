@@ -61,10 +61,12 @@ DeviceFacts gather_facts(const CudaOptions& options) {
   return facts;
 }
 
-using ConvolutionKey = std::array<int64_t, 13>;
+using ConvolutionKey = std::array<int64_t, 14>;
 
-ConvolutionKey key_of(const ConvolutionShape& s, ConvolutionPass pass) {
-  return {static_cast<int64_t>(pass),
+ConvolutionKey key_of(const ConvolutionRequest& request) {
+  const ConvolutionShape& s = request.shape;
+  return {static_cast<int64_t>(request.pass),
+          static_cast<int64_t>(request.epilogue),
           static_cast<int64_t>(s.type),
           s.samples,
           s.in_channels,
@@ -215,13 +217,13 @@ class CudaEngine final : public Engine {
 
   // Planning takes cuDNN some tenths of a second; a network has few shapes, and cuts and evaluation
   // have the same.
-  std::shared_ptr<PlannedConvolution> plan_convolution(const ConvolutionShape& shape,
-                                                       ConvolutionPass pass) override {
-    const auto [entry, fresh] = convolutions_.try_emplace(key_of(shape, pass));
+  std::shared_ptr<PlannedConvolution> plan_convolution(const ConvolutionRequest& request) override {
+    const auto [entry, fresh] = convolutions_.try_emplace(key_of(request));
     if (fresh) {
       const Tuning tuning{plans_ ? &*plans_ : nullptr, stream_.get()};
-      entry->second = plan_with_cudnn(dnn_.get(), options_, shape, pass, tuning);
-      if (!entry->second) {
+      entry->second = plan_with_cudnn(dnn_.get(), options_, request, tuning);
+      if (!entry->second && request.epilogue == Epilogue::kNone) {
+        const ConvolutionShape& shape = request.shape;
         log::info(
             "cuDNN has no plan for a convolution of {} to {} channels, {} x {}, in {} groups: a "
             "kernel of ours runs it, more slowly",

@@ -8,7 +8,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "nn/cuda/kernels/kernels.h"
+#include "nn/cuda/engine.h"
 
 namespace outrigger::nn::cuda {
 
@@ -18,15 +18,16 @@ class PlanTimer {
   PlanTimer(cudaStream_t stream, const ConvolutionShape& shape);
 
   /// False where the device has no memory for it.
-  bool ready() const { return map_in_ && map_out_ && weights_; }
-  void* map_in() const { return map_in_.get(); }
-  void* map_out() const { return map_out_.get(); }
-  void* weights() const { return weights_.get(); }
+  bool ready() const { return map_in_ && map_out_ && weights_ && bias_ && sums_; }
+  ConvolutionArrays arrays(ConvolutionPass pass) const;
 
   /// Milliseconds of one run, the least of some; nothing where it fails, or where there is no
   /// memory for its work space. `run` queues one and says whether it could.
   std::optional<float> time(size_t workspace_bytes,
                             const std::function<bool(void* workspace)>& run) const;
+  /// The same of a pass over what a convolution wrote, at least: of a copy that moves as many bytes
+  /// as are read there, and written where it `writes`.
+  std::optional<float> time_pass(bool writes) const;
 
  private:
   struct Free {
@@ -42,7 +43,8 @@ class PlanTimer {
   static Event make_event();
 
   const cudaStream_t stream_;
-  const Memory map_in_, map_out_, weights_;
+  const size_t map_out_bytes_;  // as it is stored
+  const Memory map_in_, map_out_, weights_, bias_, sums_;
   const Event begin_, end_;
 };
 

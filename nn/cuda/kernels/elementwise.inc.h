@@ -140,9 +140,20 @@ template <typename T>
 struct BiasKernel {
   T* y;
   const float* bias;
+  bool relu;
   uint32_t columns;
   OUTRIGGER_BOTH void operator()(uint32_t i) const {
-    store(y + i, to_float(y[i]) + bias[i % columns]);
+    const float sum = to_float(y[i]) + bias[i % columns];
+    store(y + i, relu && sum <= 0 ? 0.0f : sum);
+  }
+};
+
+template <typename T>
+struct ReluMask {
+  const T* y;
+  T* dy;
+  OUTRIGGER_BOTH void operator()(uint32_t i) const {
+    if (to_float(y[i]) <= 0) store(dy + i, 0.0f);
   }
 };
 

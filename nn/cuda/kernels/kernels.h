@@ -195,7 +195,10 @@ class Kernels {
   virtual void average_pool_backward(ConstArray dy, Array dx, bool add,
                                      const Window& window) const = 0;
 
-  virtual void add_bias(Array y, const float* bias, Matrix size) const = 0;
+  /// With a ReLU behind it where asked for.
+  virtual void add_bias(Array y, const float* bias, bool relu, Matrix size) const = 0;
+  /// dy = 0 where a ReLU's y is. sums[c] = what is left of column c, unless nobody wants it (null).
+  virtual void mask(ConstArray y, Array dy, float* sums, Matrix size) const = 0;
   /// out[c] = sum of column c.
   virtual void sum_columns(ConstArray x, float* out, Matrix size) const = 0;
 

@@ -225,9 +225,19 @@ class FeatureKernels : public virtual Kernels {
  public:
   explicit FeatureKernels(const Launcher& launcher) : launcher_(launcher) {}
 
-  void add_bias(Array y, const float* bias, Matrix size) const override {
+  void add_bias(Array y, const float* bias, bool relu, Matrix size) const override {
     with_type(y.type, [&]<typename T>(T) {
-      launcher_.each(size.size(), BiasKernel<T>{out<T>(y), bias, size.columns});
+      launcher_.each(size.size(), BiasKernel<T>{out<T>(y), bias, relu, size.columns});
+    });
+  }
+  void mask(ConstArray y, Array dy, float* sums, Matrix size) const override {
+    with_type(dy.type, [&]<typename T>(T) {
+      const ReluMask<T> mask{in<T>(y), out<T>(dy)};
+      if (sums == nullptr) {
+        launcher_.each(size.size(), mask);
+      } else {
+        launcher_.columns(size, MaskSumsKernel<T>{mask, sums, size.columns});
+      }
     });
   }
   void sum_columns(ConstArray x, float* to, Matrix size) const override {

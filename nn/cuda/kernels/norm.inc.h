@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "nn/cuda/kernels/elementwise.inc.h"
 #include "nn/cuda/kernels/kernels.h"
 #include "nn/cuda/kernels/scalar.h"
 
@@ -174,6 +175,21 @@ struct PreluBackwardKernel {
   }
   OUTRIGGER_BOTH void finish(uint32_t c, const Sums<double>& sums) const {
     if (slopes_gradient != nullptr) slopes_gradient[c] = static_cast<float>(sums.a);
+  }
+};
+
+template <typename T>
+struct MaskSumsKernel {
+  ReluMask<T> mask;
+  float* out;
+  uint32_t columns;
+  OUTRIGGER_BOTH Sums<float> term(uint32_t row, uint32_t column) const {
+    const uint32_t i = row * columns + column;
+    mask(i);
+    return {to_float(mask.dy[i]), 0, 0};
+  }
+  OUTRIGGER_BOTH void finish(uint32_t column, const Sums<double>& sums) const {
+    out[column] = static_cast<float>(sums.a);
   }
 };
 

@@ -27,71 +27,119 @@ struct LibraryPass {
   BufferId workspace;
 
   // Depthwise ones are limited by memory, which kernels of our own read once.
-  void make(Compilation& c, const ConvolutionShape& shape, ConvolutionPass pass) {
-    if (!shape.depthwise()) plan = c.engine().plan_convolution(shape, pass);
+  void make(Compilation& c, const ConvolutionRequest& request) {
+    if (!request.shape.depthwise()) plan = c.engine().plan_convolution(request);
     if (plan && plan->workspace_bytes() > 0) workspace = c.create(plan->workspace_bytes());
   }
-  void run(const Run& run, const void* a, const void* b, void* result) const {
-    plan->run(a, b, result, workspace ? run.at<void>(workspace) : nullptr);
+  void run(const Run& run, ConvolutionArrays arrays) const {
+    if (workspace) arrays.workspace = run.at<void>(workspace);
+    plan->run(arrays);
   }
 };
 
+/// A convolution with a ReLU behind it, whose output alone is kept: it tells backward what the
+/// ReLU's input would.
 class ConvolutionStep final : public Step {
  public:
-  explicit ConvolutionStep(int layer) : layer_(layer) {}
-  int output() const override { return layer_; }
+  ConvolutionStep(int layer, int output) : layer_(layer), output_(output) {}
+  int output() const override { return output_; }
 
   void plan_forward(Compilation& c) override {
     const Value& in = c.value(c.layer(layer_).inputs[0]);
     c.use(in.data);
-    c.create(c.value(layer_));
+    c.create(c.value(output_));
     in_ = in;
-    out_ = c.value(layer_);
-    shape_ = shape_of(c, layer_, in_, out_);
-    size_ = c.matrix(out_);
+    shape_ = shape_of(c, layer_, in_, c.value(output_));
+    size_ = c.matrix(c.value(output_));
     bias_ = std::get<Convolution>(c.layer(layer_).operation).bias;
     parameters_at_ = c.parameters_at(layer_);
     packed_at_ = c.reserve(shape_.weights() * element_size(shape_.type));
-    forward_.make(c, shape_, ConvolutionPass::kForward);
+    plan_library(c);
+    out_ = c.value(output_);
   }
   void plan_backward(Compilation& c) override {
-    out_ = c.value(layer_);
+    out_ = c.value(output_);
     c.use(out_.gradient);
+    if (relu()) c.use(out_.data);
     trains_ = c.trains(layer_);
     gradient_at_ = c.gradient_offset(layer_);
     if (trains_) plan_weight_gradient(c);
     Value& in = c.value(c.layer(layer_).inputs[0]);
     target_ = c.gradient(in);
     if (!target_.buffer) return;
-    input_.make(c, shape_, ConvolutionPass::kInputGradient);
+    input_.make(c, {shape_, ConvolutionPass::kInputGradient});
     if (input_.plan && target_.add) fresh_ = c.create(c.bytes(in));
     in_ = in;
   }
   void load(Engine& engine, std::byte* weights) const override {
     engine.kernels().pack_weights(reinterpret_cast<const float*>(weights + parameters_at_),
                                   {shape_.type, weights + packed_at_}, shape_);
+    if (fused_) {
+      engine.kernels().convert({Stored::kFloat32, weights + float_bias_at()},
+                               {shape_.type, weights + bias_at_}, size_.columns, false);
+    }
   }
   void forward(const Run& run) const override {
     const Array y = array(run, out_, out_.data);
-    if (forward_.plan) {
-      forward_.run(run, run.at(in_.data), packed(run).data, y.data);
-    } else {
-      run.kernels().convolve(array(run, in_, in_.data), packed(run), y, shape_);
+    const ConstArray x = array(run, in_, in_.data);
+    if (fused_) {
+      fused_forward(run, x, y);
+      return;
     }
-    if (bias_) run.kernels().add_bias(y, run.weight(parameters_at_) + shape_.weights(), size_);
+    if (forward_.plan) {
+      forward_.run(run, {.a = x.data, .b = packed(run).data, .result = y.data});
+    } else {
+      run.kernels().convolve(x, packed(run), y, shape_);
+    }
+    if (bias_) {
+      run.kernels().add_bias(y, run.weight(float_bias_at()), relu(), size_);
+    } else if (relu()) {
+      run.kernels().activate(y, nullptr, y, size_);
+    }
   }
+  // Who reads the output has written all of its gradient, and nobody reads that behind this step.
   void backward(const Run& run) const override {
-    const ConstArray dy = array(run, out_, out_.gradient);
+    const Array dy = array(run, out_, out_.gradient);
+    float* bias = bias_ && trains_ ? run.gradients + gradient_at_ + shape_.weights() : nullptr;
+    if (relu()) {
+      run.kernels().mask(array(run, out_, out_.data), dy, bias, size_);
+    } else if (bias != nullptr) {
+      run.kernels().sum_columns(dy, bias, size_);
+    }
     if (trains_) weight_gradient(run, dy);
     if (target_.buffer) input_gradient(run, dy);
   }
 
  private:
+  bool relu() const { return output_ != layer_; }
+  size_t float_bias_at() const { return parameters_at_ + shape_.weights() * sizeof(float); }
   ConstArray packed(const Run& run) const { return {shape_.type, run.weight<void>(packed_at_)}; }
+
+  Epilogue epilogue(const Compilation& /*c*/) const {
+    if (bias_) return relu() ? Epilogue::kBiasRelu : Epilogue::kBias;
+    return Epilogue::kNone;
+  }
+  // All as one, or else the convolution alone.
+  void plan_library(Compilation& c) {
+    ConvolutionRequest request{shape_, ConvolutionPass::kForward, epilogue(c)};
+    if (request.epilogue != Epilogue::kNone) forward_.make(c, request);
+    fused_ = forward_.plan != nullptr;
+    // A copy of its own has the library's type, and lies where vectors may be read.
+    if (fused_) bias_at_ = c.reserve(size_.columns * element_size(shape_.type));
+    request.epilogue = Epilogue::kNone;
+    if (!fused_) forward_.make(c, request);
+  }
+
+  void fused_forward(const Run& run, ConstArray x, Array y) const {
+    forward_.run(run, {.a = x.data,
+                       .b = packed(run).data,
+                       .result = y.data,
+                       .bias = run.weight<void>(bias_at_)});
+  }
 
   void plan_weight_gradient(Compilation& c) {
     c.use(in_.data);
-    weights_.make(c, shape_, ConvolutionPass::kWeightGradient);
+    weights_.make(c, {shape_, ConvolutionPass::kWeightGradient});
     if (weights_.plan)
       result_ = c.create(shape_.weights() * element_size(weights_.plan->result_type()));
   }
@@ -99,13 +147,12 @@ class ConvolutionStep final : public Step {
     const ConstArray x = array(run, in_, in_.data);
     float* gradient = run.gradients + gradient_at_;
     if (weights_.plan) {
-      weights_.run(run, dy.data, x.data, run.at(result_));
+      weights_.run(run, {.a = dy.data, .b = x.data, .result = run.at(result_)});
       run.kernels().unpack_weights({weights_.plan->result_type(), run.at(result_)}, gradient,
                                    shape_);
     } else {
       run.kernels().convolve_weights(x, dy, gradient, shape_);
     }
-    if (bias_) run.kernels().sum_columns(dy, gradient + shape_.weights(), size_);
   }
   void input_gradient(const Run& run, ConstArray dy) const {
     const Array dx = array(run, in_, target_.buffer);
@@ -114,19 +161,19 @@ class ConvolutionStep final : public Step {
       return;
     }
     const Array result = fresh_ ? array(run, in_, fresh_) : dx;
-    input_.run(run, dy.data, packed(run).data, result.data);
+    input_.run(run, {.a = dy.data, .b = packed(run).data, .result = result.data});
     if (fresh_) {
       const uint32_t count = shape_.samples * static_cast<uint32_t>(in_.extent.size());
       run.kernels().convert(result, dx, count, true);
     }
   }
 
-  const int layer_;
+  const int layer_, output_;
   Value in_, out_;
   ConvolutionShape shape_;
   Matrix size_;
-  bool bias_ = false, trains_ = false;
-  size_t parameters_at_ = 0, packed_at_ = 0;
+  bool bias_ = false, fused_ = false, trains_ = false;
+  size_t parameters_at_ = 0, packed_at_ = 0, bias_at_ = 0;
   int64_t gradient_at_ = 0;
   LibraryPass forward_, input_, weights_;
   GradientTarget target_;
@@ -135,8 +182,8 @@ class ConvolutionStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<Step> make_convolution(int layer) {
-  return std::make_unique<ConvolutionStep>(layer);
+std::unique_ptr<Step> make_convolution(int layer, int output) {
+  return std::make_unique<ConvolutionStep>(layer, output);
 }
 
 }  // namespace outrigger::nn::cuda

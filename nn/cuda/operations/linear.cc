@@ -53,7 +53,8 @@ class LinearStep final : public Step {
                           .columns = outputs_,
                           .inner = inputs_,
                           .transpose_b = true});
-    if (bias_) run.kernels().add_bias(y, run.weight(parameters_at_) + inputs_ * outputs_, size());
+    if (bias_)
+      run.kernels().add_bias(y, run.weight(parameters_at_) + inputs_ * outputs_, false, size());
   }
   void backward(const Run& run) const override {
     const ConstArray exact = array(run, out_, out_.gradient);

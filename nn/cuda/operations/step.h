@@ -34,7 +34,8 @@ std::unique_ptr<Step> make_input(int layer);
 std::unique_ptr<Step> make_output(int layer);
 
 std::unique_ptr<Step> make_normalize(int layer);
-std::unique_ptr<Step> make_convolution(int layer);
+/// A convolution, and where `output` is another layer the ReLU behind it.
+std::unique_ptr<Step> make_convolution(int layer, int output);
 /// A batch norm with what follows it: `residual` the other input of the addition behind it (or -1),
 /// `activation` the ReLU or PReLU behind that (or -1), `output` the last of them.
 struct NormGroup {

@@ -68,6 +68,11 @@ class Planner {
     if (group.residual >= 0) join(c_.sole_reader(i));
     return make_norm(group);
   }
+  std::unique_ptr<Step> convolution_step(int i) {
+    const int relu = relu_behind(c_, i);
+    join(relu);
+    return make_convolution(i, relu >= 0 ? relu : i);
+  }
   std::unique_ptr<Step> add_step(int i) {
     const int relu = relu_behind(c_, i);
     join(relu);
@@ -76,7 +81,7 @@ class Planner {
   std::unique_ptr<Step> step(int i) {
     const StepMaker make{
         [&](const Normalize&) { return make_normalize(i); },
-        [&](const Convolution&) { return make_convolution(i); },
+        [&](const Convolution&) { return convolution_step(i); },
         [&](const BatchNorm&) { return norm_step(i); },
         [&](const Relu&) { return make_activation(i); },
         [&](const Prelu&) { return make_activation(i); },

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "host_convolution.h"
 #include "host_queues.h"
 #include "nn/cuda/arena_plan.h"
 #include "nn/cuda/compiler.h"
@@ -153,8 +154,8 @@ class HostCollective final : public Collective {
 class HostEngine final : public Engine {
  public:
   explicit HostEngine(SeenConvolution seen, HostRanks* ranks = nullptr,
-                      size_t most_pinned = SIZE_MAX)
-      : seen_(std::move(seen)), ranks_(ranks), pinned_left_(most_pinned) {}
+                      size_t most_pinned = SIZE_MAX, HostPlans plans = HostPlans::kNone)
+      : seen_(std::move(seen)), ranks_(ranks), plans_(plans), pinned_left_(most_pinned) {}
   ~HostEngine() override { queues_.run_all(); }
   std::unique_lock<std::mutex> enter() override { return std::unique_lock(mutex_); }
   const Kernels& kernels() const override { return kernels_; }
@@ -231,10 +232,10 @@ class HostEngine final : public Engine {
   void multiply(const Product& p) override {
     queues_.push(Queue::kWork, [p] { multiply_now(p); });
   }
-  std::shared_ptr<PlannedConvolution> plan_convolution(const ConvolutionShape& shape,
-                                                       ConvolutionPass pass) override {
-    if (seen_) seen_(shape, pass);
-    return nullptr;
+  std::shared_ptr<PlannedConvolution> plan_convolution(const ConvolutionRequest& request) override {
+    if (seen_) seen_(request);
+    if (plans_ == HostPlans::kNone || request.pass != ConvolutionPass::kForward) return nullptr;
+    return std::make_shared<HostConvolution>(queues_, request);
   }
   std::unique_ptr<Collective> join(const RankGroup& ranks) override {
     if (ranks_ == nullptr) return nullptr;
@@ -247,6 +248,7 @@ class HostEngine final : public Engine {
   }
   const SeenConvolution seen_;
   HostRanks* const ranks_;
+  const HostPlans plans_;
   std::mutex mutex_;
   int ranges_ = 0;
   HostQueues queues_;
@@ -259,8 +261,8 @@ class HostEngine final : public Engine {
 
 class HostBackend final : public Backend {
  public:
-  HostBackend(HostRanks* ranks, bool recompute)
-      : engine_(std::make_shared<HostEngine>(SeenConvolution(), ranks)),
+  HostBackend(HostRanks* ranks, bool recompute, HostPlans plans)
+      : engine_(std::make_shared<HostEngine>(SeenConvolution(), ranks, SIZE_MAX, plans)),
         compiler_(engine_, recompute),
         pinned_(PinnedSource::create(engine_, SIZE_MAX)) {}
   std::string name() const override { return "cuda on the host"; }
@@ -283,11 +285,12 @@ class HostBackend final : public Backend {
 
 }  // namespace
 
-std::shared_ptr<Engine> make_host_engine(SeenConvolution seen, size_t most_pinned) {
-  return std::make_shared<HostEngine>(std::move(seen), nullptr, most_pinned);
+std::shared_ptr<Engine> make_host_engine(SeenConvolution seen, size_t most_pinned,
+                                         HostPlans plans) {
+  return std::make_shared<HostEngine>(std::move(seen), nullptr, most_pinned, plans);
 }
-std::unique_ptr<Backend> make_host_backend(HostRanks* ranks, bool recompute) {
-  return std::make_unique<HostBackend>(ranks, recompute);
+std::unique_ptr<Backend> make_host_backend(HostRanks* ranks, bool recompute, HostPlans plans) {
+  return std::make_unique<HostBackend>(ranks, recompute, plans);
 }
 
 void HostRanks::sum(int rank, std::span<float> values) {

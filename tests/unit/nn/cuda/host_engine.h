@@ -15,10 +15,14 @@
 namespace outrigger::nn::cuda::testing {
 
 /// Told of every convolution that a program asks the library for.
-using SeenConvolution = std::function<void(const ConvolutionShape&, ConvolutionPass)>;
+using SeenConvolution = std::function<void(const ConvolutionRequest&)>;
+
+/// What the library of a host engine plans: nothing, or every forward pass.
+enum class HostPlans : uint8_t { kNone, kForward };
 
 /// Gives `most_pinned` bytes of pinned memory in all its life.
-std::shared_ptr<Engine> make_host_engine(SeenConvolution seen = {}, size_t most_pinned = SIZE_MAX);
+std::shared_ptr<Engine> make_host_engine(SeenConvolution seen = {}, size_t most_pinned = SIZE_MAX,
+                                         HostPlans plans = HostPlans::kNone);
 
 /// Where ranks in threads of one process meet; they sum in the order of the ranks.
 class HostRanks {
@@ -33,7 +37,8 @@ class HostRanks {
 
 /// The CUDA backend's programs on it; without `ranks` its residents cannot join others.
 /// `recompute`: as CudaOptions'.
-std::unique_ptr<Backend> make_host_backend(HostRanks* ranks = nullptr, bool recompute = false);
+std::unique_ptr<Backend> make_host_backend(HostRanks* ranks = nullptr, bool recompute = false,
+                                           HostPlans plans = HostPlans::kNone);
 
 /// The kernels alone. Static.
 const Kernels& host_kernels();

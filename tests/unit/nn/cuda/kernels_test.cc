@@ -77,6 +77,25 @@ TEST(Measure, KeepsDigitsWhereTheMeanIsFarFromZero) {
   EXPECT_NEAR(mean_inverse[1], 1 / std::sqrt(variance + 1e-5), 1e-5);
 }
 
+TEST(Mask, LeavesWhatAReluPassedAndSumsIt) {
+  std::vector<float> y{0, 1, 2, 0}, dy{1, 2, 3, 4}, sums(2);
+  host_kernels().mask(floats(y), floats(dy), sums.data(), {2, 2});
+  EXPECT_EQ(dy, (std::vector<float>{0, 2, 3, 0}));
+  EXPECT_EQ(sums, (std::vector<float>{3, 2}));
+  dy = {1, 2, 3, 4};
+  host_kernels().mask(floats(y), floats(dy), nullptr, {2, 2});
+  EXPECT_EQ(dy, (std::vector<float>{0, 2, 3, 0}));
+}
+
+TEST(AddBias, LetsAReluPassWhatIsPositive) {
+  const std::vector<float> bias{1, -1};
+  std::vector<float> y{1, 0.5f, -3, 2};
+  host_kernels().add_bias(floats(y), bias.data(), true, {2, 2});
+  EXPECT_EQ(y, (std::vector<float>{2, 0, 0, 1}));
+  host_kernels().add_bias(floats(y), bias.data(), false, {2, 2});
+  EXPECT_EQ(y, (std::vector<float>{3, -1, 1, 0}));
+}
+
 TEST(Activations, LetNanThrough) {
   std::vector<float> x{std::numeric_limits<float>::quiet_NaN(), -1, 2}, y(3);
   host_kernels().activate(floats(x), nullptr, floats(y), {3, 1});

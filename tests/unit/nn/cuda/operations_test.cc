@@ -11,6 +11,8 @@
 namespace outrigger::nn {
 namespace {
 
+using cuda::testing::HostPlans;
+using cuda::testing::make_host_backend;
 using testing::op_cases;
 using testing::OpCase;
 using testing::OpResult;
@@ -35,13 +37,15 @@ TEST_P(EveryOperationOfCuda, GivesWhatTheReferenceGives) {
   ThreadPool threads(1);
   const auto values = draw_values(GetParam());
   const OpResult expected = run_case(*make_reference_backend(), threads, GetParam(), values);
-  const OpResult actual =
-      run_case(*cuda::testing::make_host_backend(), threads, GetParam(), values);
-  expect_close(actual.output, expected.output, "output");
-  expect_close(actual.statistics, expected.statistics, "statistics");
-  expect_close(actual.input_gradient, expected.input_gradient, "input gradient");
-  expect_close(actual.gradients, expected.gradients, "gradients");
-  expect_close(actual.inference, expected.inference, "inference");
+  for (const HostPlans plans : {HostPlans::kNone, HostPlans::kForward}) {
+    const auto backend = make_host_backend(nullptr, false, plans);
+    const OpResult actual = run_case(*backend, threads, GetParam(), values);
+    expect_close(actual.output, expected.output, "output");
+    expect_close(actual.statistics, expected.statistics, "statistics");
+    expect_close(actual.input_gradient, expected.input_gradient, "input gradient");
+    expect_close(actual.gradients, expected.gradients, "gradients");
+    expect_close(actual.inference, expected.inference, "inference");
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, EveryOperationOfCuda, ::testing::ValuesIn(op_cases()),

@@ -9,20 +9,21 @@ namespace {
 
 constexpr const char* kDevice = "H200, driver 13000, cuDNN 91300, deterministic";
 
-ConvolutionShape shape(uint32_t channels) {
-  ConvolutionShape shape;
-  shape.samples = 64;
-  shape.in_channels = shape.out_channels = channels;
-  shape.kernel = 3;
-  return shape;
+ConvolutionRequest convolution(uint32_t channels, ConvolutionPass pass = ConvolutionPass::kForward,
+                               Epilogue epilogue = Epilogue::kNone) {
+  ConvolutionRequest request{.pass = pass, .epilogue = epilogue};
+  request.shape.samples = 64;
+  request.shape.in_channels = request.shape.out_channels = channels;
+  request.shape.kernel = 3;
+  return request;
 }
 
 class PlanCacheFile : public ::testing::Test {
  protected:
   void SetUp() override {
     PlanCache cache(file_, kDevice);
-    cache.put(shape(64), ConvolutionPass::kForward, "eng3_k2=5");
-    cache.put(shape(64), ConvolutionPass::kWeightGradient, "eng0");
+    cache.put(convolution(64), "eng3_k2=5");
+    cache.put(convolution(64, ConvolutionPass::kWeightGradient), "eng0");
   }
   size_t plans_of(const char* device = kDevice) const { return PlanCache(file_, device).size(); }
 
@@ -32,10 +33,19 @@ class PlanCacheFile : public ::testing::Test {
 
 TEST_F(PlanCacheFile, GivesBackWhatWasPut) {
   const PlanCache cache(file_, kDevice);
-  EXPECT_EQ(cache.find(shape(64), ConvolutionPass::kForward), "eng3_k2=5");
-  EXPECT_EQ(cache.find(shape(64), ConvolutionPass::kWeightGradient), "eng0");
-  EXPECT_EQ(cache.find(shape(64), ConvolutionPass::kInputGradient), std::nullopt);
-  EXPECT_EQ(cache.find(shape(128), ConvolutionPass::kForward), std::nullopt);
+  EXPECT_EQ(cache.find(convolution(64)), "eng3_k2=5");
+  EXPECT_EQ(cache.find(convolution(64, ConvolutionPass::kWeightGradient)), "eng0");
+  EXPECT_EQ(cache.find(convolution(64, ConvolutionPass::kInputGradient)), std::nullopt);
+  EXPECT_EQ(cache.find(convolution(128)), std::nullopt);
+}
+
+TEST_F(PlanCacheFile, TellsEpiloguesApart) {
+  const auto fused = convolution(64, ConvolutionPass::kForward, Epilogue::kStatistics);
+  EXPECT_EQ(PlanCache(file_, kDevice).find(fused), std::nullopt);
+  PlanCache(file_, kDevice).put(fused, "eng5");
+  const PlanCache cache(file_, kDevice);
+  EXPECT_EQ(cache.find(fused), "eng5");
+  EXPECT_EQ(cache.find(convolution(64)), "eng3_k2=5");
 }
 
 TEST_F(PlanCacheFile, IsLeftAsideWhereItIsOfAnotherDevice) {
@@ -60,14 +70,14 @@ TEST_F(PlanCacheFile, IsLeftAsideWhereItIsDamaged) {
 
 TEST_F(PlanCacheFile, IsWrittenAnewWhereItWasLeftAside) {
   write_file_atomically(file_, "something else\n");
-  PlanCache(file_, kDevice).put(shape(8), ConvolutionPass::kForward, "eng1");
-  EXPECT_EQ(PlanCache(file_, kDevice).find(shape(8), ConvolutionPass::kForward), "eng1");
+  PlanCache(file_, kDevice).put(convolution(8), "eng1");
+  EXPECT_EQ(PlanCache(file_, kDevice).find(convolution(8)), "eng1");
 }
 
 TEST(PlanCacheWithoutFolder, KeepsPlansInMemory) {
   PlanCache cache("/nonexistent/folder/plans.txt", kDevice);
-  cache.put(shape(8), ConvolutionPass::kForward, "eng1");
-  EXPECT_EQ(cache.find(shape(8), ConvolutionPass::kForward), "eng1");
+  cache.put(convolution(8), "eng1");
+  EXPECT_EQ(cache.find(convolution(8)), "eng1");
 }
 
 }  // namespace

@@ -93,6 +93,7 @@ struct PassCase {
   float loss_scale = 1;
   bool input_gradient = true;  // where it is cut
   int64_t batch = 2;
+  cuda::testing::HostPlans plans = cuda::testing::HostPlans::kNone;
   // As it is, then recorded, then with another loss scale, whose recordings are new ones.
   std::vector<float> times_scale{1, 1, 1, 2};
 };
@@ -128,7 +129,7 @@ struct Entering {
 };
 
 PassRun run_passes(const PassCase& of, const std::vector<int>& cuts) {
-  const auto engine = cuda::testing::make_host_engine();
+  const auto engine = cuda::testing::make_host_engine({}, SIZE_MAX, of.plans);
   const cuda::CudaProgram program(of.graph,
                                   {.segment = {of.begin, of.graph.size()},
                                    .batch = of.batch,
@@ -222,6 +223,11 @@ TEST(RecomputingPass, GivesFloat16WithALossScaleTheSameBits) {
 
 TEST(RecomputingPass, GivesBFloat16TheSameBits) {
   expect_the_same({.graph = narrow_face_net(), .precision = Precision::kBFloat16});
+}
+
+TEST(RecomputingPass, GivesFusedConvolutionsTheSameBits) {
+  using cuda::testing::HostPlans;
+  expect_the_same({.graph = dropping_lenet(), .plans = HostPlans::kForward});
 }
 
 TEST(RecomputingPass, LeavesWhatIsFrozenAsItWas) {
