@@ -34,6 +34,7 @@ struct Value {
   bool wants_gradient = false;
   BufferId data;
   BufferId gradient;  // set by the first who writes it
+  BufferId sums;      // {2, C}, of its columns and their squares, where who wrote it has them
   bool kept = false;  // whoever computes it again writes where it lies
 };
 

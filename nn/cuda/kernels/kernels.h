@@ -180,6 +180,9 @@ class Kernels {
                                  bool add, float* slopes_gradient, Matrix size) const = 0;
 
   virtual void measure(const NormMeasure& measure, Matrix size) const = 0;
+  /// The same of one group whose sums, and sums of squares, are where mean_inverse goes; x is not
+  /// read.
+  virtual void finish_measure(const NormMeasure& measure, Matrix size) const = 0;
   /// mean_inverse of all groups from running averages {2, C}.
   virtual void prepare_norm(const float* averages, float epsilon, float* mean_inverse,
                             uint32_t groups, uint32_t channels) const = 0;

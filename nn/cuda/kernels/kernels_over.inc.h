@@ -192,6 +192,9 @@ class NormKernels : public virtual Kernels {
       launcher_.grouped_columns(size, measure.groups, MeasureKernel<T>{measure, group});
     });
   }
+  void finish_measure(const NormMeasure& measure, Matrix size) const override {
+    launcher_.each(size.columns, FinishMeasureKernel{measure, size});
+  }
   void prepare_norm(const float* averages, float epsilon, float* mean_inverse, uint32_t groups,
                     uint32_t channels) const override {
     launcher_.each(groups * channels, PrepareNormKernel{averages, epsilon, mean_inverse, channels});

@@ -45,6 +45,24 @@ struct MeasureKernel {
   }
 };
 
+/// The mean of squares less the square of the mean: for what has the digits of float16, whose sums
+/// are float32.
+struct FinishMeasureKernel {
+  NormMeasure measure;
+  Matrix size;
+  OUTRIGGER_BOTH void operator()(uint32_t column) const {
+    float* sum = measure.mean_inverse + column;
+    float* squares = sum + size.columns;
+    const double count = size.rows, mean = static_cast<double>(*sum) / count;
+    const double spread = static_cast<double>(*squares) / count - mean * mean;
+    const double variance = spread > 0 || spread != spread ? spread : 0.0;
+    measure.statistics[column] = static_cast<float>(mean);
+    measure.statistics[size.columns + column] = static_cast<float>(variance);
+    *sum = static_cast<float>(mean);
+    *squares = inverse_deviation(variance, measure.epsilon);
+  }
+};
+
 struct PrepareNormKernel {
   const float* averages;
   float epsilon;

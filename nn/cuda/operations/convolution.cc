@@ -37,6 +37,15 @@ struct LibraryPass {
   }
 };
 
+/// Batch norm's sums may be the library's where it reads all that is written here and measures it
+/// as one group. Those of float32 would lose digits, and bfloat16 has no plans (decision 11).
+bool is_measured_behind(const Compilation& c, int layer) {
+  const int reader = c.sole_reader(layer);
+  return reader >= 0 && c.training() && c.options().groups == 1 &&
+         c.map_type() == Stored::kFloat16 && !c.layer(reader).frozen &&
+         std::holds_alternative<BatchNorm>(c.layer(reader).operation);
+}
+
 /// A convolution with a ReLU behind it, whose output alone is kept: it tells backward what the
 /// ReLU's input would.
 class ConvolutionStep final : public Step {
@@ -74,7 +83,7 @@ class ConvolutionStep final : public Step {
   void load(Engine& engine, std::byte* weights) const override {
     engine.kernels().pack_weights(reinterpret_cast<const float*>(weights + parameters_at_),
                                   {shape_.type, weights + packed_at_}, shape_);
-    if (fused_) {
+    if (fused_ && bias_) {
       engine.kernels().convert({Stored::kFloat32, weights + float_bias_at()},
                                {shape_.type, weights + bias_at_}, size_.columns, false);
     }
@@ -115,17 +124,21 @@ class ConvolutionStep final : public Step {
   size_t float_bias_at() const { return parameters_at_ + shape_.weights() * sizeof(float); }
   ConstArray packed(const Run& run) const { return {shape_.type, run.weight<void>(packed_at_)}; }
 
-  Epilogue epilogue(const Compilation& /*c*/) const {
+  Epilogue epilogue(const Compilation& c) const {
     if (bias_) return relu() ? Epilogue::kBiasRelu : Epilogue::kBias;
-    return Epilogue::kNone;
+    return is_measured_behind(c, layer_) ? Epilogue::kStatistics : Epilogue::kNone;
   }
   // All as one, or else the convolution alone.
   void plan_library(Compilation& c) {
     ConvolutionRequest request{shape_, ConvolutionPass::kForward, epilogue(c)};
     if (request.epilogue != Epilogue::kNone) forward_.make(c, request);
     fused_ = forward_.plan != nullptr;
+    Value& out = c.value(output_);
+    out.sums = {};
+    if (fused_ && request.epilogue == Epilogue::kStatistics)
+      out.sums = c.create(2 * size_.columns * sizeof(float));
     // A copy of its own has the library's type, and lies where vectors may be read.
-    if (fused_) bias_at_ = c.reserve(size_.columns * element_size(shape_.type));
+    if (fused_ && bias_) bias_at_ = c.reserve(size_.columns * element_size(shape_.type));
     request.epilogue = Epilogue::kNone;
     if (!fused_) forward_.make(c, request);
   }
@@ -134,7 +147,8 @@ class ConvolutionStep final : public Step {
     forward_.run(run, {.a = x.data,
                        .b = packed(run).data,
                        .result = y.data,
-                       .bias = run.weight<void>(bias_at_)});
+                       .bias = bias_ ? run.weight<void>(bias_at_) : nullptr,
+                       .sums = out_.sums ? run.at<float>(out_.sums) : nullptr});
   }
 
   void plan_weight_gradient(Compilation& c) {

@@ -24,7 +24,10 @@ class NormStep final : public Step {
       residual_ = c.value(group_.residual);
       c.use(residual_.data);
     }
-    mean_inverse_ = c.create(two_rows());
+    // Those who wrote x and have its sums left them where the mean goes.
+    summed_ = measures_ && in_.sums;
+    mean_inverse_ = summed_ ? in_.sums : c.create(two_rows());
+    c.use(mean_inverse_);
     c.create(c.value(group_.output));
     out_ = c.value(group_.output);
     size_ = c.matrix(out_);
@@ -47,13 +50,7 @@ class NormStep final : public Step {
     const ConstArray x = array(run, in_, in_.data);
     auto* mean_inverse = run.at<float>(mean_inverse_);
     if (measures_) {
-      run.kernels().measure({.x = x,
-                             .groups = groups_,
-                             .epsilon = epsilon_,
-                             .statistics = run.statistics + statistics_at_,
-                             .statistics_apart = statistics_apart_,
-                             .mean_inverse = mean_inverse},
-                            size_);
+      measure(run, x, mean_inverse);
     } else {
       run.kernels().prepare_norm(run.weight(averages_at_), epsilon_, mean_inverse, groups_,
                                  size_.columns);
@@ -95,6 +92,19 @@ class NormStep final : public Step {
   size_t two_rows() const {
     return 2 * static_cast<size_t>(groups_ * in_.extent.channels) * sizeof(float);
   }
+  void measure(const Run& run, ConstArray x, float* mean_inverse) const {
+    const NormMeasure wanted{.x = x,
+                             .groups = groups_,
+                             .epsilon = epsilon_,
+                             .statistics = run.statistics + statistics_at_,
+                             .statistics_apart = statistics_apart_,
+                             .mean_inverse = mean_inverse};
+    if (summed_) {
+      run.kernels().finish_measure(wanted, size_);
+    } else {
+      run.kernels().measure(wanted, size_);
+    }
+  }
   void plan_activation(Compilation& c) {
     if (group_.activation < 0) return;
     relu_ = std::holds_alternative<Relu>(c.layer(group_.activation).operation);
@@ -105,7 +115,8 @@ class NormStep final : public Step {
   }
 
   const NormGroup group_;
-  bool measures_ = false, relu_ = false, prelu_ = false, trains_ = false, slopes_train_ = false;
+  bool measures_ = false, summed_ = false, relu_ = false, prelu_ = false, trains_ = false,
+       slopes_train_ = false;
   float epsilon_ = 0;
   size_t scale_shift_at_ = 0, averages_at_ = 0, slopes_at_ = 0;
   int64_t statistics_at_ = 0, gradient_at_ = 0, slopes_gradient_at_ = 0;

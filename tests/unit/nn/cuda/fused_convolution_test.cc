@@ -46,12 +46,42 @@ TEST(FusedConvolution, GivesLenetWhatTheReferenceGives) {
   }
 }
 
+// Sums of what was rounded are as near as those of measuring it anew.
+TEST(FusedConvolution, GivesStatisticsAsNearAsMeasuringThem) {
+  const Graph graph = narrow_resnet();
+  const NetworkResult measured = run_with(HostPlans::kNone, graph, Precision::kFloat16);
+  const NetworkResult summed = run_with(HostPlans::kForward, graph, Precision::kFloat16);
+  EXPECT_NE(summed.statistics, measured.statistics);
+  EXPECT_LT(relative_distance(summed.statistics, measured.statistics), 1e-3);
+  EXPECT_LT(relative_distance(summed.output, measured.output), 1e-2);
+  EXPECT_LT(relative_distance(summed.gradients, measured.gradients), 1e-1);
+  EXPECT_EQ(run_with(HostPlans::kForward, graph, Precision::kFloat16,
+                     {graph.cut("layer1").layers, graph.cut("layer2").layers}),
+            summed);
+}
+
 int64_t asked_for(cuda::Epilogue epilogue, const Graph& graph, const ProgramOptions& options) {
   int64_t asked = 0;
   const auto engine = cuda::testing::make_host_engine(
       [&](const cuda::ConvolutionRequest& request) { asked += request.epilogue == epilogue; });
   const cuda::CudaProgram program(graph, options, engine);
   return asked;
+}
+
+TEST(FusedConvolution, SumsWhereANormMeasuresOneMicroBatch) {
+  const auto asked = [](ProgramOptions options, const Graph& graph = narrow_resnet()) {
+    options.segment = graph.whole();
+    options.batch = 4;
+    return asked_for(cuda::Epilogue::kStatistics, graph, options);
+  };
+  constexpr Precision kHalf = Precision::kFloat16;
+  EXPECT_EQ(asked({.precision = kHalf}), 9);
+  EXPECT_EQ(asked({.precision = Precision::kBFloat16}), 0);
+  EXPECT_EQ(asked({.precision = Precision::kFloat32}), 0);
+  EXPECT_EQ(asked({.precision = kHalf, .groups = 2}), 0);
+  EXPECT_EQ(asked({.precision = kHalf, .mode = Mode::kInference}), 0);
+  EXPECT_EQ(asked({.precision = kHalf}, narrow_resnet("layer1")), 6)
+      << "what is frozen has averages";
 }
 
 TEST(FusedConvolution, TakesTheReluThatAloneReadsIt) {

@@ -77,6 +77,32 @@ TEST(Measure, KeepsDigitsWhereTheMeanIsFarFromZero) {
   EXPECT_NEAR(mean_inverse[1], 1 / std::sqrt(variance + 1e-5), 1e-5);
 }
 
+TEST(FinishMeasure, MakesOfSumsWhatMeasureMakes) {
+  std::vector<float> x{1, -2, 3, 6, 2, 2}, statistics(4), mean_inverse(4);
+  host_kernels().measure({.x = floats(x),
+                          .epsilon = 1e-5f,
+                          .statistics = statistics.data(),
+                          .mean_inverse = mean_inverse.data()},
+                         {3, 2});
+  std::vector<float> finished(4), sums{6, 6, 14, 44};
+  host_kernels().finish_measure(
+      {.epsilon = 1e-5f, .statistics = finished.data(), .mean_inverse = sums.data()}, {3, 2});
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_FLOAT_EQ(finished[i], statistics[i]);
+    EXPECT_FLOAT_EQ(sums[i], mean_inverse[i]);
+  }
+}
+
+TEST(FinishMeasure, HasNoVarianceBelowZeroAndLetsNanThrough) {
+  std::vector<float> statistics(4), sums{30, 1, 299.9f, std::numeric_limits<float>::quiet_NaN()};
+  host_kernels().finish_measure(
+      {.epsilon = 0.25f, .statistics = statistics.data(), .mean_inverse = sums.data()}, {3, 2});
+  EXPECT_EQ(statistics[2], 0);
+  EXPECT_EQ(sums[2], 2);
+  EXPECT_TRUE(std::isnan(statistics[3]));
+  EXPECT_TRUE(std::isnan(sums[3]));
+}
+
 TEST(Mask, LeavesWhatAReluPassedAndSumsIt) {
   std::vector<float> y{0, 1, 2, 0}, dy{1, 2, 3, 4}, sums(2);
   host_kernels().mask(floats(y), floats(dy), sums.data(), {2, 2});

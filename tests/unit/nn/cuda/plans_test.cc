@@ -98,9 +98,9 @@ bool is_fused(const DescribedGpu& gpu, const ConvolutionRequest& request) {
          shape.groups == 1;
 }
 
-TEST_P(CudnnPlans, FuseABias) {
+TEST_P(CudnnPlans, FuseABiasAndInFloat16StatisticsToo) {
   const std::string gpu = json_of(GetParam());
-  int biases = 0;
+  int biases = 0, statistics = 0;
   for (const Precision precision :
        {Precision::kFloat32, Precision::kBFloat16, Precision::kFloat16}) {
     if (precision == Precision::kBFloat16 && GetParam().capability < 80) continue;
@@ -109,11 +109,12 @@ TEST_P(CudnnPlans, FuseABias) {
         if (request.epilogue == Epilogue::kNone) continue;
         const bool is_there = plan_for_described(gpu, {}, request) != nullptr;
         EXPECT_EQ(is_there, is_fused(GetParam(), request)) << told(model, request);
-        biases += is_there ? 1 : 0;
+        if (is_there) ++(has_bias(request.epilogue) ? biases : statistics);
       }
     }
   }
   EXPECT_EQ(biases, GetParam().capability < 80 ? 4 : 6) << "lenet5 has two, in each type";
+  EXPECT_EQ(statistics > 0, GetParam().capability == 80 || GetParam().capability == 90);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpus, CudnnPlans, ::testing::ValuesIn(kGpus),

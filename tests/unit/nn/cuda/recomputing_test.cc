@@ -228,6 +228,12 @@ TEST(RecomputingPass, GivesBFloat16TheSameBits) {
 TEST(RecomputingPass, GivesFusedConvolutionsTheSameBits) {
   using cuda::testing::HostPlans;
   expect_the_same({.graph = dropping_lenet(), .plans = HostPlans::kForward});
+  const Graph graph = narrow_resnet();
+  expect_the_same({.graph = graph, .precision = Precision::kFloat16, .plans = HostPlans::kForward});
+  expect_the_same({.graph = graph,
+                   .begin = graph.cut("layer1").layers,
+                   .precision = Precision::kFloat16,
+                   .plans = HostPlans::kForward});
 }
 
 TEST(RecomputingPass, LeavesWhatIsFrozenAsItWas) {
