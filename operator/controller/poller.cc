@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{2};
 constexpr size_t kLargestPage = size_t{64} << 10;
+// Servers are asked on the beats of one clock, several at a time, so that threads wake for a beat
+// and not for a server: so many in a period.
+constexpr int kBeats = 40;
 
 kube::WorkQueueOptions queue_options(const PollerOptions& options) {
   kube::WorkQueueOptions queue;
@@ -101,7 +104,10 @@ std::string Poller::ip_of(const std::string& job_key) const {
 // With jitter, so that a thousand jobs that started together are not asked together.
 Duration Poller::wait() const {
   const double factor = 0.8 + 0.4 * kube::random_chance();
-  return std::chrono::duration_cast<Duration>(options_.period * factor);
+  const Duration beat = options_.period / kBeats;
+  const Duration now = options_.timer->now().time_since_epoch();
+  const Duration due = now + std::chrono::duration_cast<Duration>(options_.period * factor);
+  return due - due % beat - now;
 }
 
 }  // namespace outrigger::controller
