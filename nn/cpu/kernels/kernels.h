@@ -7,8 +7,8 @@
 ///
 /// `count` consecutive values start at channel 0. Coefficients and sums of a channel are repeated
 /// over a *period*: the least multiple of both the number of channels and 16, so that a loop may
-/// take 16 values at a time whatever the number of channels. bfloat16 values are their 16 bits
-/// (uint16_t).
+/// take up to 16 values at a time whatever the number of channels. bfloat16 values are their 16
+/// bits (uint16_t).
 namespace outrigger::nn::cpu {
 
 enum class Activation : uint8_t { kNone, kRelu, kPrelu };
