@@ -116,9 +116,57 @@ struct TypedKernels {
   void (*from_float)(const float* from, T* to, int64_t count);
 };
 
+/// Samples' maps {height, width, channels}, one behind the other, under 3 x 3 windows with a
+/// padding of 1, cut into tiles of 2 x 2 outputs: row by row, sample by sample. What a tile at the
+/// right or lower edge has too much counts as zero, or is left out.
+struct WinogradMap {
+  int64_t height, width, channels;
+};
+
+/// 16 planes, one for each point of the transform, of tiles by channels. Channel c of tile t in
+/// plane p is data[p * point + c / width * panel + t * width + c % width].
+struct WinogradPlanes {
+  float* data;
+  int64_t point, panel, width;
+};
+
+/// result {rows, panel} = a {rows, inner} * b {inner, panel}, a panel being WinogradKernels::panel
+/// columns. a's value (i, k) lies at i * a_row + k * a_step, b's row k at k * b_step.
+struct WinogradProduct {
+  const float* a;
+  int64_t a_row, a_step;
+  const float* b;
+  int64_t b_step;
+  float* result;
+  int64_t result_row;
+  int64_t rows, inner;
+};
+
+/// A convolution of 3 x 3 in the 16 points of F(2 x 2, 3 x 3) (winograd.inc.h). Channels, and the
+/// width of planes, are multiples of `panel`.
+struct WinogradKernels {
+  int64_t panel;
+  /// Tiles `first` to `first` + `count` of x, or of the gradient at the output, into planes whose
+  /// tile 0 is `first`.
+  void (*input)(const WinogradMap& map, const float* x, int64_t first, int64_t count,
+                const WinogradPlanes& planes);
+  void (*gradient)(const WinogradMap& map, const float* dy, int64_t first, int64_t count,
+                   const WinogradPlanes& planes);
+  /// From planes to y; `bias` may be null.
+  void (*output)(const WinogradMap& map, const WinogradPlanes& planes, int64_t first, int64_t count,
+                 const float* bias, float* y);
+  void (*product)(const WinogradProduct& arguments);
+  /// taps {3, 3, panel} to 16 points, `point` floats from one to the next.
+  void (*weights)(const float* taps, float* points, int64_t point);
+  /// 16 points of `count` weights' gradients to nine taps of as many, added where wanted.
+  void (*weight_gradient)(const float* points, int64_t point, int64_t count, bool add, float* taps,
+                          int64_t tap);
+};
+
 struct Kernels {
   TypedKernels<float> float32;
   TypedKernels<uint16_t> bfloat16;
+  WinogradKernels winograd;
   void (*multiply)(const float* a, const float* b, float* product, int64_t count);
   /// sums[i] += values[i]
   void (*accumulate)(const float* values, float* sums, int64_t count);

@@ -3,6 +3,7 @@
 #include "nn/cpu/kernels/elementwise.inc.h"
 #include "nn/cpu/kernels/norm.inc.h"
 #include "nn/cpu/kernels/pool.inc.h"
+#include "nn/cpu/kernels/winograd.inc.h"
 
 namespace {
 
@@ -32,6 +33,13 @@ constexpr outrigger::nn::cpu::TypedKernels<T> typed_table() {
 }
 
 constexpr outrigger::nn::cpu::Kernels kTable{
-    typed_table<float>(), typed_table<uint16_t>(), multiply, accumulate, dot, scale_by};
+    typed_table<float>(),
+    typed_table<uint16_t>(),
+    {kColumnVectors * kLanes, winograd_input, winograd_gradient, winograd_output, winograd_product,
+     winograd_weights, winograd_weight_gradient},
+    multiply,
+    accumulate,
+    dot,
+    scale_by};
 
 }  // namespace

@@ -121,7 +121,20 @@ inline Vector select(Mask mask, Vector yes, Vector no) {
 inline Vector zero_unless(Mask mask, Vector value) {
   return reinterpret_cast<Vector>(reinterpret_cast<Bits>(value) & reinterpret_cast<Bits>(mask));
 }
-inline Vector broadcast(float value) { return Vector{} + value; }
+// Less 0, which every value is; plus 0 turns -0 into 0, and so would stay in the code.
+inline Vector broadcast(float value) { return value - Vector{}; }
+// a * b + c, rounded once where the instruction set can.
+inline Vector multiply_add(Vector a, Vector b, Vector c) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Vector>(_mm512_fmadd_ps(
+      reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<Vector>(_mm256_fmadd_ps(
+      reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b), reinterpret_cast<__m256>(c)));
+#else
+  return a * b + c;
+#endif
+}
 
 // The same for one number.
 inline float load_one(const float* from) { return *from; }

@@ -2,18 +2,10 @@
 
 #include <optional>
 
+#include "nn/cpu/convolution_shape.h"
 #include "nn/cpu/onednn/primitive.h"
 
 namespace outrigger::nn::cpu::onednn {
-
-/// A convolution over channels-last maps.
-struct ConvolutionShape {
-  int64_t in_height, in_width, in_channels;
-  int64_t out_height, out_width, out_channels;
-  int64_t kernel, stride, padding, groups;
-  bool bias;
-  bool bfloat16;
-};
 
 /// A primitive for so many samples, and the layout in which it wants or gives weights.
 struct ConvolutionPrimitive {

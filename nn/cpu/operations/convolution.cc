@@ -3,17 +3,14 @@
 #include <variant>
 
 #include "common/error.h"
-#include "nn/cpu/onednn/convolution.h"
-#include "nn/cpu/onednn/weight_gradient.h"
 #include "nn/cpu/onednn/weight_layout.h"
+#include "nn/cpu/operations/block_convolution.h"
 #include "nn/cpu/operations/operation.h"
-#include "nn/cpu/operations/packed_convolution.h"
+#include "nn/cpu/operations/weight_gradient.h"
 #include "nn/cpu/run.h"
 
 namespace outrigger::nn::cpu {
 namespace {
-
-using onednn::ConvolutionShape;
 
 class ConvolutionOperation final : public Operation {
  public:
@@ -41,9 +38,8 @@ class ConvolutionOperation final : public Operation {
 
   void load(const LoadArguments& a) const override {
     const float* weights = a.parameters.data() + weight_range_.offset;
-    const auto plain = onednn::plain_weights(shape_);
-    forward_.load(plain, weights, a.weights);
-    if (backward_.whole.primitive) backward_.load(plain, weights, a.weights);
+    forward_.load(weights, a.weights);
+    if (backward_.planned()) backward_.load(weights, a.weights);
     if (shape_.bias) {
       std::copy_n(a.parameters.data() + bias_range_.offset, shape_.out_channels,
                   reinterpret_cast<float*>(a.weights + bias_));
@@ -54,11 +50,6 @@ class ConvolutionOperation final : public Operation {
   void plan_chunks(Compilation& c, int64_t places);
   BufferId plan_activation_gradient(Compilation& c);
   void plan_backward_data(Compilation& c, BufferId gradient);
-  void backward_data(const Run& run, const Task& task, std::byte* scratchpad, const void* dy,
-                     void* dx) const {
-    backward_.of(task, block_)
-        .execute(task.slot, scratchpad, {dy, backward_.weights(run, task, block_), dx});
-  }
   void plan_weight_gradient(Compilation& c, BufferId gradient);
   void plan_bias_gradient(Compilation& c, BufferId gradient);
   void weight_gradient(const Run& run, int chunk, int slot, BufferId gradient) const;
@@ -69,11 +60,11 @@ class ConvolutionOperation final : public Operation {
   Range weight_range_, bias_range_;
   size_t bias_ = 0;
   int64_t block_ = 0;
-  PackedConvolution forward_, backward_;
+  BlockConvolution forward_, backward_;
   BufferId in_, out_;
 
   Blocks chunks_;
-  onednn::WeightGradient chunk_, rest_chunk_;
+  WeightGradient chunk_, rest_chunk_;
   std::optional<onednn::WeightLayout> layout_;
   BufferId partials_;
 };
@@ -101,24 +92,16 @@ void ConvolutionOperation::plan_forward(Compilation& c) {
   weight_range_ = c.parameter(group_.main, 0);
   in_ = c.input_of(group_.main).data;
   out_ = c.create(c.value(output()));
-  forward_.make(
-      c, [&](int64_t samples) { return onednn::convolution_forward(shape_, samples, c.slots()); });
+  forward_.plan(c, shape_, BlockConvolution::Pass::kForward);
   if (shape_.bias) {
     bias_range_ = c.parameter(group_.main, 1);
     bias_ = c.reserve_weights(static_cast<size_t>(shape_.out_channels) * sizeof(float));
   }
   c.forward().add(
       {PieceKind::kBlock, group_.main, 0, {in_, out_}, [this](const Run& run, const Task& task) {
-         const auto* x = run.at<std::byte>(in_, task.first);
-         auto* y = run.at<std::byte>(out_, task.first);
-         const auto* weights = forward_.weights(run, task, block_);
-         const auto& primitive = forward_.of(task, block_);
-         std::byte* scratchpad = run.scratchpad(task.slot);
-         if (shape_.bias) {
-           primitive.execute(task.slot, scratchpad, {x, weights, run.weight<float>(bias_), y});
-         } else {
-           primitive.execute(task.slot, scratchpad, {x, weights, y});
-         }
+         forward_.execute(run, task, run.scratchpad(task.slot), run.at<std::byte>(in_, task.first),
+                          shape_.bias ? run.weight<float>(bias_) : nullptr,
+                          run.at<std::byte>(out_, task.first));
        }});
   if (group_.activation < 0) return;
   // Not oneDNN's own: that turns a NaN into 0.
@@ -176,18 +159,16 @@ void ConvolutionOperation::plan_backward_data(Compilation& c, BufferId gradient)
   const bool widen = shape_.groups > 1 && shape_.bfloat16;
   ConvolutionShape shape = shape_;
   if (widen) shape.bfloat16 = false;
-  backward_.make(c, [&](int64_t samples) {
-    return onednn::convolution_backward_data(shape, samples, c.slots());
-  });
+  backward_.plan(c, shape, BlockConvolution::Pass::kBackwardData);
   if (!widen) {
     c.backward().add({PieceKind::kBlock,
                       group_.main,
                       0,
                       {gradient, dx},
                       [=, this](const Run& run, const Task& task) {
-                        backward_data(run, task, run.scratchpad(task.slot),
-                                      run.at<std::byte>(gradient, task.first),
-                                      run.at<std::byte>(dx, task.first));
+                        backward_.execute(run, task, run.scratchpad(task.slot),
+                                          run.at<std::byte>(gradient, task.first), nullptr,
+                                          run.at<std::byte>(dx, task.first));
                       }});
     return;
   }
@@ -195,9 +176,7 @@ void ConvolutionOperation::plan_backward_data(Compilation& c, BufferId gradient)
   const int64_t floats = block_ * (ins + outs);
   // Staging first, oneDNN's scratchpad behind it.
   const int64_t staging = (floats * int64_t{sizeof(float)} + 63) / 64 * 64;
-  c.reserve_slot(static_cast<size_t>(staging) +
-                 std::max(backward_.whole.primitive.scratchpad_bytes(),
-                          backward_.rest.primitive.scratchpad_bytes()));
+  c.reserve_slot(static_cast<size_t>(staging) + backward_.scratchpad_bytes());
   c.backward().add(
       {PieceKind::kBlock,
        group_.main,
@@ -208,7 +187,7 @@ void ConvolutionOperation::plan_backward_data(Compilation& c, BufferId gradient)
          auto* wide_dy = reinterpret_cast<float*>(pad);
          float* wide_dx = wide_dy + task.samples * outs;
          kernels.to_float(run.at<uint16_t>(gradient, task.first), wide_dy, task.samples * outs);
-         backward_data(run, task, pad + staging, wide_dy, wide_dx);
+         backward_.execute(run, task, pad + staging, wide_dy, nullptr, wide_dx);
          kernels.from_float(wide_dx, run.at<uint16_t>(dx, task.first), task.samples * ins);
        }});
 }

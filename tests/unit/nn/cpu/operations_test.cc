@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
+#include "imposed_instruction_set.h"
 #include "nn/cpu/backend.h"
-#include "nn/cpu/instruction_set.h"
 #include "nn/reference/backend.h"
 #include "op_cases.h"
 
@@ -16,18 +15,6 @@ namespace {
 using testing::op_cases;
 using testing::OpCase;
 using testing::OpResult;
-
-// The same cases run under every instruction set that the machine has (see CMakeLists.txt).
-class ImposedInstructionSet : public ::testing::Environment {
- public:
-  void SetUp() override {
-    const char* name = std::getenv("OUTRIGGER_TEST_INSTRUCTION_SET");
-    if (name == nullptr) return;
-    if (!cpu::has_instruction_set(name)) GTEST_SKIP() << "this machine has no " << name;
-    cpu::set_instruction_set(name);
-  }
-};
-const auto* const kEnvironment = ::testing::AddGlobalTestEnvironment(new ImposedInstructionSet);
 
 // The reference sums in double and rounds once; a float32 sum of n terms is off by about sqrt(n)
 // roundings of what it adds up. 64 roundings of the largest value bound sums of some thousand terms
@@ -47,7 +34,6 @@ void expect_close(const std::vector<float>& actual, const std::vector<float>& ex
 class EveryOperation : public ::testing::TestWithParam<OpCase> {};
 
 TEST_P(EveryOperation, GivesWhatTheReferenceGives) {
-  static_cast<void>(kEnvironment);
   ThreadPool threads(2);
   const auto values = draw_values(GetParam());
   const OpResult expected = run_case(*make_reference_backend(), threads, GetParam(), values);

@@ -1,4 +1,4 @@
-#include "nn/cpu/onednn/weight_gradient.h"
+#include "nn/cpu/operations/weight_gradient.h"
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,6 @@
 /// where the machine has AMX, and oneDNN's own elsewhere: both against plain loops in double.
 namespace outrigger::nn::cpu {
 namespace {
-
-using onednn::ConvolutionShape;
 
 struct Case {
   int64_t in_side, in_channels, out_channels, kernel, stride, padding, samples;
@@ -58,7 +56,7 @@ double expected(const Case& c, const Inputs& in, int64_t out, int64_t channel, i
 }
 
 std::vector<float> computed(const Case& c, const Inputs& in) {
-  const onednn::WeightGradient gradient(c.shape(), c.samples, 1);
+  const WeightGradient gradient(c.shape(), c.samples, 1);
   const onednn::WeightLayout layout(gradient.layout());
   std::vector<std::byte> scratchpad(gradient.scratchpad_bytes() + 64);
   std::vector<float> packed(static_cast<size_t>(layout.bytes()) / sizeof(float), NAN);

@@ -1,10 +1,11 @@
-#include "nn/cpu/onednn/weight_gradient.h"
+#include "nn/cpu/operations/weight_gradient.h"
 
 #include <cstring>
 
 #include "nn/cpu/instruction_set.h"
+#include "nn/cpu/onednn/convolution.h"
 
-namespace outrigger::nn::cpu::onednn {
+namespace outrigger::nn::cpu {
 namespace {
 
 using dnnl::memory;
@@ -22,7 +23,7 @@ bool products_pay(const ConvolutionShape& s) {
          instruction_set() == "amx";
 }
 
-/// {kernel row, kernel column, in, out}: what the products write, one behind the other.
+/// {kernel row, kernel column, in, out}: what the products write, and Winograd.
 memory::desc layout_of_products(const ConvolutionShape& s) {
   const int64_t one = s.in_channels * s.out_channels;
   return {{s.out_channels, s.in_channels, s.kernel, s.kernel},
@@ -30,17 +31,17 @@ memory::desc layout_of_products(const ConvolutionShape& s) {
           memory::dims{1, s.out_channels, s.kernel * one, one}};
 }
 
-Primitive make_product(const ConvolutionShape& s, int64_t samples, int slots) {
-  return translated("making a convolution's weight gradient", [&] {
+onednn::Primitive make_product(const ConvolutionShape& s, int64_t samples, int slots) {
+  return onednn::translated("making a convolution's weight gradient", [&] {
     const int64_t places = samples * s.out_height * s.out_width;
     const memory::desc x({s.in_channels, places}, Type::bf16, memory::dims{1, s.in_channels});
     const memory::desc dy({places, s.out_channels}, Type::bf16, memory::dims{s.out_channels, 1});
     const memory::desc dw({s.in_channels, s.out_channels}, Type::f32,
                           memory::dims{s.out_channels, 1});
-    const dnnl::matmul::primitive_desc made(engine(), x, dy, dw, attributes());
-    return Primitive(dnnl::matmul(made),
-                     {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, dy}, {DNNL_ARG_DST, dw}},
-                     made.scratchpad_desc(), slots);
+    const dnnl::matmul::primitive_desc made(onednn::engine(), x, dy, dw, onednn::attributes());
+    return onednn::Primitive(dnnl::matmul(made),
+                             {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, dy}, {DNNL_ARG_DST, dw}},
+                             made.scratchpad_desc(), slots);
   });
 }
 
@@ -49,6 +50,11 @@ Primitive make_product(const ConvolutionShape& s, int64_t samples, int slots) {
 WeightGradient::WeightGradient(const ConvolutionShape& shape, int64_t samples, int slots,
                                const std::optional<memory::desc>& layout)
     : shape_(shape), samples_(samples), by_products_(products_pay(shape)) {
+  if (is_winograd(shape)) {
+    winograd_.emplace(shape, samples);
+    layout_ = layout_of_products(shape);
+    return;
+  }
   if (by_products_) {
     primitive_ = make_product(shape, samples, slots);
     layout_ = layout_of_products(shape);
@@ -56,7 +62,8 @@ WeightGradient::WeightGradient(const ConvolutionShape& shape, int64_t samples, i
     gathered_bytes_ = static_cast<size_t>((rows * shape.in_channels * kElement + 63) / 64 * 64);
     return;
   }
-  ConvolutionPrimitive own = convolution_backward_weights(shape, samples, slots, layout);
+  onednn::ConvolutionPrimitive own =
+      onednn::convolution_backward_weights(shape, samples, slots, layout);
   primitive_ = std::move(own.primitive);
   layout_ = own.weights;
   slow_ = own.slow;
@@ -85,6 +92,11 @@ void WeightGradient::gather(int64_t row, int64_t column, const std::byte* x,
 
 void WeightGradient::execute(int slot, std::byte* scratchpad, const std::byte* x,
                              const std::byte* dy, std::byte* gradient) const {
+  if (winograd_) {
+    return winograd_->execute(scratchpad, reinterpret_cast<const float*>(x),
+                              reinterpret_cast<const float*>(dy),
+                              reinterpret_cast<float*>(gradient));
+  }
   if (!by_products_) return primitive_.execute(slot, scratchpad, {x, dy, gradient});
   const int64_t one = shape_.in_channels * shape_.out_channels * int64_t{sizeof(float)};
   for (int64_t row = 0; row < shape_.kernel; ++row) {
@@ -96,4 +108,4 @@ void WeightGradient::execute(int slot, std::byte* scratchpad, const std::byte* x
   }
 }
 
-}  // namespace outrigger::nn::cpu::onednn
+}  // namespace outrigger::nn::cpu

@@ -2,14 +2,16 @@
 
 #include <optional>
 
-#include "nn/cpu/onednn/convolution.h"
+#include "nn/cpu/convolution_shape.h"
+#include "nn/cpu/onednn/primitive.h"
+#include "nn/cpu/winograd.h"
 
-namespace outrigger::nn::cpu::onednn {
+namespace outrigger::nn::cpu {
 
-/// The gradient of a convolution's weights over so many samples, on one thread. Mostly oneDNN's own
-/// primitive; where that leaves most of AMX's tiles empty (maps of a few pixels, many channels),
-/// one matrix product for each place of the kernel: the input as that place sees it, transposed,
-/// times dy.
+/// The gradient of a convolution's weights over so many samples, on one thread. By Winograd where
+/// that is how the convolution is computed (winograd.h). Else mostly oneDNN's own primitive; where
+/// that leaves most of AMX's tiles empty (maps of a few pixels, many channels), one matrix product
+/// for each place of the kernel: the input as that place sees it, transposed, times dy.
 class WeightGradient {
  public:
   WeightGradient() = default;
@@ -21,7 +23,10 @@ class WeightGradient {
   const dnnl::memory::desc& layout() const { return layout_; }
   /// Only oneDNN's plain loops fit.
   bool slow() const { return slow_; }
-  size_t scratchpad_bytes() const { return gathered_bytes_ + primitive_.scratchpad_bytes(); }
+  size_t scratchpad_bytes() const {
+    return winograd_ ? winograd_->scratchpad_bytes()
+                     : gathered_bytes_ + primitive_.scratchpad_bytes();
+  }
 
   /// x and dy: channels-last, one sample after the other. Not for two threads with the same slot.
   void execute(int slot, std::byte* scratchpad, const std::byte* x, const std::byte* dy,
@@ -33,9 +38,10 @@ class WeightGradient {
   ConvolutionShape shape_{};
   int64_t samples_ = 0;
   bool by_products_ = false, slow_ = false;
-  Primitive primitive_;  // the convolution's, or one place's product
+  std::optional<WinogradWeightGradient> winograd_;
+  onednn::Primitive primitive_;  // the convolution's, or one place's product
   dnnl::memory::desc layout_;
   size_t gathered_bytes_ = 0;
 };
 
-}  // namespace outrigger::nn::cpu::onednn
+}  // namespace outrigger::nn::cpu

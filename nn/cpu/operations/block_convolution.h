@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "nn/cpu/compilation.h"
+#include "nn/cpu/onednn/convolution.h"
+#include "nn/cpu/run.h"
+#include "nn/cpu/winograd.h"
+
+namespace outrigger::nn::cpu {
+
+/// A convolution's pass over a block of samples, forward or from the output's gradient to the
+/// input's: ours by Winograd where it is one (winograd.h), else oneDNN's, a primitive for whole
+/// blocks and one for a smaller last block, each with its weights where they are packed.
+class BlockConvolution {
+ public:
+  using Pass = WinogradConvolution::Pass;
+
+  /// Reserves its weights and its scratchpad.
+  void plan(Compilation& c, const ConvolutionShape& shape, Pass pass);
+  bool planned() const { return winograd_ || whole_.primitive; }
+  size_t scratchpad_bytes() const;
+  /// From PyTorch's layout.
+  void load(const float* weights, std::byte* packed) const;
+  /// `from` and `to`: the block's samples. `bias`: null where the convolution has none, and
+  /// backward.
+  void execute(const Run& run, const Task& task, std::byte* scratchpad, const void* from,
+               const float* bias, void* to) const;
+
+ private:
+  void plan_primitives(Compilation& c, Pass pass);
+
+  ConvolutionShape shape_{};
+  std::optional<WinogradConvolution> winograd_;
+  int64_t block_ = 0;
+  onednn::ConvolutionPrimitive whole_, rest_;
+  size_t whole_weights_ = 0, rest_weights_ = 0;
+};
+
+}  // namespace outrigger::nn::cpu
