@@ -183,8 +183,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{5, 2, 3, 2, 2},    //
                       Case{56, 56, 1, 2, 2},  // more tiles than planes hold at a time
                       Case{4, 4, 4, 8, 3}),   //
-    [](const auto& info) {
-      const Case& c = info.param;
+    [](const auto& tested) {
+      const Case& c = tested.param;
       return std::to_string(c.height) + "x" + std::to_string(c.width) + "_" + std::to_string(c.in) +
              "_to_" + std::to_string(c.out) + "_of_" + std::to_string(c.samples);
     });
