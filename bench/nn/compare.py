@@ -23,8 +23,6 @@ import figures  # noqa: E402
 
 TARGETS = {"stem": 1.3, "lenet5": 1.3, "resnet18": 1.15}
 BFLOAT16_TARGET = 1.5
-# Why a target that is missed is missed.
-REASON = "nine tenths of the time are oneDNN's convolutions, which PyTorch runs too"
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
 # A form of PyTorch's this much slower than its best in the first round, as bfloat16 is where processors lack it, competes no more.
 HOPELESS = 5
@@ -188,8 +186,6 @@ def report(case, rates, table):
         table.figure("  its bfloat16 against its float32", "not judged: no bfloat16 here")
     for name, rate in sorted(middle.items(), key=lambda item: -item[1]):
         table.figure(f"    {name}", f"{rate:.1f} images/s")
-    if ratio < TARGETS[case] and case != "lenet5":
-        print(f"  why: {REASON}")
 
 
 def main():
