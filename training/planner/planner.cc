@@ -103,23 +103,31 @@ bool Planner::is_news(uint64_t step, const Measured& now) const {
   return std::abs(now.seconds - looked_->seconds) > told_apart;
 }
 
-double Planner::bias_of(bool split, uint64_t step) const {
-  double bias = measured_.at(present_).bias;
+Planner::Kind Planner::kind_of(const Choice& choice) const {
+  if (choice.cut == 0) return Kind::kUnsplit;
+  return job_.cuts[choice.cut].trains ? Kind::kTrained : Kind::kFrozen;
+}
+
+double Planner::bias_of(Kind kind, uint64_t step) const {
+  // Where the trial is off for gradients that come back, plans without any are not to blame.
+  const bool of_gradients = kind == Kind::kFrozen && kind_of(present_) == Kind::kTrained;
+  double bias = of_gradients ? 0 : measured_.at(present_).bias;
   for (const auto& [plan, of_plan] : measured_) {
-    if ((plan.cut > 0) == split && lately(plan, step) != nullptr)
-      bias = std::max(bias, of_plan.bias);
+    const bool tells = kind_of(plan) == kind || (of_gradients && kind_of(plan) < kind);
+    if (tells && lately(plan, step) != nullptr) bias = std::max(bias, of_plan.bias);
   }
-  return bias;
+  return bias > 0 ? bias : measured_.at(present_).bias;
 }
 
 std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step) const {
-  const std::array bias{bias_of(false, step), bias_of(true, step)};
+  const std::array bias{bias_of(Kind::kUnsplit, step), bias_of(Kind::kFrozen, step),
+                        bias_of(Kind::kTrained, step)};
   const auto estimate = [&](const Situation& in, const Choice& choice) {
     const Measured* ran = lately(choice, step);
     // Some steps of another plan, whose times spread, say less than a trial.
     const bool known = ran != nullptr && (choice == present_ || kDoubt * ran->deviation <=
                                                                     options_.margin * ran->seconds);
-    if (!known) return bias.at(choice.cut > 0 ? 1 : 0) * trial_.seconds(in, choice);
+    if (!known) return bias.at(static_cast<size_t>(kind_of(choice))) * trial_.seconds(in, choice);
     // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's.
     const double told = predict(in.job, in.server, in.workers, choice).seconds;
     return std::isfinite(told) ? ran->seconds : told;

@@ -25,11 +25,11 @@ struct Decision {
 };
 
 /// Decides by what was measured: searches the legal plans with a trial, corrected by how far that
-/// is off for the plan in force, or for one of its kind (split or not) that ran lately where that
-/// is worse; plans that ran lately count with their measured time. Moves only for a gain above the
-/// margin, which grows with how far steps spread and is less for no split, and not again within the
-/// dwell. Looks only when something has changed, and never more often than a search is worth.
-/// Deterministic; no clock. Not thread-safe.
+/// is off for the plan in force, or for one of its kind (no split, a frozen stem, a trained one)
+/// that ran lately where that is worse; plans that ran lately count with their measured time. Moves
+/// only for a gain above the margin, which grows with how far steps spread and is less for no
+/// split, and not again within the dwell. Looks only when something has changed, and never more
+/// often than a search is worth. Deterministic; no clock. Not thread-safe.
 class Planner {
  public:
   Planner(JobCosts job, PlannerOptions options, Trial trial = by_model());
@@ -62,8 +62,11 @@ class Planner {
   /// Forgets what was measured on machines or links of other rates.
   void follow(uint64_t step, const ServerRates& server, std::span<const WorkerRates> workers);
   bool is_news(uint64_t step, const Measured& now) const;
+  /// What a plan's step is made of: more with each.
+  enum class Kind : uint8_t { kUnsplit, kFrozen, kTrained };
+  Kind kind_of(const Choice& choice) const;
   /// How far the trial is off for plans of a kind, as far as that is known.
-  double bias_of(bool split, uint64_t step) const;
+  double bias_of(Kind kind, uint64_t step) const;
   /// The best plan by the trial, corrected, and by what was measured.
   std::optional<Candidate> best(const Situation& situation, uint64_t step) const;
 

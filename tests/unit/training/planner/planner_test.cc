@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -116,13 +117,15 @@ TEST(Planner, StaysWhereItIsUnderNoise) {
   EXPECT_LE(drive.moves(), moves + 2);
 }
 
-/// A planner whose trials say that every split takes so many times as long as cut Input.
+/// A planner whose trials say that a split takes so many times as long as cut Input.
 class Splits {
  public:
-  explicit Splits(double times)
-      : planner_(two_cut_job(), {},
+  explicit Splits(double times) : Splits(two_cut_job(), {times, times}) {}
+  /// Behind the first cut, and the second.
+  Splits(const JobCosts& job, std::array<double, 2> times)
+      : planner_(job, {},
                  {[times](const Situation&, const Choice& choice) {
-                    return choice.away > 0 ? times * kInput : kInput;
+                    return choice.away > 0 ? times.at(choice.cut - 1) * kInput : kInput;
                   },
                   20}) {}
 
@@ -158,6 +161,25 @@ TEST(Planner, GoesBackToNoSplitForLess) {
   ASSERT_GT(run.present.away, 0u);
   for (int i = 0; i < 60; ++i) run.step((run.present == Choice{} ? 1 : 1.02) * Splits::kInput);
   EXPECT_EQ(run.present, Choice{}) << "two hundredths, less than the margin";
+}
+
+TEST(Planner, DoesNotBlameFrozenStemsForGradients) {
+  JobCosts job = two_cut_job();
+  job.cuts[1].trains = false;
+  Splits run(job, {0.8, 0.79});
+  for (int i = 0; i < 12; ++i) run.step(Splits::kInput);
+  ASSERT_EQ(run.present.cut, 2u);
+  for (int i = 0; i < 60; ++i) run.step((run.present.cut == 2 ? 0.88 : 0.8) * Splits::kInput);
+  EXPECT_EQ(run.present.cut, 1u);
+  EXPECT_EQ(run.moves, 2);
+}
+
+TEST(Planner, BlamesOtherTrainedStemsForGradients) {
+  Splits run(two_cut_job(), {0.8, 0.79});
+  for (int i = 0; i < 12; ++i) run.step(Splits::kInput);
+  ASSERT_EQ(run.present.cut, 2u);
+  for (int i = 0; i < 60; ++i) run.step(0.88 * Splits::kInput);
+  EXPECT_EQ(run.moves, 1) << "they are as far off: else plans were tried one by one";
 }
 
 TEST(Planner, FollowsWorkersThatLeaveAndCome) {
