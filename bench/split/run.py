@@ -41,7 +41,7 @@ CASES = {
     "lenet5-input": Case("lenet5", 28, 1, 35, 256, 32, 400, {"cut": "Input"}, 0.9),
     "lenet5-photos": Case("lenet5", 28, 1, 160, 256, 32, 60, {"cut": "Input"}, 0.9),
     "lenet5-stem": Case("lenet5", 28, 1, 35, 256, 32, 400, {"cut": "pool1", "sharePercent": 100}, 0.8),
-    # Behind this layer half of the work is done.
+    # Behind this layer half of a step's time is over.
     "resnet18-stem": Case("resnet18", 112, 3, 140, 128, 16, 5, {"cut": "layer2.1.relu2", "sharePercent": 100}, 0.8,
                           0.05),
     # Nearly all the work is the network's, and at cut 0 that is the server's alone: a second core cannot help it.

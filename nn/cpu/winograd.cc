@@ -24,12 +24,18 @@ int64_t tiles_within(int64_t bytes, int64_t channels) {
   return std::max(kLeastTiles, bytes / (kPoints * channels * kFloat) / 12 * 12);
 }
 
-// PyTorch's taps of input channel `in` and the panel of outputs from `out` on, as {9, panel}.
+// PyTorch's taps of one input channel and a panel of outputs, as {9, panel}.
 void gather_taps(const float* plain, int64_t out_step, int64_t panel, bool turned, float* taps) {
-  for (int64_t lane = 0; lane < panel; ++lane, plain += out_step) {
+  for (int64_t lane = 0; lane < panel; ++lane) {
     for (int64_t tap = 0; tap < kTaps; ++tap)
-      taps[tap * panel + lane] = plain[turned ? kTaps - 1 - tap : tap];
+      taps[tap * panel + lane] = plain[lane * out_step + (turned ? kTaps - 1 - tap : tap)];
   }
+}
+
+// Products for each pair of channels: at the edges the definition has fewer than nine an output.
+bool spares_products(const ConvolutionShape& s) {
+  const int64_t tiles = (s.in_height + 1) / 2 * ((s.in_width + 1) / 2);
+  return kPoints * tiles < (3 * s.in_height - 2) * (3 * s.in_width - 2);
 }
 
 }  // namespace
@@ -37,7 +43,7 @@ void gather_taps(const float* plain, int64_t out_step, int64_t panel, bool turne
 bool is_winograd(const ConvolutionShape& s) {
   const int64_t panel = kernels().winograd.panel;
   return !s.bfloat16 && s.kernel == 3 && s.stride == 1 && s.padding == 1 && s.groups == 1 &&
-         s.in_channels % panel == 0 && s.out_channels % panel == 0;
+         s.in_channels % panel == 0 && s.out_channels % panel == 0 && spares_products(s);
 }
 
 WinogradConvolution::WinogradConvolution(const ConvolutionShape& s, Pass pass)

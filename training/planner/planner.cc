@@ -109,11 +109,14 @@ Planner::Kind Planner::kind_of(const Choice& choice) const {
 }
 
 double Planner::bias_of(Kind kind, uint64_t step) const {
-  // Where the trial is off for gradients that come back, plans without any are not to blame.
+  // Where the trial is off for gradients that come back, frozen stems are not to blame; where it is
+  // off for those, trained ones are.
   const bool of_gradients = kind == Kind::kFrozen && kind_of(present_) == Kind::kTrained;
   double bias = of_gradients ? 0 : measured_.at(present_).bias;
   for (const auto& [plan, of_plan] : measured_) {
-    const bool tells = kind_of(plan) == kind || (of_gradients && kind_of(plan) < kind);
+    const Kind other = kind_of(plan);
+    const bool tells = other == kind || (other == Kind::kFrozen && kind == Kind::kTrained) ||
+                       (of_gradients && other < kind);
     if (tells && lately(plan, step) != nullptr) bias = std::max(bias, of_plan.bias);
   }
   return bias > 0 ? bias : measured_.at(present_).bias;

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-/// Loops over channels-last activations that oneDNN has not, or not fused. Each is a pure function
+/// Loops over channels-last activations that oneDNN has not, not fused, or not as fast. Each is a pure function
 /// on one thread.
 ///
 /// `count` consecutive values start at channel 0. Coefficients and sums of a channel are repeated

@@ -189,6 +189,18 @@ INSTANTIATE_TEST_SUITE_P(
              "_to_" + std::to_string(c.out) + "_of_" + std::to_string(c.samples);
     });
 
+TEST(WinogradShapes, AreThoseThatItSparesProducts) {
+  const auto is = [](int64_t height, int64_t width) {
+    return is_winograd(Case{height, width, 1, 1, 1}.shape());
+  };
+  EXPECT_FALSE(is(1, 1)) << "16 products instead of one";
+  EXPECT_FALSE(is(2, 2)) << "16 instead of 16";
+  EXPECT_FALSE(is(3, 3)) << "64 instead of 49";
+  EXPECT_TRUE(is(4, 4));
+  EXPECT_TRUE(is(7, 7));
+  EXPECT_FALSE(is(1, 50));
+}
+
 TEST(WinogradShapes, AreThreeByThreeWithoutStrideOrGroupsInFloat32) {
   const ConvolutionShape plain = Case{8, 8, 2, 1, 1}.shape();
   EXPECT_TRUE(is_winograd(plain));

@@ -174,6 +174,17 @@ TEST(Planner, DoesNotBlameFrozenStemsForGradients) {
   EXPECT_EQ(run.moves, 2);
 }
 
+TEST(Planner, ExpectsNoMoreOfTrainedStemsThanOfFrozenOnes) {
+  JobCosts job = two_cut_job();
+  job.cuts[1].trains = false;
+  Splits run(job, {0.79, 0.8});
+  for (int i = 0; i < 12; ++i) run.step(Splits::kInput);
+  ASSERT_EQ(run.present.cut, 1u);
+  for (int i = 0; i < 60; ++i) run.step((run.present == Choice{} ? 1 : 1.1) * Splits::kInput);
+  EXPECT_EQ(run.present, Choice{});
+  EXPECT_EQ(run.moves, 2);
+}
+
 TEST(Planner, BlamesOtherTrainedStemsForGradients) {
   Splits run(two_cut_job(), {0.8, 0.79});
   for (int i = 0; i < 12; ++i) run.step(Splits::kInput);
