@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-/// Loops over channels-last activations that oneDNN has not, not fused, or not as fast. Each is a pure function
-/// on one thread.
+/// Loops over channels-last activations that oneDNN has not, not fused, or not as fast. Each is a
+/// pure function on one thread.
 ///
 /// `count` consecutive values start at channel 0. Coefficients and sums of a channel are repeated
 /// over a *period*: the least multiple of both the number of channels and 16, so that a loop may
