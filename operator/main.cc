@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,6 +17,15 @@
 
 namespace outrigger::controller {
 namespace {
+
+// What many threads keep for long in a heap each is scattered between what they threw away. Pages
+// and lists, which are large and short-lived, are not of a heap at all.
+void keep_heaps_small() {
+  constexpr int kHeaps = 2;
+  constexpr int kLarge = 128 << 10;
+  mallopt(M_ARENA_MAX, kHeaps);
+  mallopt(M_MMAP_THRESHOLD, kLarge);
+}
 
 // Two lives of one pod are two candidates.
 std::string own_identity() {
@@ -42,6 +52,7 @@ ManagerOptions options_from(const Flags& flags) {
 }
 
 int run(std::span<const char* const> arguments) {
+  keep_heaps_small();
   StopSignal stop;
   const Flags flags = parse_flags(arguments);
   log::set_process_name("operator");

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,8 @@
 #include "api/run_policy.h"
 #include "api/time.h"
 #include "api/training_job.h"
+#include "common/boxed.h"
+#include "operator/condition_types.h"
 #include "operator/workload.h"
 
 /// What the operator knows of one job and its world when it plans. Plain values.
@@ -49,13 +50,13 @@ struct Pod {
   std::optional<api::Time> created;
   std::optional<api::Time> started;   // our container
   std::optional<api::Time> deleting;  // the end of the grace it was given
-  std::set<std::string> conditions;   // types that are True, such as DisruptionTarget
+  ConditionTypes conditions;          // such as DisruptionTarget
   std::string reason;                 // of the pod: "Evicted", "UnexpectedAdmissionError", …
   std::string message;
-  std::optional<Waiting> unscheduled;  // why no node was found
-  std::optional<Waiting> waiting;      // the first container that cannot start
-  std::optional<Ended> ended;          // our container, whatever others do
-  bool runs = false;                   // one of its containers does, whatever the phase says
+  Boxed<Waiting> unscheduled;  // why no node was found
+  Boxed<Waiting> waiting;      // the first container that cannot start
+  Boxed<Ended> ended;          // our container, whatever others do
+  bool runs = false;           // one of its containers does, whatever the phase says
 };
 
 /// A node of a pod that should be gone by now.

@@ -36,7 +36,6 @@ class PrometheusGauge final : public Gauge {
   void set(double value) override { gauge_.Set(value); }
   void add(double amount) override { gauge_.Increment(amount); }
   double value() const override { return gauge_.Value(); }
-  prometheus::Gauge& library() { return gauge_; }
 
  private:
   prometheus::Gauge& gauge_;
@@ -72,6 +71,24 @@ Metric& find_or_make(Table<Metric>& table, const MetricInfo& info, const Labels&
   return *slot;
 }
 
+/// A metric whose samples are not kept.
+struct Source {
+  MetricInfo info;
+  std::function<std::vector<Sample>()> samples;
+};
+
+prometheus::MetricFamily family_of(const Source& source) {
+  prometheus::MetricFamily family{
+      source.info.name, source.info.help, prometheus::MetricType::Gauge, {}};
+  for (Sample& sample : source.samples()) {
+    check_labels(source.info, sample.labels);
+    prometheus::ClientMetric& metric = family.metric.emplace_back();
+    for (const auto& [name, value] : sample.labels) metric.label.push_back({name, value});
+    metric.gauge.value = sample.value;
+  }
+  return family;
+}
+
 const MetricInfo kResidentMemory{
     "process_resident_memory_bytes", "Memory of this process that is in RAM.", {}};
 const MetricInfo kCpuSeconds{
@@ -87,8 +104,9 @@ struct Metrics::Impl {
   std::mutex exposition_mutex;
   std::mutex mutex;  // of the tables
   Table<Counter> counters;
-  Table<PrometheusGauge> gauges;
+  Table<Gauge> gauges;
   Table<Histogram> histograms;
+  std::vector<Source> sources;
 };
 
 Metrics::Metrics() : impl_(std::make_unique<Impl>()) { update_process(); }
@@ -113,16 +131,9 @@ Gauge& Metrics::gauge(const MetricInfo& info, const Labels& labels) {
   });
 }
 
-void Metrics::remove_gauge(const MetricInfo& info, const Labels& labels) {
+void Metrics::gauge_of(const MetricInfo& info, std::function<std::vector<Sample>()> samples) {
   const std::scoped_lock lock(impl_->mutex);
-  const auto found = impl_->gauges.find({info.name, labels});
-  if (found == impl_->gauges.end()) return;
-  prometheus::BuildGauge()
-      .Name(info.name)
-      .Help(info.help)
-      .Register(impl_->registry)
-      .Remove(&found->second->library());
-  impl_->gauges.erase(found);
+  impl_->sources.push_back({info, std::move(samples)});
 }
 
 Histogram& Metrics::histogram(const HistogramInfo& info, const Labels& labels) {
@@ -149,8 +160,17 @@ std::string Metrics::exposition() {
   const std::scoped_lock lock(impl_->exposition_mutex);
   update_process();
   std::ostringstream text;
-  prometheus::TextSerializer().Serialize(text, impl_->registry.Collect());
-  return text.str();
+  const prometheus::TextSerializer serializer;
+  serializer.Serialize(text, impl_->registry.Collect());
+  const auto sources = [&] {
+    const std::scoped_lock tables_lock(impl_->mutex);
+    return impl_->sources;
+  }();
+  for (const Source& source : sources) {
+    if (auto family = family_of(source); !family.metric.empty())
+      serializer.Serialize(text, {std::move(family)});
+  }
+  return std::move(text).str();
 }
 
 }  // namespace outrigger::telemetry

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,6 +25,12 @@ struct HistogramInfo {
 
 /// Label name -> value; exactly the labels that the metric declares.
 using Labels = std::map<std::string, std::string>;
+
+/// The value of one series.
+struct Sample {
+  Labels labels;
+  double value = 0;
+};
 
 /// Only grows. Thread-safe; cheap enough for the hot path.
 class Counter {
@@ -62,8 +69,10 @@ class Metrics {
   Counter& counter(const MetricInfo& info, const Labels& labels = {});
   Gauge& gauge(const MetricInfo& info, const Labels& labels = {});
   Histogram& histogram(const HistogramInfo& info, const Labels& labels = {});
-  /// Takes a gauge's series off the page; references to it are void. Nothing if there is none.
-  void remove_gauge(const MetricInfo& info, const Labels& labels);
+  /// A gauge whose series are asked for with each page and kept nowhere: for what is many, comes
+  /// and goes. `samples` is called on any thread that asks for the page, as long as this lives;
+  /// where it gives none, the metric is not on the page.
+  void gauge_of(const MetricInfo& info, std::function<std::vector<Sample>()> samples);
 
   /// All metrics in Prometheus' text format 0.0.4, with this process's memory, CPU time and open
   /// files.

@@ -1,12 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -31,7 +32,7 @@ template <typename T>
 using Indexer = std::function<std::vector<std::string>(const Cached<T>&)>;
 
 /// Objects by key, and by as many indexes as wanted. Thread-safe: an informer writes, anyone reads;
-/// what was handed out stays as it was.
+/// what was handed out stays as it was. Keys are not kept beside the objects, which have them.
 template <typename T>
 class Store {
  public:
@@ -42,28 +43,22 @@ class Store {
   /// Null if there is none.
   CachedPtr<T> get(const ObjectKey& key) const {
     const std::scoped_lock lock(mutex_);
-    const auto found = objects_.find(key.text());
-    return found == objects_.end() ? nullptr : found->second;
+    const auto found = objects_.find(key);
+    return found == objects_.end() ? nullptr : *found;
   }
 
   /// All, in no order.
   std::vector<CachedPtr<T>> list() const {
     const std::scoped_lock lock(mutex_);
-    std::vector<CachedPtr<T>> all;
-    all.reserve(objects_.size());
-    for (const auto& [key, object] : objects_) all.push_back(object);
-    return all;
+    return {objects_.begin(), objects_.end()};
   }
 
   /// Those that the index shows under `value`, ordered by key. The index must exist.
   std::vector<CachedPtr<T>> by_index(const std::string& index, const std::string& value) const {
     const std::scoped_lock lock(mutex_);
-    std::vector<CachedPtr<T>> found;
     const auto& entries = indexes_.at(index).entries;
-    if (const auto keys = entries.find(value); keys != entries.end()) {
-      for (const std::string& key : keys->second) found.push_back(objects_.at(key));
-    }
-    return found;
+    const auto found = entries.find(value);
+    return found == entries.end() ? std::vector<CachedPtr<T>>{} : found->second;
   }
 
   size_t size() const {
@@ -74,46 +69,75 @@ class Store {
   /// Adds or replaces; returns what was there.
   CachedPtr<T> put(CachedPtr<T> object) {
     const std::scoped_lock lock(mutex_);
-    const std::string key = object->key.text();
-    CachedPtr<T>& slot = objects_[key];
-    CachedPtr<T> former = std::exchange(slot, std::move(object));
-    if (former) unindex(key, *former);
+    CachedPtr<T> former = remove_locked(object->key);
     for (auto& [name, index] : indexes_) {
-      for (const std::string& value : index.indexer(*slot)) index.entries[value].insert(key);
+      for (const std::string& value : index.indexer(*object)) {
+        auto& entry = index.entries[value];
+        const auto place = place_of(entry, object->key);
+        if (place == entry.end() || *place != object) entry.insert(place, object);
+      }
     }
+    objects_.insert(std::move(object));
     return former;
   }
 
   /// Returns what was there.
   CachedPtr<T> remove(const ObjectKey& key) {
     const std::scoped_lock lock(mutex_);
-    const auto found = objects_.find(key.text());
-    if (found == objects_.end()) return nullptr;
-    unindex(found->first, *found->second);
-    CachedPtr<T> former = std::move(found->second);
-    objects_.erase(found);
-    return former;
+    return remove_locked(key);
   }
 
  private:
   struct Index {
     Indexer<T> indexer;
-    std::unordered_map<std::string, std::set<std::string>> entries;  // value -> keys
+    std::unordered_map<std::string, std::vector<CachedPtr<T>>> entries;  // each ordered by key
   };
 
-  void unindex(const std::string& key, const Cached<T>& object) {
+  static const ObjectKey& key_of(const ObjectKey& key) { return key; }
+  static const ObjectKey& key_of(const CachedPtr<T>& object) { return object->key; }
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(const auto& item) const {
+      constexpr size_t kSpread = 0x9e3779b97f4a7c15;
+      const ObjectKey& key = key_of(item);
+      return std::hash<std::string>()(key.name) + kSpread * std::hash<std::string>()(key.ns);
+    }
+  };
+  struct SameKey {
+    using is_transparent = void;
+    bool operator()(const auto& a, const auto& b) const { return key_of(a) == key_of(b); }
+  };
+
+  static auto place_of(std::vector<CachedPtr<T>>& entry, const ObjectKey& key) {
+    return std::lower_bound(
+        entry.begin(), entry.end(), key,
+        [](const auto& object, const auto& wanted) { return object->key < wanted; });
+  }
+
+  CachedPtr<T> remove_locked(const ObjectKey& key) {
+    const auto found = objects_.find(key);
+    if (found == objects_.end()) return nullptr;
+    CachedPtr<T> former = *found;
+    objects_.erase(found);
+    unindex(former);
+    return former;
+  }
+
+  void unindex(const CachedPtr<T>& object) {
     for (auto& [name, index] : indexes_) {
-      for (const std::string& value : index.indexer(object)) {
+      for (const std::string& value : index.indexer(*object)) {
         const auto entry = index.entries.find(value);
         if (entry == index.entries.end()) continue;
-        entry->second.erase(key);
-        if (entry->second.empty()) index.entries.erase(entry);
+        auto& objects = entry->second;
+        const auto place = place_of(objects, object->key);
+        if (place != objects.end() && *place == object) objects.erase(place);
+        if (objects.empty()) index.entries.erase(entry);
       }
     }
   }
 
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, CachedPtr<T>> objects_;
+  std::unordered_set<CachedPtr<T>, Hash, SameKey> objects_;
   std::map<std::string, Index> indexes_;
 };
 

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <span>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "common/error.h"
+#include "common/hash.h"
 #include "common/log.h"
 #include "kube/client/retry.h"
 
@@ -29,13 +30,6 @@ std::string cut(std::string text, size_t size) {
   return text;
 }
 
-std::string unique_name(const std::string& object, uint64_t count) {
-  const auto random = static_cast<uint32_t>(random_chance() * 4294967296.0);
-  char suffix[32];
-  std::snprintf(suffix, sizeof suffix, ".%08x%08x", random, static_cast<uint32_t>(count));
-  return cut(object, kLongestName - std::string_view(suffix).size()) + suffix;
-}
-
 // An event is in its object's namespace; of what has none, in "default".
 std::string namespace_of(const EventSubject& subject) {
   return subject.key.ns.empty() ? "default" : subject.key.ns;
@@ -53,12 +47,22 @@ EventRecorder::~EventRecorder() {
   changed_.notify_all();
 }
 
-bool EventRecorder::Identity::operator<(const Identity& other) const {
-  const auto parts = [](const Identity& one) {
-    return std::tie(one.subject.uid, one.subject.kind, one.subject.key, one.event.type,
-                    one.event.reason, one.event.action, one.event.note);
-  };
-  return parts(*this) < parts(other);
+EventRecorder::Digest EventRecorder::digest_of(const Identity& id) {
+  const auto& [subject, event] = id;
+  std::string text(event.type == EventType::kNormal ? "n" : "w");
+  for (const std::string* part : {&subject.uid, &subject.kind, &subject.key.ns, &subject.key.name,
+                                  &event.reason, &event.action, &event.note})
+    text.append(*part).push_back('\0');
+  const Sha256 whole = sha256(std::as_bytes(std::span(text)));
+  Digest digest;
+  std::copy_n(whole.begin(), digest.size(), digest.begin());
+  return digest;
+}
+
+std::string EventRecorder::name_of(const Identity& id, const Series& series) {
+  char suffix[32];
+  std::snprintf(suffix, sizeof suffix, ".%016llx", static_cast<unsigned long long>(series.mark));
+  return cut(id.subject.key.name, kLongestName - std::string_view(suffix).size()) + suffix;
 }
 
 Json EventRecorder::make_object(const Identity& id, const Series& series) const {
@@ -71,7 +75,7 @@ Json EventRecorder::make_object(const Identity& id, const Series& series) const 
   if (!subject.resource_version.empty()) regarding["resourceVersion"] = subject.resource_version;
   return {{"apiVersion", kEvents.api_version()},
           {"kind", kEvents.kind},
-          {"metadata", {{"name", series.name}, {"namespace", namespace_of(subject)}}},
+          {"metadata", {{"name", name_of(id, series)}, {"namespace", namespace_of(subject)}}},
           {"eventTime", format_micro_time(series.first_seen)},
           {"reportingController", options_.controller},
           {"reportingInstance", options_.instance},
@@ -95,9 +99,10 @@ void EventRecorder::record(const EventSubject& subject, const Event& event) {
   const TimePoint now = options_.timer->now();
   {
     const std::scoped_lock lock(mutex_);
-    const auto known = series_.find(id);
+    const Digest digest = digest_of(id);
+    const auto known = series_.find(digest);
     if (known != series_.end() && now - known->second.last_time < options_.series) {
-      repeat(id, known->second, now);
+      repeat(id, digest, known->second, now);
     } else if (pending_.size() >= options_.most_pending || !within_budget(subject.uid, now)) {
       options_.observer->event_dropped();
       return;
@@ -106,17 +111,22 @@ void EventRecorder::record(const EventSubject& subject, const Event& event) {
       const bool pending = known != series_.end() && known->second.pending;
       if (known != series_.end()) series_.erase(known);
       forget_old(now);
-      Series& series = series_[id];
-      series = {.name = unique_name(subject.key.name, ++made_), .pending = pending};
-      series.first_seen = series.last_seen = wall_time();
-      series.last_time = series.last_written = now;
-      queue(id, series);
+      queue(id, series_[digest] = begin_series(pending, now));
     }
   }
   changed_.notify_all();
 }
 
-void EventRecorder::repeat(const Identity& id, Series& series, TimePoint now) {
+EventRecorder::Series EventRecorder::begin_series(bool pending, TimePoint now) {
+  const auto random = static_cast<uint32_t>(random_chance() * 4294967296.0);
+  Series series{.mark = uint64_t{random} << 32 | ++made_, .pending = pending};
+  series.first_seen = series.last_seen = wall_time();
+  series.last_time = series.last_written = now;
+  return series;
+}
+
+void EventRecorder::repeat(const Identity& id, const Digest& digest, Series& series,
+                           TimePoint now) {
   ++series.count;
   series.last_seen = wall_time();
   series.last_time = now;
@@ -124,7 +134,7 @@ void EventRecorder::repeat(const Identity& id, Series& series, TimePoint now) {
   if (series.count == 2) {
     queue(id, series);
   } else if (!series.pending) {
-    unwritten_.insert(id);
+    unwritten_.try_emplace(digest, id);
   }
 }
 
@@ -170,11 +180,11 @@ void EventRecorder::run(const std::stop_token& stop) {
 // When the next series is to be written again.
 TimePoint EventRecorder::queue_due_updates(TimePoint now) {
   TimePoint next = TimePoint::max();
-  std::erase_if(unwritten_, [&](const Identity& id) {
-    Series& series = series_.at(id);
+  std::erase_if(unwritten_, [&](const auto& entry) {
+    Series& series = series_.at(entry.first);
     const TimePoint due = series.last_written + options_.between_updates;
     if (due > now) next = std::min(next, due);
-    if (due <= now) queue(id, series);
+    if (due <= now) queue(entry.second, series);
     return due <= now;
   });
   return next;
@@ -182,20 +192,20 @@ TimePoint EventRecorder::queue_due_updates(TimePoint now) {
 
 // Called and returns with the lock, which is not held while the server is asked.
 void EventRecorder::send(const Identity& id, std::unique_lock<std::mutex>& lock) {
-  const auto found = series_.find(id);
+  const Digest digest = digest_of(id);
+  const auto found = series_.find(digest);
   if (found == series_.end()) return;  // forgotten meanwhile
   found->second.pending = false;
   found->second.last_written = options_.timer->now();
-  unwritten_.erase(id);
-  const Identity identity = found->first;
+  unwritten_.erase(digest);
   const Series snapshot = found->second;
   sending_ = true;
   lock.unlock();
-  const bool delivered = deliver(identity, snapshot);
+  const bool delivered = deliver(id, snapshot);
   lock.lock();
   sending_ = false;
   if (!delivered) options_.observer->event_dropped();
-  if (const auto still = series_.find(id); delivered && still != series_.end())
+  if (const auto still = series_.find(digest); delivered && still != series_.end())
     still->second.created = true;
 }
 
@@ -204,7 +214,7 @@ bool EventRecorder::deliver(const Identity& id, const Series& series) {
     const Json count{{"count", series.count},
                      {"lastObservedTime", format_micro_time(series.last_seen)}};
     if (series.created) {
-      const ObjectKey key{namespace_of(id.subject), series.name};
+      const ObjectKey key{namespace_of(id.subject), name_of(id, series)};
       const auto patched = client_.patch(kEvents, key, PatchType::kMerge, {{"series", count}},
                                          {.strict = false, .answer = Form::kMetadata});
       if (patched) return true;

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <array>
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 
@@ -73,11 +74,11 @@ class EventRecorder {
   struct Identity {
     EventSubject subject;
     Event event;
-    bool operator<(const Identity& other) const;
   };
-  // Thousands are remembered, so only what the object cannot be made again without.
+  // Thousands of series are remembered: by a digest, since whoever tells of one brings the rest.
+  using Digest = std::array<std::byte, 16>;
   struct Series {
-    std::string name;  // of the object
+    uint64_t mark = 0;  // in the object's name
     Timestamp first_seen{};
     int count = 1;
     Timestamp last_seen{};
@@ -86,9 +87,12 @@ class EventRecorder {
     bool created = false;  // known to the server
     bool pending = false;  // in pending_
   };
+  static Digest digest_of(const Identity& id);
+  static std::string name_of(const Identity& id, const Series& series);
   Json make_object(const Identity& id, const Series& series) const;
   bool within_budget(const std::string& uid, TimePoint now);
-  void repeat(const Identity& id, Series& series, TimePoint now);
+  Series begin_series(bool pending, TimePoint now);
+  void repeat(const Identity& id, const Digest& digest, Series& series, TimePoint now);
   void forget_old(TimePoint now);
   void queue(const Identity& id, Series& series);
   void run(const std::stop_token& stop);
@@ -100,12 +104,12 @@ class EventRecorder {
   const EventRecorderOptions options_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::map<Identity, Series> series_;
+  std::map<Digest, Series> series_;
   std::deque<Identity> pending_;
-  std::set<Identity> unwritten_;                // series whose count the server does not have yet
+  std::map<Digest, Identity> unwritten_;        // series whose count the server does not have yet
   std::map<std::string, TokenBucket> budgets_;  // by UID
   bool sending_ = false;
-  uint64_t made_ = 0;
+  uint32_t made_ = 0;
   std::jthread thread_;
 };
 

@@ -72,7 +72,18 @@ std::string child_name(ObjectKind kind, const std::string& name) {
 
 PodRecord keep_pod(const Json& object) {
   auto pod = read_pod(object);
-  return {pod.value_or(Pod()), job_label(object), pod.has_value()};
+  PodRecord record{{}, job_label(object), pod.has_value()};
+  if (pod) record.pod = std::move(*pod);
+  record.pod.name = {};
+  record.pod.uid = {};
+  return record;
+}
+
+Pod whole(const kube::Cached<PodRecord>& record) {
+  Pod pod = record.value.pod;
+  pod.name = record.key.name;
+  pod.uid = record.uid;
+  return pod;
 }
 
 ChildRecord keep_child(const Json& object) {

@@ -57,12 +57,12 @@ std::vector<Pod> JobMemory::overlay(const std::vector<kube::CachedPtr<PodRecord>
   for (const auto& pod : cached) {
     const auto written = pods_.find(pod->uid);
     if (written == pods_.end()) {
-      pods.push_back(pod->value.pod);
+      pods.push_back(whole(*pod));
     } else if (kube::is_older_version(pod->resource_version, written->second.version)) {
       pods.push_back(written->second.pod);
     } else {
       pods_.erase(written);
-      pods.push_back(pod->value.pod);
+      pods.push_back(whole(*pod));
     }
   }
   std::erase_if(pods_, [&](const auto& item) { return now - item.second.at > kLongestLag; });
@@ -80,7 +80,7 @@ void JobMemory::wrote_pod(const Json& object, TimePoint now) {
   if (!pod) return;
   const std::scoped_lock lock(mutex_);
   if (gone_.contains(pod->uid)) return;
-  pods_[pod->uid] = {pod->name, kube::resource_version_of(object), *pod, now};
+  pods_[pod->uid] = {kube::resource_version_of(object), *pod, now};
 }
 
 void JobMemory::found_pod(const Json& object, TimePoint now) {

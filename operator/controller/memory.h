@@ -77,7 +77,6 @@ class JobMemory {
 
  private:
   struct Written {
-    std::string name;
     std::string version;
     Pod pod;
     TimePoint at;

@@ -67,7 +67,6 @@ const MetricInfo kJobStall{"outrigger_job_stall_ratio",
 const MetricInfo kJobRestarts{"outrigger_job_restarts",
                               "Restarts of an active job that counted.",
                               {"job_namespace", "job_name"}};
-const std::array kOfOneJob{&kJobProgress, &kJobStall, &kJobRestarts};
 const MetricInfo kJobWorkers{
     "outrigger_workers", "Workers of all jobs, desired and ready.", {"state"}};
 const MetricInfo kRestarts{"outrigger_job_restarts_total",
@@ -89,8 +88,43 @@ constexpr std::array kStates{"Pending",    "Queued",    "Starting", "Running", "
 
 }  // namespace
 
+/// What is told of each job that has started and not ended.
+struct ControllerMetrics::ActiveJobs {
+  struct Job {
+    kube::ObjectKey key;
+    double progress = 0;
+    double stall = 0;
+    double restarts = 0;
+  };
+
+  void set(const std::vector<kube::CachedPtr<JobRecord>>& all) {
+    std::vector<Job> active;
+    for (const auto& job : all) {
+      const auto& status = *job->value.job.status;
+      if (!status.start_time || status.completion_time) continue;
+      active.push_back({job->key, status.progress ? status.progress->percent / 100.0 : 0,
+                        status.split ? status.split->stall_percent / 100.0 : 0,
+                        static_cast<double>(status.restarts)});
+    }
+    const std::scoped_lock lock(mutex);
+    jobs = std::move(active);
+  }
+
+  std::vector<telemetry::Sample> samples(double Job::*what) {
+    const std::scoped_lock lock(mutex);
+    std::vector<telemetry::Sample> all;
+    for (const Job& job : jobs)
+      all.push_back({{{"job_namespace", job.key.ns}, {"job_name", job.key.name}}, job.*what});
+    return all;
+  }
+
+  std::mutex mutex;
+  std::vector<Job> jobs;
+};
+
 ControllerMetrics::ControllerMetrics(telemetry::Metrics& metrics)
     : metrics_(metrics),
+      active_(std::make_shared<ActiveJobs>()),
       busy_workers_(metrics.gauge(kBusyWorkers, {{"controller", kController}})),
       workers_(metrics.gauge(kWorkers, {{"controller", kController}})),
       polls_answered_(metrics.counter(kPolls, {{"result", "answered"}})),
@@ -100,6 +134,12 @@ ControllerMetrics::ControllerMetrics(telemetry::Metrics& metrics)
       reconcile_time_(metrics.histogram(kReconcileTime, {{"controller", kController}})) {
   for (const char* state : kStates) metrics_.gauge(kJobs, {{"state", state}});
   metrics_.counter(kReconcileErrors, {{"controller", kController}});
+  const auto tell = [&](const MetricInfo& info, double ActiveJobs::Job::*what) {
+    metrics.gauge_of(info, [active = active_, what] { return active->samples(what); });
+  };
+  tell(kJobProgress, &ActiveJobs::Job::progress);
+  tell(kJobStall, &ActiveJobs::Job::stall);
+  tell(kJobRestarts, &ActiveJobs::Job::restarts);
 }
 
 void ControllerMetrics::reconciled(Result result, Duration took) {
@@ -156,26 +196,7 @@ void ControllerMetrics::count(const std::vector<kube::CachedPtr<JobRecord>>& job
   for (const char* state : kStates) metrics_.gauge(kJobs, {{"state", state}}).set(states[state]);
   metrics_.gauge(kJobWorkers, {{"state", "desired"}}).set(desired);
   metrics_.gauge(kJobWorkers, {{"state", "ready"}}).set(ready);
-  tell_active(jobs);
-}
-
-void ControllerMetrics::tell_active(const std::vector<kube::CachedPtr<JobRecord>>& jobs) {
-  std::set<telemetry::Labels> active;
-  for (const auto& job : jobs) {
-    const auto& status = *job->value.job.status;
-    if (!status.start_time || status.completion_time) continue;
-    const telemetry::Labels labels{{"job_namespace", job->key.ns}, {"job_name", job->key.name}};
-    metrics_.gauge(kJobProgress, labels)
-        .set(status.progress ? status.progress->percent / 100.0 : 0);
-    metrics_.gauge(kJobStall, labels).set(status.split ? status.split->stall_percent / 100.0 : 0);
-    metrics_.gauge(kJobRestarts, labels).set(status.restarts);
-    active.insert(labels);
-  }
-  for (const telemetry::Labels& labels : active_) {
-    if (active.contains(labels)) continue;
-    for (const MetricInfo* info : kOfOneJob) metrics_.remove_gauge(*info, labels);
-  }
-  active_ = std::move(active);
+  active_->set(jobs);
 }
 
 void ControllerMetrics::request_finished(const Request& request) {

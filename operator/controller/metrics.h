@@ -1,8 +1,7 @@
 #pragma once
 
-#include <map>
+#include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -46,12 +45,12 @@ class ControllerMetrics final : public kube::Observer {
   void event_dropped() override { events_dropped_.add(); }
 
  private:
+  struct ActiveJobs;
   void look_for_failure(const std::string& ns, const api::TrainingJobStatus& status);
-  void tell_active(const std::vector<kube::CachedPtr<JobRecord>>& jobs);
 
   telemetry::Metrics& metrics_;
   std::mutex failures_mutex_;
-  std::set<telemetry::Labels> active_;  // of the jobs that have series of their own
+  std::shared_ptr<ActiveJobs> active_;  // which the page asks when it is asked for
   telemetry::Gauge& busy_workers_;
   telemetry::Gauge& workers_;
   telemetry::Counter& polls_answered_;

@@ -40,9 +40,7 @@ bool contains(const List& list, const Value& value) {
 bool fits(const api::FailureRule& rule, const Pod& pod) {
   if (rule.role && *rule.role != pod.role) return false;
   if (pod.ended && contains(rule.on_exit_codes, pod.ended->exit_code)) return true;
-  if (std::any_of(pod.conditions.begin(), pod.conditions.end(),
-                  [&](const auto& type) { return contains(rule.on_pod_conditions, type); }))
-    return true;
+  if (pod.conditions.contains_any_of(rule.on_pod_conditions)) return true;
   return contains(rule.on_reasons, reason_of(pod)) || contains(rule.on_reasons, pod.reason) ||
          (pod.ended && contains(rule.on_reasons, pod.ended->reason));
 }

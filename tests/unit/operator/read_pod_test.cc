@@ -34,7 +34,8 @@ TEST(ReadPod, TakesWhatPoliciesAskFor) {
   EXPECT_EQ(pod->job_uid, "job");
   EXPECT_EQ(pod->node, "n1");
   EXPECT_EQ(pod->image_id, "r/w@sha256:1");
-  EXPECT_EQ(pod->conditions, std::set<std::string>{"DisruptionTarget"});
+  EXPECT_TRUE(pod->conditions.contains("DisruptionTarget"));
+  EXPECT_FALSE(pod->conditions.contains("Ready")) << "it is there, and False";
   ASSERT_TRUE(pod->ended);
   EXPECT_EQ(pod->ended->exit_code, 137);
   EXPECT_EQ(pod->ended->reason, "OOMKilled");
@@ -47,7 +48,7 @@ TEST(ReadPod, WaitingForTheImageIsNoTroubleAndFailingToPullItIs) {
   Json& statuses = object["status"]["containerStatuses"];
   statuses = Json::array(
       {{{"name", "worker"}, {"state", {{"waiting", {{"reason", "ContainerCreating"}}}}}}});
-  EXPECT_EQ(read_pod(object)->waiting, std::nullopt);
+  EXPECT_FALSE(read_pod(object)->waiting);
   statuses[0]["state"]["waiting"] = {{"reason", "ImagePullBackOff"}, {"message", "no such image"}};
   ASSERT_TRUE(read_pod(object)->waiting);
   EXPECT_EQ(read_pod(object)->waiting->message, "no such image");
@@ -59,6 +60,18 @@ TEST(ReadPod, AnInitContainerThatCannotStartIsTroubleToo) {
   object["status"]["initContainerStatuses"] = Json::array(
       {{{"name", "fetch"}, {"state", {{"waiting", {{"reason", "CreateContainerError"}}}}}}});
   EXPECT_EQ(read_pod(object)->waiting->reason, "CreateContainerError");
+}
+
+TEST(ReadPod, ConditionsThatEveryPodHasAndOthersAreToldApart) {
+  ConditionTypes types;
+  EXPECT_FALSE(types.contains_any_of({"Ready", "DisruptionTarget"}));
+  for (const char* type : {"Initialized", "PodScheduled", "DisruptionTarget", "DisruptionTarget"})
+    types.insert(type);
+  EXPECT_TRUE(types.contains("PodScheduled"));
+  EXPECT_FALSE(types.contains("Ready"));
+  EXPECT_TRUE(types.contains_any_of({"Ready", "DisruptionTarget"}));
+  EXPECT_TRUE(types.contains_any_of({"Initialized"}));
+  EXPECT_FALSE(types.contains_any_of({"Ready", "team.example/Drained"}));
 }
 
 TEST(ReadPod, AnObjectWithoutOurLabelsIsNotOurs) {

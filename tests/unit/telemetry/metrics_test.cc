@@ -57,6 +57,20 @@ TEST(Metrics, LabelValuesAreEscaped) {
   EXPECT_THAT(metrics.exposition(), HasSubstr(R"({cause="a\"b\\c\nd"} 1)"));
 }
 
+TEST(Metrics, WhatIsManyIsAskedForWithEachPage) {
+  Metrics metrics;
+  std::vector<Sample> samples;
+  metrics.gauge_of({"jobs_done_ratio", "How much is done.", {"job"}}, [&] { return samples; });
+  EXPECT_THAT(metrics.exposition(), Not(HasSubstr("jobs_done_ratio")));
+  samples = {{{{"job", "a"}}, 0.5}, {{{"job", "b \"c\""}}, 1}};
+  EXPECT_THAT(metrics.exposition(), HasSubstr("# HELP jobs_done_ratio How much is done.\n"
+                                              "# TYPE jobs_done_ratio gauge\n"
+                                              "jobs_done_ratio{job=\"a\"} 0.5\n"
+                                              "jobs_done_ratio{job=\"b \\\"c\\\"\"} 1\n"));
+  samples.clear();
+  EXPECT_THAT(metrics.exposition(), Not(HasSubstr("jobs_done_ratio")));
+}
+
 TEST(Metrics, NoCountOfSeveralThreadsIsLost) {
   Metrics metrics;
   {

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "kube/object/object.h"
+
 namespace outrigger::controller {
 namespace {
 
@@ -25,6 +27,7 @@ Json pod(const std::string& name, const std::string& version, bool deleting = fa
 
 kube::CachedPtr<PodRecord> cached(const Json& object) {
   auto record = std::make_shared<kube::Cached<PodRecord>>();
+  record->key = kube::key_of(object);
   record->uid = object["metadata"]["uid"];
   record->resource_version = object["metadata"]["resourceVersion"];
   record->value = keep_pod(object);
