@@ -27,15 +27,14 @@ struct Ended {
   std::optional<api::Time> at;
 };
 
-/// Why a pod is not running yet.
-struct Waiting {
+/// Why a pod is not running yet, or ended.
+struct Why {
   std::string reason;  // "ImagePullBackOff", "InvalidImageName", "CreateContainerConfigError", …
   std::string message;
 };
 
-struct Pod {
-  std::string name;
-  std::string uid;
+/// A pod but for who it is: what a cache of thousands keeps of each.
+struct PodState {
   std::string node;     // empty: not placed yet
   std::string job_uid;  // of the owner; another's is a leftover of a job of the same name
   api::Role role = api::Role::kServer;
@@ -51,12 +50,16 @@ struct Pod {
   std::optional<api::Time> started;   // our container
   std::optional<api::Time> deleting;  // the end of the grace it was given
   ConditionTypes conditions;          // such as DisruptionTarget
-  std::string reason;                 // of the pod: "Evicted", "UnexpectedAdmissionError", …
-  std::string message;
-  Boxed<Waiting> unscheduled;  // why no node was found
-  Boxed<Waiting> waiting;      // the first container that cannot start
-  Boxed<Ended> ended;          // our container, whatever others do
-  bool runs = false;           // one of its containers does, whatever the phase says
+  Boxed<Why> ended_for;    // what the pod says: "Evicted", "UnexpectedAdmissionError", …
+  Boxed<Why> unscheduled;  // why no node was found
+  Boxed<Why> waiting;      // the first container that cannot start
+  Boxed<Ended> ended;      // our container, whatever others do
+  bool runs = false;       // one of its containers does, whatever the phase says
+};
+
+struct Pod : PodState {
+  std::string name;
+  std::string uid;
 };
 
 /// A node of a pod that should be gone by now.

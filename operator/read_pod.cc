@@ -53,7 +53,7 @@ void read_waiting(const Json& statuses, Pod& pod) {
   for (const Json& container : statuses) {
     const Json& waiting = at(at(container, "state"), "waiting");
     if (pod.waiting || !is_trouble(text_at(waiting, "reason"))) continue;
-    pod.waiting = Waiting{text_at(waiting, "reason"), text_at(waiting, "message")};
+    pod.waiting = Why{text_at(waiting, "reason"), text_at(waiting, "message")};
   }
 }
 
@@ -84,7 +84,7 @@ void read_conditions(const Json& conditions, Pod& pod) {
     const std::string status = text_at(condition, "status");
     if (status == "True") pod.conditions.insert(type);
     if (type == "PodScheduled" && status == "False")
-      pod.unscheduled = Waiting{text_at(condition, "reason"), text_at(condition, "message")};
+      pod.unscheduled = Why{text_at(condition, "reason"), text_at(condition, "message")};
   }
   pod.ready = pod.conditions.contains("Ready");
 }
@@ -92,8 +92,8 @@ void read_conditions(const Json& conditions, Pod& pod) {
 void read_status(const Json& status, Pod& pod) {
   pod.phase = phase_of(text_at(status, "phase"));
   pod.ip = text_at(status, "podIP");
-  pod.reason = text_at(status, "reason");
-  pod.message = text_at(status, "message");
+  const Why why{text_at(status, "reason"), text_at(status, "message")};
+  if (!why.reason.empty() || !why.message.empty()) pod.ended_for = why;
   read_conditions(at(status, "conditions"), pod);
   read_waiting(at(status, "initContainerStatuses"), pod);
   read_waiting(at(status, "containerStatuses"), pod);

@@ -74,16 +74,11 @@ PodRecord keep_pod(const Json& object) {
   auto pod = read_pod(object);
   PodRecord record{{}, job_label(object), pod.has_value()};
   if (pod) record.pod = std::move(*pod);
-  record.pod.name = {};
-  record.pod.uid = {};
   return record;
 }
 
-Pod whole(const kube::Cached<PodRecord>& record) {
-  Pod pod = record.value.pod;
-  pod.name = record.key.name;
-  pod.uid = record.uid;
-  return pod;
+Pod pod_of(const kube::Cached<PodRecord>& cached) {
+  return {cached.value.pod, cached.key.name, cached.uid};
 }
 
 ChildRecord keep_child(const Json& object) {

@@ -16,7 +16,7 @@ namespace outrigger::controller {
 
 /// A pod of ours and the job that it is for.
 struct PodRecord {
-  Pod pod;          // without its name and UID, which the cache keeps: see whole()
+  PodState pod;
   std::string job;  // name
   bool ours = false;
 };
@@ -39,7 +39,7 @@ struct WorkloadRecord {
 std::string child_name(ObjectKind kind, const std::string& name);
 
 PodRecord keep_pod(const Json& object);
-Pod whole(const kube::Cached<PodRecord>& record);
+Pod pod_of(const kube::Cached<PodRecord>& cached);
 ChildRecord keep_child(const Json& object);
 WorkloadRecord keep_workload(const Json& object);
 

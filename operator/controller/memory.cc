@@ -57,12 +57,12 @@ std::vector<Pod> JobMemory::overlay(const std::vector<kube::CachedPtr<PodRecord>
   for (const auto& pod : cached) {
     const auto written = pods_.find(pod->uid);
     if (written == pods_.end()) {
-      pods.push_back(whole(*pod));
+      pods.push_back(pod_of(*pod));
     } else if (kube::is_older_version(pod->resource_version, written->second.version)) {
       pods.push_back(written->second.pod);
     } else {
       pods_.erase(written);
-      pods.push_back(whole(*pod));
+      pods.push_back(pod_of(*pod));
     }
   }
   std::erase_if(pods_, [&](const auto& item) { return now - item.second.at > kLongestLag; });

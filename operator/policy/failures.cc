@@ -14,7 +14,7 @@ using api::FailureAction;
 std::string reason_of(const Pod& pod) {
   if (is_disrupted(pod)) return "Disrupted";
   if (!pod.ended) {
-    if (!pod.reason.empty()) return pod.reason;
+    if (pod.ended_for && !pod.ended_for->reason.empty()) return pod.ended_for->reason;
     return pod.deleting ? "PodDeleted" : "PodFailed";
   }
   if (pod.ended->reason == "OOMKilled") return pod.ended->reason;
@@ -27,7 +27,7 @@ std::string message_of(const Pod& pod) {
     const auto words = api::parse_last_words(pod.ended->message);
     return words ? words->message : pod.ended->message;
   }
-  if (!pod.message.empty()) return pod.message;
+  if (pod.ended_for && !pod.ended_for->message.empty()) return pod.ended_for->message;
   if (!pod.ended && pod.deleting) return "somebody deleted the pod";
   return pod.ended ? "no last words" : "";
 }
@@ -41,7 +41,8 @@ bool fits(const api::FailureRule& rule, const Pod& pod) {
   if (rule.role && *rule.role != pod.role) return false;
   if (pod.ended && contains(rule.on_exit_codes, pod.ended->exit_code)) return true;
   if (pod.conditions.contains_any_of(rule.on_pod_conditions)) return true;
-  return contains(rule.on_reasons, reason_of(pod)) || contains(rule.on_reasons, pod.reason) ||
+  return contains(rule.on_reasons, reason_of(pod)) ||
+         (pod.ended_for && contains(rule.on_reasons, pod.ended_for->reason)) ||
          (pod.ended && contains(rule.on_reasons, pod.ended->reason));
 }
 

@@ -94,7 +94,7 @@ void tell_running(Pass& pass, const Tally& servers) {
 }
 
 // A worker that an index waits to replace; the newest failure of those without a living pod.
-std::optional<Waiting> failed_worker(const Pass& pass) {
+std::optional<Why> failed_worker(const Pass& pass) {
   const auto workers = own_pods(pass, api::Role::kWorker);
   for (const Pod* pod : workers) {
     if (pod->index >= pass.spec.workers.replicas || !is_failed(*pod) || is_disrupted(*pod))
@@ -104,7 +104,7 @@ std::optional<Waiting> failed_worker(const Pass& pass) {
     });
     if (replaced) continue;
     const Verdict verdict = judge(pass.spec.failure_policy, *pod);
-    return Waiting{verdict.reason, pod->name + ": " + verdict.message};
+    return Why{verdict.reason, pod->name + ": " + verdict.message};
   }
   return std::nullopt;
 }
@@ -112,7 +112,7 @@ std::optional<Waiting> failed_worker(const Pass& pass) {
 void tell_degraded(Pass& pass) {
   auto trouble = failed_worker(pass);
   const auto unknown = not_supported(pass);
-  if (!unknown.empty()) trouble = Waiting{"NotSupported", api::to_string(unknown)};
+  if (!unknown.empty()) trouble = Why{"NotSupported", api::to_string(unknown)};
   if (!trouble) trouble = trouble_of(pass, api::Role::kWorker);
   const bool was = is_true(pass.plan.status, api::kConditionDegraded);
   if (trouble) {

@@ -30,30 +30,30 @@ std::string reason_of(RefusalCause cause) {
 
 }  // namespace
 
-std::optional<Waiting> placing_trouble(const Pass& pass, api::Role role) {
+std::optional<Why> placing_trouble(const Pass& pass, api::Role role) {
   for (const Refusal& refusal : pass.seen.refusals) {
     if (refusal.role.value_or(role) == role)
-      return Waiting{reason_of(refusal.cause), refusal.object + ": " + refusal.message};
+      return Why{reason_of(refusal.cause), refusal.object + ": " + refusal.message};
   }
   for (const Pod* pod : own_pods(pass, role)) {
     if (is_living(*pod) && pod->unscheduled)
-      return Waiting{pod->unscheduled->reason, pod->name + ": " + pod->unscheduled->message};
+      return Why{pod->unscheduled->reason, pod->name + ": " + pod->unscheduled->message};
   }
   const int allowed = allowed_workers(pass);
   if (role == api::Role::kWorker && allowed < pass.spec.workers.replicas) {
-    return Waiting{"NotAdmitted",
-                   "the queue admitted " + std::to_string(allowed) + " of " +
-                       std::to_string(pass.spec.workers.replicas) +
-                       " workers; a job that is suspended and resumed asks it for all of them"};
+    return Why{"NotAdmitted",
+               "the queue admitted " + std::to_string(allowed) + " of " +
+                   std::to_string(pass.spec.workers.replicas) +
+                   " workers; a job that is suspended and resumed asks it for all of them"};
   }
   return std::nullopt;
 }
 
-std::optional<Waiting> trouble_of(const Pass& pass, api::Role role) {
+std::optional<Why> trouble_of(const Pass& pass, api::Role role) {
   if (auto trouble = placing_trouble(pass, role)) return trouble;
   for (const Pod* pod : own_pods(pass, role)) {
     if (is_living(*pod) && pod->waiting)
-      return Waiting{pod->waiting->reason, pod->name + ": " + pod->waiting->message};
+      return Why{pod->waiting->reason, pod->name + ": " + pod->waiting->message};
   }
   return std::nullopt;
 }

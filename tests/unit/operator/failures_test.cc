@@ -64,8 +64,7 @@ TEST(Failures, ADisruptionDoesNotCountWhateverTheExitCode) {
 TEST(Failures, APodThatTheKubeletDidNotTakeRestartsUnderItsOwnReason) {
   Pod pod;
   pod.phase = PodPhase::kFailed;
-  pod.reason = "UnexpectedAdmissionError";
-  pod.message = "no healthy device";
+  pod.ended_for = Why{"UnexpectedAdmissionError", "no healthy device"};
   const Verdict verdict = judge({}, pod);
   EXPECT_EQ(verdict.reason, "UnexpectedAdmissionError");
   EXPECT_EQ(verdict.message, "no healthy device");
