@@ -20,9 +20,12 @@ WorkerSession::~WorkerSession() {
 }
 
 void WorkerSession::post(feed::ServerMessage message) {
-  const std::scoped_lock lock(mutex_);
-  if (finishing_) return;
-  queue_.push_back(std::move(message));
+  {
+    const std::scoped_lock lock(mutex_);
+    if (finishing_) return;
+    queue_.push_back(std::move(message));
+  }
+  // Whoever wakes finds the lock free: on a core that they share it would have to sleep again.
   changed_.notify_one();
 }
 

@@ -44,8 +44,11 @@ bool SendQueue::push(Frame frame, Duration timeout) {
   if (ending_) ending_->raise();
   lane.items.push_back(item);
   lane.queued += cost;
+  // The writer finds the lock free: on a core that they share it would have to sleep again.
+  lock.unlock();
   to_write_.notify_one();
   if (borrowed) {
+    lock.lock();
     changed_.wait(lock, [&] { return item->done || (ending_ && writing_ != item); });
     if (!item->done) ending_->raise();
   }
