@@ -19,7 +19,7 @@ namespace outrigger::controller {
 namespace {
 
 // What many threads keep for long in a heap each is scattered between what they threw away. Pages
-// and lists, which are large and short-lived, are not of a heap at all.
+// and lists, which are large and short-lived, never are of a heap: set, the limit does not grow.
 void keep_heaps_small() {
   constexpr int kHeaps = 2;
   constexpr int kLarge = 128 << 10;

@@ -70,8 +70,9 @@ class Metrics {
   Gauge& gauge(const MetricInfo& info, const Labels& labels = {});
   Histogram& histogram(const HistogramInfo& info, const Labels& labels = {});
   /// A gauge whose series are asked for with each page and kept nowhere: for what is many, comes
-  /// and goes. `samples` is called on any thread that asks for the page, as long as this lives;
-  /// where it gives none, the metric is not on the page.
+  /// and goes. Once for a metric, which is not asked for otherwise. `samples` is called on any
+  /// thread that asks for the page, as long as this lives; where it gives none, the metric is not
+  /// on the page.
   void gauge_of(const MetricInfo& info, std::function<std::vector<Sample>()> samples);
 
   /// All metrics in Prometheus' text format 0.0.4, with this process's memory, CPU time and open

@@ -93,19 +93,20 @@ class Store {
     std::unordered_map<std::string, std::vector<CachedPtr<T>>> entries;  // each ordered by key
   };
 
-  static const ObjectKey& key_of(const ObjectKey& key) { return key; }
-  static const ObjectKey& key_of(const CachedPtr<T>& object) { return object->key; }
+  // A key is looked up among objects without making one.
+  static const ObjectKey* key_of(const ObjectKey& key) { return &key; }
+  static const ObjectKey* key_of(const CachedPtr<T>& object) { return &object->key; }
   struct Hash {
-    using is_transparent = void;
+    using is_transparent = void;  // NOLINT(readability-identifier-naming): the library's word
     size_t operator()(const auto& item) const {
       constexpr size_t kSpread = 0x9e3779b97f4a7c15;
-      const ObjectKey& key = key_of(item);
+      const ObjectKey& key = *key_of(item);
       return std::hash<std::string>()(key.name) + kSpread * std::hash<std::string>()(key.ns);
     }
   };
   struct SameKey {
-    using is_transparent = void;
-    bool operator()(const auto& a, const auto& b) const { return key_of(a) == key_of(b); }
+    using is_transparent = void;  // NOLINT(readability-identifier-naming): the library's word
+    bool operator()(const auto& a, const auto& b) const { return *key_of(a) == *key_of(b); }
   };
 
   static auto place_of(std::vector<CachedPtr<T>>& entry, const ObjectKey& key) {

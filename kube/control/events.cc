@@ -107,11 +107,11 @@ void EventRecorder::record(const EventSubject& subject, const Event& event) {
       options_.observer->event_dropped();
       return;
     } else {
-      // Anew, with the version that the subject has now; it may be pending still.
+      // Anew; it may be pending still, with the version that the subject had then.
       const bool pending = known != series_.end() && known->second.pending;
       if (known != series_.end()) series_.erase(known);
       forget_old(now);
-      queue(id, series_[digest] = begin_series(pending, now));
+      queue({digest, id}, series_[digest] = begin_series(pending, now));
     }
   }
   changed_.notify_all();
@@ -132,7 +132,7 @@ void EventRecorder::repeat(const Identity& id, const Digest& digest, Series& ser
   series.last_time = now;
   // The second one makes it a series at once; later ones are gathered.
   if (series.count == 2) {
-    queue(id, series);
+    queue({digest, id}, series);
   } else if (!series.pending) {
     unwritten_.try_emplace(digest, id);
   }
@@ -157,9 +157,9 @@ void EventRecorder::forget_old(TimePoint now) {
   });
 }
 
-void EventRecorder::queue(const Identity& id, Series& series) {
+void EventRecorder::queue(Pending pending, Series& series) {
   if (std::exchange(series.pending, true)) return;
-  pending_.push_back(id);
+  pending_.push_back(std::move(pending));
 }
 
 void EventRecorder::run(const std::stop_token& stop) {
@@ -170,9 +170,9 @@ void EventRecorder::run(const std::stop_token& stop) {
       changed_.notify_all();  // for flush()
       options_.timer->wait_until(lock, changed_, stop, next);
     } else {
-      const Identity id = std::move(pending_.front());
+      const Pending next_one = std::move(pending_.front());
       pending_.pop_front();
-      send(id, lock);
+      send(next_one, lock);
     }
   }
 }
@@ -184,15 +184,15 @@ TimePoint EventRecorder::queue_due_updates(TimePoint now) {
     Series& series = series_.at(entry.first);
     const TimePoint due = series.last_written + options_.between_updates;
     if (due > now) next = std::min(next, due);
-    if (due <= now) queue(entry.second, series);
+    if (due <= now) queue({entry.first, entry.second}, series);
     return due <= now;
   });
   return next;
 }
 
 // Called and returns with the lock, which is not held while the server is asked.
-void EventRecorder::send(const Identity& id, std::unique_lock<std::mutex>& lock) {
-  const Digest digest = digest_of(id);
+void EventRecorder::send(const Pending& pending, std::unique_lock<std::mutex>& lock) {
+  const auto& [digest, id] = pending;
   const auto found = series_.find(digest);
   if (found == series_.end()) return;  // forgotten meanwhile
   found->second.pending = false;

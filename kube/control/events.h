@@ -92,11 +92,15 @@ class EventRecorder {
   Json make_object(const Identity& id, const Series& series) const;
   bool within_budget(const std::string& uid, TimePoint now);
   Series begin_series(bool pending, TimePoint now);
+  struct Pending {
+    Digest digest{};
+    Identity id;
+  };
   void repeat(const Identity& id, const Digest& digest, Series& series, TimePoint now);
   void forget_old(TimePoint now);
-  void queue(const Identity& id, Series& series);
+  void queue(Pending pending, Series& series);
   void run(const std::stop_token& stop);
-  void send(const Identity& id, std::unique_lock<std::mutex>& lock);
+  void send(const Pending& pending, std::unique_lock<std::mutex>& lock);
   bool deliver(const Identity& id, const Series& series);
   TimePoint queue_due_updates(TimePoint now);
 
@@ -105,7 +109,7 @@ class EventRecorder {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::map<Digest, Series> series_;
-  std::deque<Identity> pending_;
+  std::deque<Pending> pending_;
   std::map<Digest, Identity> unwritten_;        // series whose count the server does not have yet
   std::map<std::string, TokenBucket> budgets_;  // by UID
   bool sending_ = false;
