@@ -16,7 +16,10 @@ class Boxed {
   Boxed(T value) : value_(std::make_unique<T>(std::move(value))) {}
   Boxed(const Boxed& other) : value_(other ? std::make_unique<T>(*other) : nullptr) {}
   Boxed(Boxed&&) noexcept = default;
-  Boxed& operator=(const Boxed& other) { return *this = Boxed(other); }
+  Boxed& operator=(const Boxed& other) {
+    if (this != &other) *this = Boxed(other);
+    return *this;
+  }
   Boxed& operator=(Boxed&&) noexcept = default;
   ~Boxed() = default;
 
