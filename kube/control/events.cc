@@ -96,10 +96,10 @@ bool EventRecorder::within_budget(const std::string& uid, TimePoint now) {
 void EventRecorder::record(const EventSubject& subject, const Event& event) {
   Identity id{subject, event};
   id.event.note = cut(std::move(id.event.note), kLongestNote);
+  const Digest digest = digest_of(id);
   const TimePoint now = options_.timer->now();
   {
     const std::scoped_lock lock(mutex_);
-    const Digest digest = digest_of(id);
     const auto known = series_.find(digest);
     if (known != series_.end() && now - known->second.last_time < options_.series) {
       repeat(id, digest, known->second, now);
