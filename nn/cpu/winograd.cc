@@ -41,18 +41,18 @@ bool spares_products(const ConvolutionShape& s) {
 }  // namespace
 
 bool is_winograd(const ConvolutionShape& s) {
-  const int64_t panel = kernels().winograd.panel;
+  const int64_t panel = kernels().panel;
   return !s.bfloat16 && s.kernel == 3 && s.stride == 1 && s.padding == 1 && s.groups == 1 &&
          s.in_channels % panel == 0 && s.out_channels % panel == 0 && spares_products(s);
 }
 
-WinogradConvolution::WinogradConvolution(const ConvolutionShape& s, Pass pass)
-    : kernels_(&kernels().winograd),
+WinogradConvolution::WinogradConvolution(const ConvolutionShape& s, ConvolutionPass pass)
+    : kernels_(&kernels()),
       pass_(pass),
       from_{s.in_height, s.in_width, s.in_channels},
       to_{s.out_height, s.out_width, s.out_channels},
       tiles_(tiles_within(kPassBytes, s.in_channels + s.out_channels)) {
-  if (pass == Pass::kBackwardData) std::swap(from_, to_);
+  if (pass == ConvolutionPass::kBackwardData) std::swap(from_, to_);
 }
 
 size_t WinogradConvolution::weight_bytes() const {
@@ -66,14 +66,14 @@ size_t WinogradConvolution::scratchpad_bytes() const {
 void WinogradConvolution::load(const float* plain, std::byte* packed) const {
   constexpr int64_t kWidest = 64;
   float taps[kTaps * kWidest];
-  const bool backward = pass_ == Pass::kBackwardData;
+  const bool backward = pass_ == ConvolutionPass::kBackwardData;
   const int64_t panel = kernels_->panel, ins = from_.channels, outs = to_.channels;
   const int64_t in_step = kTaps * (backward ? outs : 1), out_step = kTaps * (backward ? 1 : ins);
   auto* to = reinterpret_cast<float*>(packed);
   for (int64_t out = 0; out < outs; out += panel) {
     for (int64_t in = 0; in < ins; ++in, to += panel) {
       gather_taps(plain + out * out_step + in * in_step, out_step, panel, backward, taps);
-      kernels_->weights(taps, to, ins * outs);
+      kernels_->winograd.weights(taps, to, ins * outs);
     }
   }
 }
@@ -86,20 +86,32 @@ void WinogradConvolution::execute(std::byte* scratchpad, const float* from, cons
   const int64_t all = samples * tiles_of_sample(from_);
   for (int64_t first = 0; first < all; first += tiles_) {
     const int64_t count = std::min(tiles_, all - first);
-    kernels_->input(from_, from, first, count, in);
+    kernels_->winograd.input(from_, from, first, count, in);
     const auto* weights = reinterpret_cast<const float*>(packed);
     for (int64_t point = 0; point < kPoints; ++point) {
       for (int64_t column = 0; column < outs; column += panel, weights += ins * panel) {
-        kernels_->product({in.data + point * in.point, ins, 1, weights, panel,
-                           out.data + point * out.point + column, outs, count, ins});
+        kernels_->product({.a = in.data + point * in.point,
+                           .a_row = ins,
+                           .a_step = 1,
+                           .a_jump = 0,
+                           .b = weights,
+                           .b_step = panel,
+                           .result = out.data + point * out.point + column,
+                           .result_row = outs,
+                           .rows = count,
+                           .inner = ins,
+                           .outer = 1,
+                           .columns = panel,
+                           .start = nullptr,
+                           .add = false});
       }
     }
-    kernels_->output(to_, out, first, count, bias, to);
+    kernels_->winograd.output(to_, out, first, count, bias, to);
   }
 }
 
 WinogradWeightGradient::WinogradWeightGradient(const ConvolutionShape& s, int64_t samples)
-    : kernels_(&kernels().winograd),
+    : kernels_(&kernels()),
       in_{s.in_height, s.in_width, s.in_channels},
       out_{s.out_height, s.out_width, s.out_channels},
       all_tiles_(samples * tiles_of_sample(in_)),
@@ -121,12 +133,12 @@ void WinogradWeightGradient::execute(std::byte* scratchpad, const float* x, cons
   float* points = out.data + kPoints * tiles_ * outs;
   for (int64_t first = 0; first < all_tiles_; first += tiles_) {
     const int64_t count = std::min(tiles_, all_tiles_ - first);
-    kernels_->input(in_, x, first, count, in);
-    kernels_->gradient(out_, dy, first, count, out);
+    kernels_->winograd.input(in_, x, first, count, in);
+    kernels_->winograd.gradient(out_, dy, first, count, out);
     for (int64_t channel = 0; channel < in_.channels; channel += panel) {
       multiply(in, out, count, points, channel / panel);
-      kernels_->weight_gradient(points, panel * outs, panel * outs, first > 0,
-                                gradient + channel * outs, in_.channels * outs);
+      kernels_->winograd.weight_gradient(points, panel * outs, panel * outs, first > 0,
+                                         gradient + channel * outs, in_.channels * outs);
     }
   }
 }
@@ -139,8 +151,20 @@ void WinogradWeightGradient::multiply(const WinogradPlanes& in, const WinogradPl
     const float* a = in.data + in_panel * in.panel + point * in.point;
     const float* b = out.data + point * out.point;
     for (int64_t column = 0; column < outs; column += panel, b += out.panel) {
-      kernels_->product(
-          {a, 1, panel, b, panel, points + point * panel * outs + column, outs, panel, tiles});
+      kernels_->product({.a = a,
+                         .a_row = 1,
+                         .a_step = panel,
+                         .a_jump = 0,
+                         .b = b,
+                         .b_step = panel,
+                         .result = points + point * panel * outs + column,
+                         .result_row = outs,
+                         .rows = panel,
+                         .inner = tiles,
+                         .outer = 1,
+                         .columns = panel,
+                         .start = nullptr,
+                         .add = false});
     }
   }
 }

@@ -130,22 +130,35 @@ struct WinogradPlanes {
   int64_t point, panel, width;
 };
 
-/// result {rows, panel} = a {rows, inner} * b {inner, panel}, a panel being WinogradKernels::panel
-/// columns. a's value (i, k) lies at i * a_row + k * a_step, b's row k at k * b_step.
-struct WinogradProduct {
+/// result {rows, columns} = start + the sum over `outer` of a {rows, inner} * b {inner, columns},
+/// in that order. With o of `outer` and k of `inner`, a's value (i, k) lies at
+/// i * a_row + k * a_step + o * a_jump, b's row at (o * inner + k) * b_step.
+struct Product {
   const float* a;
-  int64_t a_row, a_step;
+  int64_t a_row, a_step, a_jump;
   const float* b;
   int64_t b_step;
   float* result;
   int64_t result_row;
-  int64_t rows, inner;
+  int64_t rows, inner, outer;
+  int64_t columns;     // at most Kernels::panel
+  const float* start;  // {columns}; null: zeros
+  bool add;            // to the result
+};
+
+/// row[i * step + j] += runs[i * run_row + j] for each i of `count` and j of `run`. Before and
+/// behind each run there are Kernels::lanes zeros, behind the row's `width` values as many that
+/// are written as they were.
+struct OverlapAdd {
+  const float* runs;
+  int64_t run_row, run, count;
+  float* row;
+  int64_t step, width;
 };
 
 /// A convolution of 3 x 3 in the 16 points of F(2 x 2, 3 x 3) (winograd.inc.h). Channels, and the
-/// width of planes, are multiples of `panel`.
+/// width of planes, are multiples of Kernels::panel.
 struct WinogradKernels {
-  int64_t panel;
   /// Tiles `first` to `first` + `count` of x, or of the gradient at the output, into planes whose
   /// tile 0 is `first`.
   void (*input)(const WinogradMap& map, const float* x, int64_t first, int64_t count,
@@ -155,7 +168,6 @@ struct WinogradKernels {
   /// From planes to y; `bias` may be null.
   void (*output)(const WinogradMap& map, const WinogradPlanes& planes, int64_t first, int64_t count,
                  const float* bias, float* y);
-  void (*product)(const WinogradProduct& arguments);
   /// taps {3, 3, panel} to 16 points, `point` floats from one to the next.
   void (*weights)(const float* taps, float* points, int64_t point);
   /// 16 points of `count` weights' gradients to nine taps of as many, added where wanted.
@@ -167,6 +179,10 @@ struct Kernels {
   TypedKernels<float> float32;
   TypedKernels<uint16_t> bfloat16;
   WinogradKernels winograd;
+  int64_t panel;  // columns that `product` computes together, a multiple of `lanes`
+  int64_t lanes;  // of a register
+  void (*product)(const Product& arguments);
+  void (*overlap_add)(const OverlapAdd& arguments);
   void (*multiply)(const float* a, const float* b, float* product, int64_t count);
   /// sums[i] += values[i]
   void (*accumulate)(const float* values, float* sums, int64_t count);

@@ -46,32 +46,44 @@ inline void store_places(uint8_t* to, int64_t values, Bits places) {
 #endif
 }
 
+// The largest values of a window in `n` channels, the first of them at x, y and places.
+template <typename T>
+inline void max_pool_window(const Window& w, const Span& rows, const Span& columns, const T* x,
+                            int64_t n, T* y, uint8_t* places) {
+  Vector best{};
+  Bits place{};
+  bool first = true;
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    for (int64_t j = columns.begin; j < columns.end; ++j) {
+      const Vector value = take(x + (i * w.in_width + j) * w.channels, n);
+      const auto number = static_cast<uint32_t>((i - rows.start) * w.kernel + j - columns.start);
+      const Mask wins =
+          first ? value == value || value != value : (value > best) | (value != value);
+      const Bits bits = reinterpret_cast<Bits>(wins);
+      best = select(wins, value, best);
+      place = ((Bits{} + number) & bits) | (place & ~bits);
+      first = false;
+    }
+  }
+  put(y, n, best);
+  store_places(places, n, place);
+}
+
 template <typename T>
 void max_pool_forward(const Window& w, const T* x, T* y, uint8_t* places) {
+  const int64_t ins = w.in_height * w.in_width * w.channels;
+  const int64_t outs = w.out_height * w.out_width * w.channels;
   for (int64_t row = 0; row < w.out_height; ++row) {
     const Span rows = span_of(w, row, w.in_height);
     for (int64_t column = 0; column < w.out_width; ++column) {
       const Span columns = span_of(w, column, w.in_width);
       const int64_t out = (row * w.out_width + column) * w.channels;
+      const int64_t last = ((rows.end - 1) * w.in_width + columns.end - 1) * w.channels;
       for_each_vector(w.channels, [&](int64_t c, int64_t n) {
-        Vector best{};
-        Bits place{};
-        bool first = true;
-        for (int64_t i = rows.begin; i < rows.end; ++i) {
-          for (int64_t j = columns.begin; j < columns.end; ++j) {
-            const Vector value = take(x + (i * w.in_width + j) * w.channels + c, n);
-            const auto number =
-                static_cast<uint32_t>((i - rows.start) * w.kernel + j - columns.start);
-            const Mask wins =
-                first ? value == value || value != value : (value > best) | (value != value);
-            const Bits bits = reinterpret_cast<Bits>(wins);
-            best = select(wins, value, best);
-            place = ((Bits{} + number) & bits) | (place & ~bits);
-            first = false;
-          }
-        }
-        put(y + out + c, n, best);
-        store_places(places + out + c, n, place);
+        // Whole vectors are faster; what they write too much, later windows write over.
+        const bool inside = last + c + kLanes <= ins && out + c + kLanes <= outs;
+        max_pool_window(w, rows, columns, x + c, inside ? kLanes : n, y + out + c,
+                        places + out + c);
       });
     }
   }

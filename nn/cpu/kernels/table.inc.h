@@ -3,6 +3,7 @@
 #include "nn/cpu/kernels/elementwise.inc.h"
 #include "nn/cpu/kernels/norm.inc.h"
 #include "nn/cpu/kernels/pool.inc.h"
+#include "nn/cpu/kernels/product.inc.h"
 #include "nn/cpu/kernels/winograd.inc.h"
 
 namespace {
@@ -32,14 +33,17 @@ constexpr outrigger::nn::cpu::TypedKernels<T> typed_table() {
           from_float<T>};
 }
 
-constexpr outrigger::nn::cpu::Kernels kTable{
-    typed_table<float>(),
-    typed_table<uint16_t>(),
-    {kColumnVectors * kLanes, winograd_input, winograd_gradient, winograd_output, winograd_product,
-     winograd_weights, winograd_weight_gradient},
-    multiply,
-    accumulate,
-    dot,
-    scale_by};
+constexpr outrigger::nn::cpu::Kernels kTable{typed_table<float>(),
+                                             typed_table<uint16_t>(),
+                                             {winograd_input, winograd_gradient, winograd_output,
+                                              winograd_weights, winograd_weight_gradient},
+                                             kPanel,
+                                             kLanes,
+                                             product,
+                                             overlap_add,
+                                             multiply,
+                                             accumulate,
+                                             dot,
+                                             scale_by};
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "nn/cpu/kernels/kernels.h"
+#include "nn/cpu/kernels/product.inc.h"
 #include "nn/cpu/kernels/vector.h"
 
 /// Convolutions of 3 x 3 by Winograd's minimal filtering F(2 x 2, 3 x 3): 16 products for each four
@@ -12,7 +13,6 @@ namespace {
 
 using outrigger::nn::cpu::WinogradMap;
 using outrigger::nn::cpu::WinogradPlanes;
-using outrigger::nn::cpu::WinogradProduct;
 
 constexpr int kPoints = 4;  // along an axis
 
@@ -163,64 +163,12 @@ void winograd_output(const WinogradMap& map, const WinogradPlanes& planes, int64
   });
 }
 
-// Rows x kColumns of a product, in registers.
-constexpr int64_t kColumnVectors = 2;
-#ifdef __AVX512F__
-constexpr int kMostRows = 12;
-#else
-constexpr int kMostRows = 6;
-#endif
-
-template <int kRows>
-inline void winograd_rows(const WinogradProduct& p, const float* a, const float* b, float* result) {
-  Vector sums[kRows][kColumnVectors] = {};
-  for (int64_t k = 0; k < p.inner; ++k) {
-    Vector columns[kColumnVectors];
-    for (int64_t j = 0; j < kColumnVectors; ++j) columns[j] = load(b + j * kLanes);
-#pragma GCC unroll 12
-    for (int i = 0; i < kRows; ++i) {
-      const Vector value = broadcast(a[i * p.a_row]);
-#pragma GCC unroll 2
-      for (int64_t j = 0; j < kColumnVectors; ++j)
-        sums[i][j] = multiply_add(value, columns[j], sums[i][j]);
-    }
-    a += p.a_step;
-    b += p.b_step;
-  }
-#pragma GCC unroll 12
-  for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 2
-    for (int64_t j = 0; j < kColumnVectors; ++j)
-      store(result + i * p.result_row + j * kLanes, sums[i][j]);
-  }
-}
-
-template <int kRows>
-inline void winograd_last_rows(const WinogradProduct& p, int64_t rows, const float* a,
-                               const float* b, float* result) {
-  if (rows == kRows) return winograd_rows<kRows>(p, a, b, result);
-  if constexpr (kRows > 1) winograd_last_rows<kRows - 1>(p, rows, a, b, result);
-}
-
-void winograd_product(const WinogradProduct& p) {
-  const float* a = p.a;
-  float* result = p.result;
-  int64_t rows = p.rows;
-  for (; rows >= kMostRows; rows -= kMostRows) {
-    winograd_rows<kMostRows>(p, a, p.b, result);
-    a += kMostRows * p.a_row;
-    result += kMostRows * p.result_row;
-  }
-  if (rows > 0) winograd_last_rows<kMostRows - 1>(p, rows, a, p.b, result);
-}
-
 void winograd_weights(const float* taps, float* points, int64_t point) {
-  for (int64_t lane = 0; lane < kColumnVectors * kLanes; lane += kLanes) {
-    constexpr int64_t kWidth = kColumnVectors * kLanes;
+  for (int64_t lane = 0; lane < kPanel; lane += kLanes) {
     Vector half[3 * kPoints];
     for (int i = 0; i < 3; ++i) {
       Vector values[3];
-      for (int j = 0; j < 3; ++j) values[j] = load(taps + (i * 3 + j) * kWidth + lane);
+      for (int j = 0; j < 3; ++j) values[j] = load(taps + (i * 3 + j) * kPanel + lane);
       winograd_g(values, 1, half + i * kPoints);
     }
     for (int j = 0; j < kPoints; ++j) {

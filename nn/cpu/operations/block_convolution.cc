@@ -4,22 +4,23 @@
 
 namespace outrigger::nn::cpu {
 
-void BlockConvolution::plan(Compilation& c, const ConvolutionShape& shape, Pass pass) {
+void BlockConvolution::plan(Compilation& c, const ConvolutionShape& shape, ConvolutionPass pass) {
   shape_ = shape;
   block_ = c.blocks().size;
-  if (is_winograd(shape)) {
-    winograd_.emplace(shape, pass);
-    whole_weights_ = c.reserve_weights(winograd_->weight_bytes());
+  own_ = make_own_convolution(shape, pass);
+  if (own_ != nullptr) {
+    whole_weights_ = c.reserve_weights(own_->weight_bytes());
   } else {
     plan_primitives(c, pass);
   }
   c.reserve_slot(scratchpad_bytes());
 }
 
-void BlockConvolution::plan_primitives(Compilation& c, Pass pass) {
+void BlockConvolution::plan_primitives(Compilation& c, ConvolutionPass pass) {
   const auto make = [&](int64_t samples) {
-    return pass == Pass::kForward ? onednn::convolution_forward(shape_, samples, c.slots())
-                                  : onednn::convolution_backward_data(shape_, samples, c.slots());
+    return pass == ConvolutionPass::kForward
+               ? onednn::convolution_forward(shape_, samples, c.slots())
+               : onednn::convolution_backward_data(shape_, samples, c.slots());
   };
   whole_ = make(block_);
   whole_weights_ = rest_weights_ = c.reserve_weights(whole_.weights.get_size());
@@ -29,12 +30,12 @@ void BlockConvolution::plan_primitives(Compilation& c, Pass pass) {
 }
 
 size_t BlockConvolution::scratchpad_bytes() const {
-  if (winograd_) return winograd_->scratchpad_bytes();
+  if (own_ != nullptr) return own_->scratchpad_bytes();
   return std::max(whole_.primitive.scratchpad_bytes(), rest_.primitive.scratchpad_bytes());
 }
 
 void BlockConvolution::load(const float* weights, std::byte* packed) const {
-  if (winograd_) return winograd_->load(weights, packed + whole_weights_);
+  if (own_ != nullptr) return own_->load(weights, packed + whole_weights_);
   const auto plain = onednn::plain_weights(shape_);
   onednn::reorder(plain, weights, whole_.weights, packed + whole_weights_);
   if (rest_weights_ != whole_weights_)
@@ -43,10 +44,10 @@ void BlockConvolution::load(const float* weights, std::byte* packed) const {
 
 void BlockConvolution::execute(const Run& run, const Task& task, std::byte* scratchpad,
                                const void* from, const float* bias, void* to) const {
-  if (winograd_) {
-    return winograd_->execute(scratchpad, static_cast<const float*>(from),
-                              run.weight<std::byte>(whole_weights_), bias, static_cast<float*>(to),
-                              task.samples);
+  if (own_ != nullptr) {
+    return own_->execute(scratchpad, static_cast<const float*>(from),
+                         run.weight<std::byte>(whole_weights_), bias, static_cast<float*>(to),
+                         task.samples);
   }
   const bool is_whole = task.samples == block_;
   const auto& primitive = is_whole ? whole_.primitive : rest_.primitive;

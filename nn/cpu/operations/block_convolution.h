@@ -2,25 +2,23 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 
 #include "nn/cpu/compilation.h"
 #include "nn/cpu/onednn/convolution.h"
+#include "nn/cpu/own_convolution.h"
 #include "nn/cpu/run.h"
-#include "nn/cpu/winograd.h"
 
 namespace outrigger::nn::cpu {
 
 /// A convolution's pass over a block of samples, forward or from the output's gradient to the
-/// input's: ours by Winograd where it is one (winograd.h), else oneDNN's, a primitive for whole
+/// input's: ours where there is one (own_convolution.h), else oneDNN's, a primitive for whole
 /// blocks and one for a smaller last block, each with its weights where they are packed.
 class BlockConvolution {
  public:
-  using Pass = WinogradConvolution::Pass;
-
   /// Reserves its weights and its scratchpad.
-  void plan(Compilation& c, const ConvolutionShape& shape, Pass pass);
-  bool planned() const { return winograd_ || whole_.primitive; }
+  void plan(Compilation& c, const ConvolutionShape& shape, ConvolutionPass pass);
+  bool planned() const { return own_ != nullptr || whole_.primitive; }
   size_t scratchpad_bytes() const;
   /// From PyTorch's layout.
   void load(const float* weights, std::byte* packed) const;
@@ -30,10 +28,10 @@ class BlockConvolution {
                const float* bias, void* to) const;
 
  private:
-  void plan_primitives(Compilation& c, Pass pass);
+  void plan_primitives(Compilation& c, ConvolutionPass pass);
 
   ConvolutionShape shape_{};
-  std::optional<WinogradConvolution> winograd_;
+  std::unique_ptr<const OwnConvolution> own_;
   int64_t block_ = 0;
   onednn::ConvolutionPrimitive whole_, rest_;
   size_t whole_weights_ = 0, rest_weights_ = 0;

@@ -92,7 +92,7 @@ void ConvolutionOperation::plan_forward(Compilation& c) {
   weight_range_ = c.parameter(group_.main, 0);
   in_ = c.input_of(group_.main).data;
   out_ = c.create(c.value(output()));
-  forward_.plan(c, shape_, BlockConvolution::Pass::kForward);
+  forward_.plan(c, shape_, ConvolutionPass::kForward);
   if (shape_.bias) {
     bias_range_ = c.parameter(group_.main, 1);
     bias_ = c.reserve_weights(static_cast<size_t>(shape_.out_channels) * sizeof(float));
@@ -159,7 +159,7 @@ void ConvolutionOperation::plan_backward_data(Compilation& c, BufferId gradient)
   const bool widen = shape_.groups > 1 && shape_.bfloat16;
   ConvolutionShape shape = shape_;
   if (widen) shape.bfloat16 = false;
-  backward_.plan(c, shape, BlockConvolution::Pass::kBackwardData);
+  backward_.plan(c, shape, ConvolutionPass::kBackwardData);
   if (!widen) {
     c.backward().add({PieceKind::kBlock,
                       group_.main,

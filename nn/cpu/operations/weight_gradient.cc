@@ -23,7 +23,7 @@ bool products_pay(const ConvolutionShape& s) {
          instruction_set() == "amx";
 }
 
-/// {kernel row, kernel column, in, out}: what the products write, and Winograd.
+/// {kernel row, kernel column, in, out}: what the products write, and ours.
 memory::desc layout_of_products(const ConvolutionShape& s) {
   const int64_t one = s.in_channels * s.out_channels;
   return {{s.out_channels, s.in_channels, s.kernel, s.kernel},
@@ -49,9 +49,11 @@ onednn::Primitive make_product(const ConvolutionShape& s, int64_t samples, int s
 
 WeightGradient::WeightGradient(const ConvolutionShape& shape, int64_t samples, int slots,
                                const std::optional<memory::desc>& layout)
-    : shape_(shape), samples_(samples), by_products_(products_pay(shape)) {
-  if (is_winograd(shape)) {
-    winograd_.emplace(shape, samples);
+    : shape_(shape),
+      samples_(samples),
+      by_products_(products_pay(shape)),
+      own_(make_own_weight_gradient(shape, samples)) {
+  if (own_ != nullptr) {
     layout_ = layout_of_products(shape);
     return;
   }
@@ -92,10 +94,9 @@ void WeightGradient::gather(int64_t row, int64_t column, const std::byte* x,
 
 void WeightGradient::execute(int slot, std::byte* scratchpad, const std::byte* x,
                              const std::byte* dy, std::byte* gradient) const {
-  if (winograd_) {
-    return winograd_->execute(scratchpad, reinterpret_cast<const float*>(x),
-                              reinterpret_cast<const float*>(dy),
-                              reinterpret_cast<float*>(gradient));
+  if (own_ != nullptr) {
+    return own_->execute(scratchpad, reinterpret_cast<const float*>(x),
+                         reinterpret_cast<const float*>(dy), reinterpret_cast<float*>(gradient));
   }
   if (!by_products_) return primitive_.execute(slot, scratchpad, {x, dy, gradient});
   const int64_t one = shape_.in_channels * shape_.out_channels * int64_t{sizeof(float)};

@@ -1,15 +1,16 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "nn/cpu/convolution_shape.h"
 #include "nn/cpu/onednn/primitive.h"
-#include "nn/cpu/winograd.h"
+#include "nn/cpu/own_convolution.h"
 
 namespace outrigger::nn::cpu {
 
-/// The gradient of a convolution's weights over so many samples, on one thread. By Winograd where
-/// that is how the convolution is computed (winograd.h). Else mostly oneDNN's own primitive; where
+/// The gradient of a convolution's weights over so many samples, on one thread. Ours where the
+/// convolution is (own_convolution.h). Else mostly oneDNN's own primitive; where
 /// that leaves most of AMX's tiles empty (maps of a few pixels, many channels), one matrix product
 /// for each place of the kernel: the input as that place sees it, transposed, times dy.
 class WeightGradient {
@@ -24,8 +25,8 @@ class WeightGradient {
   /// Only oneDNN's plain loops fit.
   bool slow() const { return slow_; }
   size_t scratchpad_bytes() const {
-    return winograd_ ? winograd_->scratchpad_bytes()
-                     : gathered_bytes_ + primitive_.scratchpad_bytes();
+    return own_ != nullptr ? own_->scratchpad_bytes()
+                           : gathered_bytes_ + primitive_.scratchpad_bytes();
   }
 
   /// x and dy: channels-last, one sample after the other. Not for two threads with the same slot.
@@ -38,7 +39,7 @@ class WeightGradient {
   ConvolutionShape shape_{};
   int64_t samples_ = 0;
   bool by_products_ = false, slow_ = false;
-  std::optional<WinogradWeightGradient> winograd_;
+  std::unique_ptr<const OwnWeightGradient> own_;
   onednn::Primitive primitive_;  // the convolution's, or one place's product
   dnnl::memory::desc layout_;
   size_t gathered_bytes_ = 0;

@@ -1,0 +1,269 @@
+#include "nn/cpu/own_convolution.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/random.h"
+#include "imposed_instruction_set.h"
+#include "nn/cpu/kernels/kernels.h"
+#include "nn/cpu/narrow_convolution.h"
+#include "nn/cpu/winograd.h"
+
+/// Our own convolutions against plain loops in double, and their bits against themselves.
+namespace outrigger::nn::cpu {
+namespace {
+
+using Floats = std::vector<float>;
+
+struct Case {
+  int64_t height, width, in, out, kernel, stride, padding, samples;
+  bool in_panels = false;  // what `in` and `out` count; how wide one is, is known in a test only
+
+  ConvolutionShape shape() const {
+    const auto places = [&](int64_t size) { return (size + 2 * padding - kernel) / stride + 1; };
+    const int64_t unit = in_panels ? kernels().panel : 1;
+    return {height, width,   in * unit, places(height), places(width), out * unit, kernel,
+            stride, padding, 1,         false,          false};
+  }
+};
+
+Floats draw(int64_t count, uint32_t field) {
+  RandomStream random(1, RandomUse::kSyntheticData, 0, field);
+  Floats values(static_cast<size_t>(count));
+  for (float& value : values) value = static_cast<float>(random.normal());
+  return values;
+}
+
+struct Tensors {
+  explicit Tensors(const Case& c)
+      : s(c.shape()),
+        samples(c.samples),
+        x(draw(ins(), 1)),
+        dy(draw(outs(), 2)),
+        weights(draw(taps() * s.in_channels * s.out_channels, 3)),
+        bias(draw(s.out_channels, 4)) {}
+  int64_t taps() const { return s.kernel * s.kernel; }
+  int64_t in_places() const { return samples * s.in_height * s.in_width; }
+  int64_t out_places() const { return samples * s.out_height * s.out_width; }
+  int64_t ins() const { return in_places() * s.in_channels; }
+  int64_t outs() const { return out_places() * s.out_channels; }
+
+  const ConvolutionShape s;
+  const int64_t samples;
+  const Floats x, dy, weights /* {out, in, kernel, kernel} */, bias;
+};
+
+Floats pass(const Tensors& t, ConvolutionPass which, const float* bias, int64_t at_a_time) {
+  const auto convolution = make_own_convolution(t.s, which);
+  std::vector<std::byte> packed(convolution->weight_bytes());
+  std::vector<std::byte> scratchpad(convolution->scratchpad_bytes());
+  convolution->load(t.weights.data(), packed.data());
+  const bool forward = which == ConvolutionPass::kForward;
+  const Floats& from = forward ? t.x : t.dy;
+  const int64_t ins = (forward ? t.ins() : t.outs()) / t.samples;
+  const int64_t outs = (forward ? t.outs() : t.ins()) / t.samples;
+  Floats to(static_cast<size_t>(t.samples * outs), NAN);
+  for (int64_t first = 0; first < t.samples; first += at_a_time) {
+    convolution->execute(scratchpad.data(), from.data() + first * ins, packed.data(), bias,
+                         to.data() + first * outs, std::min(at_a_time, t.samples - first));
+  }
+  return to;
+}
+
+Floats weight_gradient(const Tensors& t) {
+  const auto gradient = make_own_weight_gradient(t.s, t.samples);
+  std::vector<std::byte> scratchpad(gradient->scratchpad_bytes());
+  Floats taps(t.weights.size(), NAN);
+  gradient->execute(scratchpad.data(), t.x.data(), t.dy.data(), taps.data());
+  return taps;
+}
+
+// visit(place of the input, place of the output, tap) for all pairs that a tap connects.
+template <typename Visit>
+void for_each_pair(const Tensors& t, const Visit& visit) {
+  const ConvolutionShape& s = t.s;
+  for (int64_t out = 0; out < t.out_places(); ++out) {
+    const int64_t x = out % s.out_width, y = out / s.out_width % s.out_height;
+    const int64_t map = out / s.out_width / s.out_height * s.in_height * s.in_width;
+    for (int64_t tap = 0; tap < t.taps(); ++tap) {
+      const int64_t row = y * s.stride + tap / s.kernel - s.padding;
+      const int64_t column = x * s.stride + tap % s.kernel - s.padding;
+      if (row < 0 || column < 0 || row >= s.in_height || column >= s.in_width) continue;
+      visit(map + row * s.in_width + column, out, tap);
+    }
+  }
+}
+
+// One in a few of the values, by the definition: every place, a channel or two.
+void expect_close(const Floats& actual, const std::vector<double>& expected, int64_t terms,
+                  const char* what) {
+  ASSERT_EQ(actual.size(), expected.size());
+  // Terms are products of two numbers around 1, added up one after the other: errors of an eighth
+  // of this are common, oneDNN's of a quarter.
+  const double tolerance =
+      48 * std::sqrt(static_cast<double>(terms)) * std::numeric_limits<float>::epsilon();
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (std::isnan(expected[i])) {
+      ASSERT_FALSE(std::isnan(actual[i])) << what << " " << i << " was not written";
+    } else {
+      ASSERT_NEAR(actual[i], expected[i], tolerance) << what << " " << i;
+    }
+  }
+}
+
+class OwnConvolutions : public ::testing::TestWithParam<Case> {
+ protected:
+  const Tensors t_{GetParam()};
+  const int64_t ins_ = t_.s.in_channels, outs_ = t_.s.out_channels;
+  double weight(int64_t out, int64_t in, int64_t tap) const {
+    return double{t_.weights[static_cast<size_t>((out * ins_ + in) * t_.taps() + tap)]};
+  }
+  // NaN: not compared, but written.
+  std::vector<double> unknown(int64_t count) const {
+    return std::vector<double>(static_cast<size_t>(count), NAN);
+  }
+};
+
+TEST_P(OwnConvolutions, ForwardIsTheDefinition) {
+  auto expected = unknown(t_.outs());
+  for (const int64_t channel : std::set<int64_t>{0, outs_ - 1}) {
+    for (int64_t place = 0; place < t_.out_places(); ++place)
+      expected[static_cast<size_t>(place * outs_ + channel)] =
+          double{t_.bias[static_cast<size_t>(channel)]};
+    for_each_pair(t_, [&](int64_t from, int64_t to, int64_t tap) {
+      for (int64_t in = 0; in < ins_; ++in)
+        expected[static_cast<size_t>(to * outs_ + channel)] +=
+            double{t_.x[static_cast<size_t>(from * ins_ + in)]} * weight(channel, in, tap);
+    });
+  }
+  expect_close(pass(t_, ConvolutionPass::kForward, t_.bias.data(), t_.samples), expected,
+               t_.taps() * ins_, "y");
+}
+
+TEST_P(OwnConvolutions, BackwardDataIsTheDefinition) {
+  auto expected = unknown(t_.ins());
+  for (const int64_t channel : std::set<int64_t>{0, ins_ - 1}) {
+    for (int64_t place = 0; place < t_.in_places(); ++place)
+      expected[static_cast<size_t>(place * ins_ + channel)] = 0;
+    for_each_pair(t_, [&](int64_t to, int64_t from, int64_t tap) {
+      for (int64_t out = 0; out < outs_; ++out)
+        expected[static_cast<size_t>(to * ins_ + channel)] +=
+            double{t_.dy[static_cast<size_t>(from * outs_ + out)]} * weight(out, channel, tap);
+    });
+  }
+  expect_close(pass(t_, ConvolutionPass::kBackwardData, nullptr, t_.samples), expected,
+               t_.taps() * outs_, "dx");
+}
+
+TEST_P(OwnConvolutions, WeightGradientIsTheDefinition) {
+  const int64_t pairs = ins_ * outs_;
+  auto expected = unknown(t_.taps() * pairs);
+  for (int64_t i = 0; i<pairs; i += pairs> 100 ? 37 : 1) {
+    const int64_t in = i / outs_, out = i % outs_;
+    for (int64_t tap = 0; tap < t_.taps(); ++tap)
+      expected[static_cast<size_t>(tap * pairs + i)] = 0;
+    for_each_pair(t_, [&](int64_t from, int64_t to, int64_t tap) {
+      expected[static_cast<size_t>(tap * pairs + i)] +=
+          double{t_.x[static_cast<size_t>(from * ins_ + in)]} *
+          double{t_.dy[static_cast<size_t>(to * outs_ + out)]};
+    });
+  }
+  expect_close(weight_gradient(t_), expected, t_.out_places(), "dw");
+}
+
+TEST_P(OwnConvolutions, BitsDoNotDependOnHowManySamplesAreGivenAtATime) {
+  for (const auto which : {ConvolutionPass::kForward, ConvolutionPass::kBackwardData}) {
+    const Floats all = pass(t_, which, nullptr, t_.samples);
+    EXPECT_EQ(pass(t_, which, nullptr, 1), all);
+    EXPECT_EQ(pass(t_, which, nullptr, 3), all);
+  }
+}
+
+std::string name_of(const ::testing::TestParamInfo<Case>& tested) {
+  const Case& c = tested.param;
+  std::string name = std::to_string(c.height) + "x" + std::to_string(c.width);
+  for (const int64_t number : {c.in, c.out, c.kernel, c.stride, c.padding, c.samples})
+    name += "_" + std::to_string(number);
+  return name;
+}
+
+Case winograd_case(int64_t height, int64_t width, int64_t in, int64_t out, int64_t samples) {
+  return {height, width, in, out, 3, 1, 1, samples, true};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Winograd, OwnConvolutions,
+    ::testing::Values(winograd_case(8, 8, 1, 1, 4),
+                      winograd_case(7, 7, 2, 1,
+                                    5),  // a row and a column too few for the last tiles
+                      winograd_case(4, 6, 1, 2, 7),    //
+                      winograd_case(5, 4, 3, 2, 2),    //
+                      winograd_case(56, 56, 1, 2, 2),  // more tiles than planes hold at a time
+                      winograd_case(4, 4, 4, 8, 3)),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(Narrow, OwnConvolutions,
+                         ::testing::Values(Case{28, 28, 1, 6, 5, 1, 0, 4},   // lenet5's
+                                           Case{12, 12, 6, 16, 5, 1, 0, 5},  //
+                                           Case{30, 26, 3, 64, 7, 2, 3, 2},  // resnet18's first
+                                           Case{17, 13, 3, 24, 3, 1, 1, 4},  // part of a panel
+                                           Case{16, 16, 3, 33, 3, 2, 1, 4},  // one more than two
+                                           Case{2, 9, 8, 1, 2, 1, 0, 5},     // one output
+                                           Case{5, 5, 2, 7, 5, 1, 2, 3},     //
+                                           Case{1, 1, 1, 1, 3, 1, 1, 4},     // mostly padding
+                                           Case{9, 9, 4, 8, 2, 3, 0, 2},  // places that none sees
+                                           Case{112, 112, 3, 16, 3, 1, 1, 1}),  // rows in turns
+                         name_of);
+
+TEST(WinogradShapes, AreThoseThatItSparesProducts) {
+  const auto is = [](int64_t height, int64_t width) {
+    return is_winograd(winograd_case(height, width, 1, 1, 1).shape());
+  };
+  EXPECT_FALSE(is(1, 1)) << "16 products instead of one";
+  EXPECT_FALSE(is(2, 2)) << "16 instead of 16";
+  EXPECT_FALSE(is(3, 3)) << "64 instead of 49";
+  EXPECT_TRUE(is(4, 4));
+  EXPECT_TRUE(is(7, 7));
+  EXPECT_FALSE(is(1, 50));
+}
+
+TEST(WinogradShapes, AreThreeByThreeWithoutStrideOrGroupsInFloat32) {
+  const ConvolutionShape plain = winograd_case(8, 8, 2, 1, 1).shape();
+  EXPECT_TRUE(is_winograd(plain));
+  const auto but = [&](auto member, auto value) {
+    ConvolutionShape shape = plain;
+    shape.*member = value;
+    return is_winograd(shape);
+  };
+  EXPECT_FALSE(but(&ConvolutionShape::kernel, 5));
+  EXPECT_FALSE(but(&ConvolutionShape::stride, 2));
+  EXPECT_FALSE(but(&ConvolutionShape::padding, 0));
+  EXPECT_FALSE(but(&ConvolutionShape::groups, 2));
+  EXPECT_FALSE(but(&ConvolutionShape::bfloat16, true));
+  EXPECT_FALSE(but(&ConvolutionShape::in_channels, 3));
+  EXPECT_FALSE(but(&ConvolutionShape::out_channels, kernels().panel + 4));
+}
+
+TEST(NarrowShapes, AreOfFewInputChannelsInFloat32) {
+  const ConvolutionShape plain = Case{28, 28, 3, 64, 7, 2, 3, 1}.shape();
+  EXPECT_TRUE(is_narrow(plain));
+  const auto but = [&](auto member, auto value) {
+    ConvolutionShape shape = plain;
+    shape.*member = value;
+    return is_narrow(shape);
+  };
+  EXPECT_FALSE(but(&ConvolutionShape::kernel, 1));
+  EXPECT_FALSE(but(&ConvolutionShape::groups, 3));
+  EXPECT_FALSE(but(&ConvolutionShape::bfloat16, true));
+  EXPECT_FALSE(but(&ConvolutionShape::in_channels, 9));
+}
+
+}  // namespace
+}  // namespace outrigger::nn::cpu
