@@ -18,14 +18,14 @@ class OwnConvolution {
   virtual ~OwnConvolution() = default;
   virtual size_t weight_bytes() const = 0;
   virtual size_t scratchpad_bytes() const = 0;
-  /// From PyTorch's layout, {out, in, kernel, kernel}.
+  /// From PyTorch's layout, {out, in / groups, kernel, kernel}.
   virtual void load(const float* plain, std::byte* packed) const = 0;
   /// Maps of `samples`, channels-last, one after the other. `bias`: may be null; backward it is.
   virtual void execute(std::byte* scratchpad, const float* from, const std::byte* packed,
                        const float* bias, float* to, int64_t samples) const = 0;
 };
 
-/// The gradient of the weights over so many samples, as {kernel, kernel, in, out}.
+/// The gradient of the weights over so many samples, as {kernel, kernel, in / groups, out}.
 class OwnWeightGradient {
  public:
   virtual ~OwnWeightGradient() = default;

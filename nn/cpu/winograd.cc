@@ -24,12 +24,14 @@ int64_t tiles_within(int64_t bytes, int64_t channels) {
   return std::max(kLeastTiles, bytes / (kPoints * channels * kFloat) / 12 * 12);
 }
 
-// PyTorch's taps of one input channel and a panel of outputs, as {9, panel}.
-void gather_taps(const float* plain, int64_t out_step, int64_t panel, bool turned, float* taps) {
-  for (int64_t lane = 0; lane < panel; ++lane) {
-    for (int64_t tap = 0; tap < kTaps; ++tap)
-      taps[tap * panel + lane] = plain[lane * out_step + (turned ? kTaps - 1 - tap : tap)];
-  }
+// Channels of a group: narrow ones fill a panel together, in which other groups' weights are zero.
+int64_t group_width(const ConvolutionShape& s) { return s.out_channels / s.groups; }
+
+bool groups_fit(const ConvolutionShape& s) {
+  if (s.groups == 1) return true;
+  // oneDNN's are as fast for groups of one channel, and of a panel.
+  const int64_t width = group_width(s), panel = kernels().panel;
+  return s.in_channels == s.out_channels && width > 1 && width < panel && panel % width == 0;
 }
 
 // Products for each pair of channels: at the edges the definition has fewer than nine an output.
@@ -42,7 +44,7 @@ bool spares_products(const ConvolutionShape& s) {
 
 bool is_winograd(const ConvolutionShape& s) {
   const int64_t panel = kernels().panel;
-  return !s.bfloat16 && s.kernel == 3 && s.stride == 1 && s.padding == 1 && s.groups == 1 &&
+  return !s.bfloat16 && s.kernel == 3 && s.stride == 1 && s.padding == 1 && groups_fit(s) &&
          s.in_channels % panel == 0 && s.out_channels % panel == 0 && spares_products(s);
 }
 
@@ -51,29 +53,43 @@ WinogradConvolution::WinogradConvolution(const ConvolutionShape& s, ConvolutionP
       pass_(pass),
       from_{s.in_height, s.in_width, s.in_channels},
       to_{s.out_height, s.out_width, s.out_channels},
+      group_(s.groups == 1 ? 0 : group_width(s)),
       tiles_(tiles_within(kPassBytes, s.in_channels + s.out_channels)) {
   if (pass == ConvolutionPass::kBackwardData) std::swap(from_, to_);
+  inner_ = group_ > 0 ? kernels_->panel : from_.channels;
 }
 
 size_t WinogradConvolution::weight_bytes() const {
-  return static_cast<size_t>(kPoints * from_.channels * to_.channels * kFloat);
+  return static_cast<size_t>(kPoints * inner_ * to_.channels * kFloat);
 }
 
 size_t WinogradConvolution::scratchpad_bytes() const {
   return static_cast<size_t>(kPoints * tiles_ * (from_.channels + to_.channels) * kFloat);
 }
 
+// PyTorch's nine taps from one channel to another; null: they are in different groups.
+const float* WinogradConvolution::taps_of(const float* plain, int64_t from, int64_t to) const {
+  const bool backward = pass_ == ConvolutionPass::kBackwardData;
+  const int64_t in = backward ? to : from, out = backward ? from : to;
+  if (group_ == 0) return plain + (out * (backward ? to_ : from_).channels + in) * kTaps;
+  return in / group_ == out / group_ ? plain + (out * group_ + in % group_) * kTaps : nullptr;
+}
+
+// To {16, panels of out, in, panel}.
 void WinogradConvolution::load(const float* plain, std::byte* packed) const {
   constexpr int64_t kWidest = 64;
   float taps[kTaps * kWidest];
-  const bool backward = pass_ == ConvolutionPass::kBackwardData;
-  const int64_t panel = kernels_->panel, ins = from_.channels, outs = to_.channels;
-  const int64_t in_step = kTaps * (backward ? outs : 1), out_step = kTaps * (backward ? 1 : ins);
-  auto* to = reinterpret_cast<float*>(packed);
-  for (int64_t out = 0; out < outs; out += panel) {
-    for (int64_t in = 0; in < ins; ++in, to += panel) {
-      gather_taps(plain + out * out_step + in * in_step, out_step, panel, backward, taps);
-      kernels_->winograd.weights(taps, to, ins * outs);
+  const bool turned = pass_ == ConvolutionPass::kBackwardData;
+  const int64_t panel = kernels_->panel;
+  auto* points = reinterpret_cast<float*>(packed);
+  for (int64_t out = 0; out < to_.channels; out += panel) {
+    for (int64_t in = 0; in < inner_; ++in, points += panel) {
+      for (int64_t lane = 0; lane < panel; ++lane) {
+        const float* nine = taps_of(plain, group_ > 0 ? out + in : in, out + lane);
+        for (int64_t tap = 0; tap < kTaps; ++tap)
+          taps[tap * panel + lane] = nine == nullptr ? 0 : nine[turned ? kTaps - 1 - tap : tap];
+      }
+      kernels_->winograd.weights(taps, points, inner_ * to_.channels);
     }
   }
 }
@@ -89,8 +105,8 @@ void WinogradConvolution::execute(std::byte* scratchpad, const float* from, cons
     kernels_->winograd.input(from_, from, first, count, in);
     const auto* weights = reinterpret_cast<const float*>(packed);
     for (int64_t point = 0; point < kPoints; ++point) {
-      for (int64_t column = 0; column < outs; column += panel, weights += ins * panel) {
-        kernels_->product({.a = in.data + point * in.point,
+      for (int64_t column = 0; column < outs; column += panel, weights += inner_ * panel) {
+        kernels_->product({.a = in.data + point * in.point + (group_ > 0 ? column : 0),
                            .a_row = ins,
                            .a_step = 1,
                            .a_jump = 0,
@@ -99,7 +115,7 @@ void WinogradConvolution::execute(std::byte* scratchpad, const float* from, cons
                            .result = out.data + point * out.point + column,
                            .result_row = outs,
                            .rows = count,
-                           .inner = ins,
+                           .inner = inner_,
                            .outer = 1,
                            .columns = panel,
                            .start = nullptr,
@@ -114,57 +130,72 @@ WinogradWeightGradient::WinogradWeightGradient(const ConvolutionShape& s, int64_
     : kernels_(&kernels()),
       in_{s.in_height, s.in_width, s.in_channels},
       out_{s.out_height, s.out_width, s.out_channels},
+      group_(s.groups == 1 ? 0 : group_width(s)),
+      outs_(s.groups == 1 ? s.out_channels : kernels().panel),
       all_tiles_(samples * tiles_of_sample(in_)),
       tiles_(std::min(all_tiles_,
                       tiles_within(kWeightGradientBytes, s.in_channels + s.out_channels))) {}
 
 size_t WinogradWeightGradient::scratchpad_bytes() const {
   const int64_t planes = tiles_ * (in_.channels + out_.channels);
-  return static_cast<size_t>(kPoints * (planes + kernels_->panel * out_.channels) * kFloat);
+  const int64_t taps = group_ > 0 ? kTaps * in_.channels * outs_ : 0;
+  return static_cast<size_t>((kPoints * (planes + kernels_->panel * outs_) + taps) * kFloat);
 }
 
 void WinogradWeightGradient::execute(std::byte* scratchpad, const float* x, const float* dy,
                                      float* gradient) const {
-  const int64_t panel = kernels_->panel, outs = out_.channels;
+  const int64_t panel = kernels_->panel, ins = in_.channels;
   const int64_t point = tiles_ * panel;
   const WinogradPlanes in{reinterpret_cast<float*>(scratchpad), point, kPoints * point, panel};
-  const WinogradPlanes out{in.data + kPoints * tiles_ * in_.channels, point, kPoints * point,
-                           panel};
-  float* points = out.data + kPoints * tiles_ * outs;
+  const WinogradPlanes out{in.data + kPoints * tiles_ * ins, point, kPoints * point, panel};
+  float* points = out.data + kPoints * tiles_ * out_.channels;
+  float* taps = group_ > 0 ? points + kPoints * panel * outs_ : gradient;
   for (int64_t first = 0; first < all_tiles_; first += tiles_) {
     const int64_t count = std::min(tiles_, all_tiles_ - first);
     kernels_->winograd.input(in_, x, first, count, in);
     kernels_->winograd.gradient(out_, dy, first, count, out);
-    for (int64_t channel = 0; channel < in_.channels; channel += panel) {
+    for (int64_t channel = 0; channel < ins; channel += panel) {
       multiply(in, out, count, points, channel / panel);
-      kernels_->winograd.weight_gradient(points, panel * outs, panel * outs, first > 0,
-                                         gradient + channel * outs, in_.channels * outs);
+      kernels_->winograd.weight_gradient(points, panel * outs_, panel * outs_, first > 0,
+                                         taps + channel * outs_, ins * outs_);
     }
   }
+  if (group_ > 0) take_groups(taps, gradient);
 }
 
-// points {16, panel, out}: of the input channels of one panel.
+// points {16, panel, outs_}: of the input channels of one panel.
 void WinogradWeightGradient::multiply(const WinogradPlanes& in, const WinogradPlanes& out,
                                       int64_t tiles, float* points, int64_t in_panel) const {
-  const int64_t panel = kernels_->panel, outs = out_.channels;
+  const int64_t panel = kernels_->panel;
   for (int64_t point = 0; point < kPoints; ++point) {
     const float* a = in.data + in_panel * in.panel + point * in.point;
-    const float* b = out.data + point * out.point;
-    for (int64_t column = 0; column < outs; column += panel, b += out.panel) {
+    const float* b = out.data + point * out.point + (group_ > 0 ? in_panel * out.panel : 0);
+    for (int64_t column = 0; column < outs_; column += panel, b += out.panel) {
       kernels_->product({.a = a,
                          .a_row = 1,
                          .a_step = panel,
                          .a_jump = 0,
                          .b = b,
                          .b_step = panel,
-                         .result = points + point * panel * outs + column,
-                         .result_row = outs,
+                         .result = points + point * panel * outs_ + column,
+                         .result_row = outs_,
                          .rows = panel,
                          .inner = tiles,
                          .outer = 1,
                          .columns = panel,
                          .start = nullptr,
                          .add = false});
+    }
+  }
+}
+
+// From {9, in, panel}, each input channel beside the outputs of its panel, those of its group.
+void WinogradWeightGradient::take_groups(const float* taps, float* gradient) const {
+  const int64_t panel = kernels_->panel, channels = in_.channels;
+  for (int64_t tap = 0; tap < kTaps; ++tap, taps += channels * panel) {
+    for (int64_t in = 0; in < group_; ++in) {
+      for (int64_t out = 0; out < channels; ++out)
+        *gradient++ = taps[(out / group_ * group_ + in) * panel + out % panel];
     }
   }
 }

@@ -22,9 +22,13 @@ class WinogradConvolution final : public OwnConvolution {
                float* to, int64_t samples) const override;
 
  private:
+  const float* taps_of(const float* plain, int64_t from, int64_t to) const;
+
   const Kernels* kernels_;
   ConvolutionPass pass_;
   WinogradMap from_, to_;
+  int64_t group_;  // channels of one; 0: no groups
+  int64_t inner_;  // channels that an output is computed from, other groups' of its panel too
   int64_t tiles_;  // at a time
 };
 
@@ -39,9 +43,12 @@ class WinogradWeightGradient final : public OwnWeightGradient {
  private:
   void multiply(const WinogradPlanes& in, const WinogradPlanes& out, int64_t tiles, float* points,
                 int64_t in_panel) const;
+  void take_groups(const float* taps, float* gradient) const;
 
   const Kernels* kernels_;
   WinogradMap in_, out_;
+  int64_t group_;              // channels of one; 0: no groups
+  int64_t outs_;               // output channels that are multiplied with an input channel
   int64_t all_tiles_, tiles_;  // of the samples; at a time
 };
 

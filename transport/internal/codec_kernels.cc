@@ -92,42 +92,42 @@ void philox_vectors(const PhiloxRange& range, uint32_t* words) {
 #else
 
 using Words = hn::ScalableTag<uint32_t>;
-using Vector = hn::Vec<Words>;
+using Wide = hn::Repartition<uint64_t, Words>;
+using Vector = hn::Vec<Wide>;
 
-/// The upper and lower halves of a · b, lane by lane.
-HWY_INLINE void multiply(Vector a, Vector b, Vector& high, Vector& low) {
+/// A round of one block a lane, its words in the lower halves; the upper ones hold anything.
+HWY_INLINE void philox_round(Vector k0, Vector k1, Vector& c0, Vector& c1, Vector& c2, Vector& c3) {
   const Words d;
-  const hn::Repartition<uint64_t, Words> wide;
-  const auto even = hn::MulEven(a, b);
-  const auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, a))), b);
-  high = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
-  low = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
+  const auto p0 = hn::MulEven(hn::BitCast(d, c0), hn::Set(d, 0xD2511F53u));
+  const auto p1 = hn::MulEven(hn::BitCast(d, c2), hn::Set(d, 0xCD9E8D57u));
+  c0 = hn::Xor3(hn::ShiftRight<32>(p1), c1, k0);
+  c2 = hn::Xor3(hn::ShiftRight<32>(p0), c3, k1);
+  c1 = p1;
+  c3 = p0;
 }
 
+/// The constants are Philox's (common/random.cc).
 void philox_vectors(const PhiloxRange& range, uint32_t* words) {
   const Words d;
+  const Wide wide;
   const size_t lanes = hn::Lanes(d);
+  const auto joined = [&](Vector even, Vector odd) {
+    return hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
+  };
   for (size_t i = 0; i < range.blocks; i += lanes) {
-    // One counter per lane; the constants are Philox's (common/random.cc).
-    auto c0 = hn::Iota(d, range.first[0] + static_cast<uint32_t>(i));
-    auto c1 = hn::Set(d, range.first[1]);
-    auto c2 = hn::Set(d, range.first[2]);
-    auto c3 = hn::Set(d, range.first[3]);
-    auto k0 = range.key[0];
-    auto k1 = range.key[1];
+    auto a0 = hn::BitCast(wide, hn::Iota(d, range.first[0] + static_cast<uint32_t>(i)));
+    auto b0 = hn::ShiftRight<32>(a0);
+    auto a1 = hn::Set(wide, uint64_t{range.first[1]}), b1 = a1;
+    auto a2 = hn::Set(wide, uint64_t{range.first[2]}), b2 = a2;
+    auto a3 = hn::Set(wide, uint64_t{range.first[3]}), b3 = a3;
+    auto [k0, k1] = range.key;
     for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-      auto h0 = c0;
-      auto l0 = c0;
-      auto h1 = c0;
-      auto l1 = c0;
-      multiply(c0, hn::Set(d, 0xD2511F53u), h0, l0);
-      multiply(c2, hn::Set(d, 0xCD9E8D57u), h1, l1);
-      c0 = hn::Xor(hn::Xor(h1, c1), hn::Set(d, k0));
-      c1 = l1;
-      c2 = hn::Xor(hn::Xor(h0, c3), hn::Set(d, k1));
-      c3 = l0;
+      const auto key0 = hn::Set(wide, uint64_t{k0}), key1 = hn::Set(wide, uint64_t{k1});
+      philox_round(key0, key1, a0, a1, a2, a3);
+      philox_round(key0, key1, b0, b1, b2, b3);
     }
-    hn::StoreInterleaved4(c0, c1, c2, c3, d, words + 4 * i);
+    hn::StoreInterleaved4(joined(a0, b0), joined(a1, b1), joined(a2, b2), joined(a3, b3), d,
+                          words + 4 * i);
   }
 }
 
@@ -147,9 +147,9 @@ size_t quantise_part(D d, const float* row, uint8_t* to, const uint16_t* random,
     if (random == nullptr) {
       whole = hn::NearestInt(scaled);
     } else {
-      const auto number = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(d16, random + c)));
-      whole =
-          hn::ConvertTo(di, hn::Floor(hn::Add(scaled, hn::Mul(number, hn::Set(d, 0x1.0p-16f)))));
+      const auto number = hn::PromoteTo(di, hn::LoadU(d16, random + c));
+      const auto fixed = hn::NearestInt(hn::Mul(scaled, hn::Set(d, 65536.0F)));
+      whole = hn::ShiftRight<16>(hn::Add(fixed, number));
     }
     const auto kept = hn::Min(hn::Max(whole, low), high);
     const auto byte = hn::And(hn::BitCast(hn::RebindToUnsigned<D>(), kept),

@@ -23,12 +23,17 @@ bool products_pay(const ConvolutionShape& s) {
          instruction_set() == "amx";
 }
 
-/// {kernel row, kernel column, in, out}: what the products write, and ours.
+/// {kernel row, kernel column, in / groups, out}: what the products write, and ours.
 memory::desc layout_of_products(const ConvolutionShape& s) {
-  const int64_t one = s.in_channels * s.out_channels;
-  return {{s.out_channels, s.in_channels, s.kernel, s.kernel},
-          Type::f32,
-          memory::dims{1, s.out_channels, s.kernel * one, one}};
+  const int64_t ins = s.in_channels / s.groups, outs = s.out_channels / s.groups;
+  const int64_t one = ins * s.out_channels;
+  memory::dims sizes{outs, ins, s.kernel, s.kernel};
+  memory::dims strides{1, s.out_channels, s.kernel * one, one};
+  if (s.groups > 1) {
+    sizes.insert(sizes.begin(), s.groups);
+    strides.insert(strides.begin(), outs);
+  }
+  return {sizes, Type::f32, strides};
 }
 
 onednn::Primitive make_product(const ConvolutionShape& s, int64_t samples, int slots) {

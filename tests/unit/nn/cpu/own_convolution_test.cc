@@ -25,12 +25,23 @@ using Floats = std::vector<float>;
 struct Case {
   int64_t height, width, in, out, kernel, stride, padding, samples;
   bool in_panels = false;  // what `in` and `out` count; how wide one is, is known in a test only
+  int64_t group = 0;       // channels of one; 0: one group
 
   ConvolutionShape shape() const {
     const auto places = [&](int64_t size) { return (size + 2 * padding - kernel) / stride + 1; };
     const int64_t unit = in_panels ? kernels().panel : 1;
-    return {height, width,   in * unit, places(height), places(width), out * unit, kernel,
-            stride, padding, 1,         false,          false};
+    return {.in_height = height,
+            .in_width = width,
+            .in_channels = in * unit,
+            .out_height = places(height),
+            .out_width = places(width),
+            .out_channels = out * unit,
+            .kernel = kernel,
+            .stride = stride,
+            .padding = padding,
+            .groups = group == 0 ? 1 : out * unit / group,
+            .bias = false,
+            .bfloat16 = false};
   }
 };
 
@@ -47,9 +58,10 @@ struct Tensors {
         samples(c.samples),
         x(draw(ins(), 1)),
         dy(draw(outs(), 2)),
-        weights(draw(taps() * s.in_channels * s.out_channels, 3)),
+        weights(draw(taps() * group_ins() * s.out_channels, 3)),
         bias(draw(s.out_channels, 4)) {}
   int64_t taps() const { return s.kernel * s.kernel; }
+  int64_t group_ins() const { return s.in_channels / s.groups; }
   int64_t in_places() const { return samples * s.in_height * s.in_width; }
   int64_t out_places() const { return samples * s.out_height * s.out_width; }
   int64_t ins() const { return in_places() * s.in_channels; }
@@ -57,7 +69,7 @@ struct Tensors {
 
   const ConvolutionShape s;
   const int64_t samples;
-  const Floats x, dy, weights /* {out, in, kernel, kernel} */, bias;
+  const Floats x, dy, weights /* {out, in / groups, kernel, kernel} */, bias;
 };
 
 Floats pass(const Tensors& t, ConvolutionPass which, const float* bias, int64_t at_a_time) {
@@ -123,7 +135,9 @@ class OwnConvolutions : public ::testing::TestWithParam<Case> {
   const Tensors t_{GetParam()};
   const int64_t ins_ = t_.s.in_channels, outs_ = t_.s.out_channels;
   double weight(int64_t out, int64_t in, int64_t tap) const {
-    return double{t_.weights[static_cast<size_t>((out * ins_ + in) * t_.taps() + tap)]};
+    const int64_t group_outs = outs_ / t_.s.groups, width = t_.group_ins();
+    if (in / width != out / group_outs) return 0;
+    return double{t_.weights[static_cast<size_t>((out * width + in % width) * t_.taps() + tap)]};
   }
   // NaN: not compared, but written.
   std::vector<double> unknown(int64_t count) const {
@@ -163,10 +177,10 @@ TEST_P(OwnConvolutions, BackwardDataIsTheDefinition) {
 }
 
 TEST_P(OwnConvolutions, WeightGradientIsTheDefinition) {
-  const int64_t pairs = ins_ * outs_;
+  const int64_t pairs = t_.group_ins() * outs_, group_outs = outs_ / t_.s.groups;
   auto expected = unknown(t_.taps() * pairs);
   for (int64_t i = 0; i<pairs; i += pairs> 100 ? 37 : 1) {
-    const int64_t in = i / outs_, out = i % outs_;
+    const int64_t out = i % outs_, in = out / group_outs * t_.group_ins() + i / outs_;
     for (int64_t tap = 0; tap < t_.taps(); ++tap)
       expected[static_cast<size_t>(tap * pairs + i)] = 0;
     for_each_pair(t_, [&](int64_t from, int64_t to, int64_t tap) {
@@ -189,13 +203,14 @@ TEST_P(OwnConvolutions, BitsDoNotDependOnHowManySamplesAreGivenAtATime) {
 std::string name_of(const ::testing::TestParamInfo<Case>& tested) {
   const Case& c = tested.param;
   std::string name = std::to_string(c.height) + "x" + std::to_string(c.width);
-  for (const int64_t number : {c.in, c.out, c.kernel, c.stride, c.padding, c.samples})
+  for (const int64_t number : {c.in, c.out, c.kernel, c.stride, c.padding, c.samples, c.group})
     name += "_" + std::to_string(number);
   return name;
 }
 
-Case winograd_case(int64_t height, int64_t width, int64_t in, int64_t out, int64_t samples) {
-  return {height, width, in, out, 3, 1, 1, samples, true};
+Case winograd_case(int64_t height, int64_t width, int64_t in, int64_t out, int64_t samples,
+                   int64_t group = 0) {
+  return {height, width, in, out, 3, 1, 1, samples, true, group};
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -206,7 +221,9 @@ INSTANTIATE_TEST_SUITE_P(
                       winograd_case(4, 6, 1, 2, 7),    //
                       winograd_case(5, 4, 3, 2, 2),    //
                       winograd_case(56, 56, 1, 2, 2),  // more tiles than planes hold at a time
-                      winograd_case(4, 4, 4, 8, 3)),
+                      winograd_case(4, 4, 4, 8, 3),
+                      winograd_case(9, 6, 3, 3, 5, 2),  // narrow groups
+                      winograd_case(6, 6, 1, 1, 2, 4), winograd_case(30, 30, 2, 2, 4, 2)),
     name_of);
 
 INSTANTIATE_TEST_SUITE_P(Narrow, OwnConvolutions,
@@ -245,10 +262,20 @@ TEST(WinogradShapes, AreThreeByThreeWithoutStrideOrGroupsInFloat32) {
   EXPECT_FALSE(but(&ConvolutionShape::kernel, 5));
   EXPECT_FALSE(but(&ConvolutionShape::stride, 2));
   EXPECT_FALSE(but(&ConvolutionShape::padding, 0));
-  EXPECT_FALSE(but(&ConvolutionShape::groups, 2));
+  EXPECT_FALSE(but(&ConvolutionShape::groups, 2)) << "two inputs for an output";
   EXPECT_FALSE(but(&ConvolutionShape::bfloat16, true));
   EXPECT_FALSE(but(&ConvolutionShape::in_channels, 3));
   EXPECT_FALSE(but(&ConvolutionShape::out_channels, kernels().panel + 4));
+}
+
+TEST(WinogradShapes, MayHaveGroupsThatFillAPanelTogether) {
+  const auto is = [](int64_t group) {
+    return is_winograd(winograd_case(8, 8, 2, 2, 1, group).shape());
+  };
+  EXPECT_FALSE(is(1)) << "oneDNN's depthwise ones are fast";
+  EXPECT_TRUE(is(2));
+  EXPECT_TRUE(is(4));
+  EXPECT_FALSE(is(kernels().panel));
 }
 
 TEST(NarrowShapes, AreOfFewInputChannelsInFloat32) {
