@@ -33,13 +33,10 @@ void WorkerBook::note(const feed::WorkerMessage& message) {
 }
 
 WorkerMeasures WorkerBook::measures(const transport::LinkStats& link) const {
-  constexpr Duration kEnough = std::chrono::milliseconds(5);
   WorkerMeasures measures = measures_;
-  measures.bytes_per_second = sends_at_;
-  if (link.writing > kEnough) {
-    const double rate = static_cast<double>(link.bytes_sent) / to_seconds(link.writing);
-    measures.bytes_per_second = sends_at_ == 0 ? rate : std::min(rate, sends_at_);
-  }
+  const bool both = sends_at_ > 0 && link.send_rate > 0;
+  measures.bytes_per_second =
+      both ? std::min(link.send_rate, sends_at_) : std::max(link.send_rate, sends_at_);
   measures.latency = to_seconds(link.round_trip) / 2;
   return measures;
 }

@@ -104,13 +104,10 @@ void send_outbox(transport::Link& link, Agent& agent, const WireContext& context
   }
 }
 
-/// Lets results tell how fast the link is, once enough was written for it to mean something.
+/// Lets results tell how fast the link is, once that is known.
 void tell_link_rate(const transport::Link& link, Agent& agent) {
-  constexpr Duration kEnough = std::chrono::milliseconds(5);
-  const transport::LinkStats stats = link.stats();
-  if (stats.writing < kEnough) return;
-  agent.set_link_rate(static_cast<double>(stats.bytes_sent) /
-                      std::chrono::duration<double>(stats.writing).count());
+  const double rate = link.stats().send_rate;
+  if (rate > 0) agent.set_link_rate(rate);
 }
 
 SessionResult leave(transport::Link& link, Agent& agent, const WireContext& context,

@@ -6,6 +6,9 @@
 namespace outrigger::transport {
 namespace {
 
+/// A piece of so many bytes, or of half of what pieces have, tells how fast the link is.
+constexpr size_t kTellingPiece = size_t{16} << 10;
+
 /// A throttled link sends in pieces of about this time, so that its heartbeats are not late.
 constexpr double kThrottledPiece = 0.01;
 
@@ -21,7 +24,8 @@ SendQueue::SendQueue(const LinkOptions& options)
     : options_(options),
       chunk_(std::max<size_t>(chunk_for(options), 1)),
       next_ping_(system_now()),
-      throttled_until_(system_now()) {}
+      throttled_until_(system_now()),
+      rate_(std::min(kTellingPiece, chunk_ / 2)) {}
 
 bool SendQueue::has_room(const LaneState& lane, size_t cost) const {
   return lane.queued == 0 || lane.queued + cost <= options_.max_queued_bytes;
@@ -84,7 +88,7 @@ void SendQueue::add_to(LinkStats& stats) const {
   stats.frames_sent = stats_.frames_sent;
   stats.bytes_sent = stats_.bytes_sent;
   stats.send_blocked = stats_.send_blocked;
-  stats.writing = stats_.writing;
+  stats.send_rate = rate_.rate();
   for (const LaneState& lane : lanes_)
     stats.bytes_queued += lane.queued - lane.items.size() * kFrameCost;
 }
@@ -214,7 +218,7 @@ void SendQueue::written(const Packet& packet, Duration took) {
     throttled_until_ = std::max(throttled_until_, system_now() - took) + pause;
     busy = std::max(busy, pause);
   }
-  stats_.writing += busy;
+  rate_.add(packet.frame_part, busy);
   finished = std::move(writing_);
   writing_ = nullptr;
   if (finished->cutter.finished()) {

@@ -11,6 +11,7 @@
 
 #include "transport/internal/ending.h"
 #include "transport/internal/framing.h"
+#include "transport/internal/rate_meter.h"
 #include "transport/link.h"
 
 namespace outrigger::transport {
@@ -85,6 +86,7 @@ class SendQueue {
   std::shared_ptr<Item> writing_;
   TimePoint next_ping_;
   TimePoint throttled_until_;
+  RateMeter rate_;
   std::optional<uint64_t> pong_;
   std::optional<Ending> ending_;
   LinkStats stats_;
