@@ -7,7 +7,7 @@ namespace outrigger::transport {
 namespace {
 
 /// A piece of so many bytes, or of half of what pieces have, tells how fast the link is.
-constexpr size_t kTellingPiece = size_t{16} << 10;
+constexpr size_t kTellingPiece = size_t{4} << 10;
 
 /// A throttled link sends in pieces of about this time, so that its heartbeats are not late.
 constexpr double kThrottledPiece = 0.01;
