@@ -29,7 +29,7 @@ class RateMeter {
 
  private:
   /// What counts: about so long of writing, or so many pieces where those take less.
-  static constexpr double kSeconds = 1;
+  static constexpr double kSeconds = 0.5;
   static constexpr double kPieces = 64;
   static constexpr size_t kEnough = 4;
 
