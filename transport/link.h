@@ -90,8 +90,8 @@ struct LinkStats {
   size_t bytes_queued = 0;      ///< accepted by send, not yet written
   size_t bytes_untaken = 0;     ///< received, not yet handed out by receive
   Duration send_blocked{0};     ///< time that send spent waiting for room, over all threads
-  double send_rate = 0;    ///< bytes/s at which large frames were written lately; 0: not known
-  Duration round_trip{0};  ///< of the last heartbeat that came back; 0: none yet
+  double send_rate = 0;         ///< bytes/s at which large frames were written lately; 0: not known
+  Duration round_trip{0};       ///< of the last heartbeat that came back; 0: none yet
 };
 
 /// A link between two processes, a server and a worker, in both directions.
