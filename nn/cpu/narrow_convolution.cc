@@ -5,7 +5,7 @@
 namespace outrigger::nn::cpu {
 namespace {
 
-constexpr size_t kFloat = sizeof(float);
+constexpr size_t kFloatSize = sizeof(float);
 // Of dy that a weight gradient's products read once for each of the kernel's rows and columns: a
 // core's first cache holds it.
 constexpr int64_t kGradientBytes = 16 * 1024;
@@ -59,11 +59,11 @@ NarrowForward::NarrowForward(const ConvolutionShape& shape) : shape_(shape), map
 
 size_t NarrowForward::weight_bytes() const {
   const int64_t columns = round_up(shape_.out_channels, kernels_->panel);
-  return static_cast<size_t>(shape_.kernel * run_of(shape_) * columns) * kFloat;
+  return static_cast<size_t>(shape_.kernel * run_of(shape_) * columns) * kFloatSize;
 }
 
 size_t NarrowForward::scratchpad_bytes() const {
-  return static_cast<size_t>(map_.floats()) * kFloat;
+  return static_cast<size_t>(map_.floats()) * kFloatSize;
 }
 
 // To {panels of out, kernel row, kernel column, in, panel}.
@@ -117,11 +117,11 @@ NarrowBackwardData::NarrowBackwardData(const ConvolutionShape& shape)
 
 size_t NarrowBackwardData::weight_bytes() const {
   const int64_t columns = round_up(run_of(shape_), kernels_->panel);
-  return static_cast<size_t>(shape_.kernel * shape_.out_channels * columns) * kFloat;
+  return static_cast<size_t>(shape_.kernel * shape_.out_channels * columns) * kFloatSize;
 }
 
 size_t NarrowBackwardData::scratchpad_bytes() const {
-  return static_cast<size_t>(map_.floats() + run_floats()) * kFloat;
+  return static_cast<size_t>(map_.floats() + run_floats()) * kFloatSize;
 }
 
 int64_t NarrowBackwardData::run_floats() const {
@@ -202,10 +202,10 @@ NarrowWeightGradient::NarrowWeightGradient(const ConvolutionShape& s, int64_t sa
       samples_(samples),
       rows_(std::max<int64_t>(
           1, kGradientBytes / (s.out_width * std::min(s.out_channels, kernels_->panel) *
-                               static_cast<int64_t>(kFloat)))) {}
+                               static_cast<int64_t>(kFloatSize)))) {}
 
 size_t NarrowWeightGradient::scratchpad_bytes() const {
-  return static_cast<size_t>(map_.floats()) * kFloat;
+  return static_cast<size_t>(map_.floats()) * kFloatSize;
 }
 
 void NarrowWeightGradient::execute(std::byte* scratchpad, const float* x, const float* dy,
