@@ -102,8 +102,7 @@ void NarrowForward::execute(std::byte* scratchpad, const float* from, const std:
                            .inner = run_of(s),
                            .outer = s.kernel,
                            .columns = columns,
-                           .start = bias != nullptr ? bias + first : nullptr,
-                           .add = false});
+                           .start = bias != nullptr ? bias + first : nullptr});
       });
     }
     from += s.in_height * s.in_width * s.in_channels;
@@ -180,17 +179,13 @@ void NarrowBackwardData::multiply(const float* dy, const float* weights, float* 
       kernels_->product({.a = dy,
                          .a_row = s.out_channels,
                          .a_step = 1,
-                         .a_jump = 0,
                          .b = weights,
                          .b_step = kernels_->panel,
                          .result = runs + first,
                          .result_row = run_row_,
                          .rows = s.out_width,
                          .inner = s.out_channels,
-                         .outer = 1,
-                         .columns = round_up(columns, kernels_->lanes),
-                         .start = nullptr,
-                         .add = false});
+                         .columns = round_up(columns, kernels_->lanes)});
       weights += s.out_channels * kernels_->panel;
     });
   }
@@ -240,7 +235,6 @@ void NarrowWeightGradient::add_rows(const float* x, const float* dy, int64_t row
                          .inner = s.out_width,
                          .outer = rows,
                          .columns = columns,
-                         .start = nullptr,
                          .add = !first});
     }
   });

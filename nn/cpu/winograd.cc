@@ -109,17 +109,13 @@ void WinogradConvolution::execute(std::byte* scratchpad, const float* from, cons
         kernels_->product({.a = in.data + point * in.point + (group_ > 0 ? column : 0),
                            .a_row = ins,
                            .a_step = 1,
-                           .a_jump = 0,
                            .b = weights,
                            .b_step = panel,
                            .result = out.data + point * out.point + column,
                            .result_row = outs,
                            .rows = count,
                            .inner = inner_,
-                           .outer = 1,
-                           .columns = panel,
-                           .start = nullptr,
-                           .add = false});
+                           .columns = panel});
       }
     }
     kernels_->winograd.output(to_, out, first, count, bias, to);
@@ -174,17 +170,13 @@ void WinogradWeightGradient::multiply(const WinogradPlanes& in, const WinogradPl
       kernels_->product({.a = a,
                          .a_row = 1,
                          .a_step = panel,
-                         .a_jump = 0,
                          .b = b,
                          .b_step = panel,
                          .result = points + point * panel * outs_ + column,
                          .result_row = outs_,
                          .rows = panel,
                          .inner = tiles,
-                         .outer = 1,
-                         .columns = panel,
-                         .start = nullptr,
-                         .add = false});
+                         .columns = panel});
     }
   }
 }

@@ -135,15 +135,15 @@ struct WinogradPlanes {
 /// i * a_row + k * a_step + o * a_jump, b's row at (o * inner + k) * b_step.
 struct Product {
   const float* a;
-  int64_t a_row, a_step, a_jump;
+  int64_t a_row, a_step, a_jump = 0;
   const float* b;
   int64_t b_step;
   float* result;
   int64_t result_row;
-  int64_t rows, inner, outer;
-  int64_t columns;     // at most Kernels::panel
-  const float* start;  // {columns}; null: zeros
-  bool add;            // to the result
+  int64_t rows, inner, outer = 1;
+  int64_t columns;               // at most Kernels::panel
+  const float* start = nullptr;  // {columns}; null: zeros
+  bool add = false;              // to the result
 };
 
 /// row[i * step + j] += runs[i * run_row + j] for each i of `count` and j of `run`. Before and
