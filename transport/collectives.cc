@@ -29,11 +29,6 @@ class GlooCollective final : public Collective {
       : gloo_(std::move(gloo)), options_(options) {
     if (options.size > 1) waiter_.emplace(gloo_);
   }
-  ~GlooCollective() override {
-    const NoSigpipe no_sigpipe;
-    hang_up();
-  }
-
   int rank() const override { return options_.rank; }
   int size() const override { return options_.size; }
   void all_reduce(std::span<float> values) override;
@@ -72,6 +67,8 @@ class GlooCollective final : public Collective {
   /// The part of `values` that `owner` adds up.
   template <typename T>
   std::span<T> slice(std::span<T> values, int owner) const;
+  /// Resets the connections. Not for who leaves when all went well: what the kernel has not yet
+  /// delivered would be lost, and the others fail in an operation that was done here.
   void hang_up();
 
   const GlooContext gloo_;

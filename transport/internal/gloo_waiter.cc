@@ -12,8 +12,18 @@ constexpr uint64_t kSlotOfNobody = ~uint64_t{0};
 
 }  // namespace
 
-GlooWaiter::GlooWaiter(const GlooContext& context)
-    : context_(context), thread_([this] { interrupt_long_waits(); }) {}
+GlooWaiter::GlooWaiter(const GlooContext& context) : context_(context) {
+  for (int peer = 0; peer < context_.context->size; ++peer) {
+    if (peer == context_.context->rank) continue;
+    Canary& canary = canaries_[peer];
+    canary.buffer = context_.context->createUnboundBuffer(&canary.room, sizeof canary.room);
+    try {
+      canary.buffer->recv(peer, kSlotOfNobody);
+    } catch (const std::exception&) {  // it has left already: whatever needs it will say so
+    }
+  }
+  thread_ = std::thread([this] { interrupt_long_waits(); });
+}
 
 GlooWaiter::~GlooWaiter() {
   {
@@ -40,13 +50,9 @@ void GlooWaiter::wait(gloo::transport::UnboundBuffer& buffer, Kind kind, int pee
 }
 
 void GlooWaiter::look_at(int peer) {
-  Canary& canary = canaries_[peer];
-  if (!canary.buffer) {
-    canary.buffer = context_.context->createUnboundBuffer(&canary.room, sizeof canary.room);
-    canary.buffer->recv(peer, kSlotOfNobody);
-  }
-  canary.buffer->abortWaitRecv();  // or the wait would be one
-  canary.buffer->waitRecv(nullptr, std::chrono::milliseconds(1));
+  gloo::transport::UnboundBuffer& canary = *canaries_.at(peer).buffer;
+  canary.abortWaitRecv();  // or the wait would be one
+  canary.waitRecv(nullptr, std::chrono::milliseconds(1));
 }
 
 bool GlooWaiter::wait_once(gloo::transport::UnboundBuffer& buffer, Kind kind, TimePoint deadline) {

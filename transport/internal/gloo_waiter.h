@@ -38,7 +38,9 @@ class GlooWaiter {
     uint64_t number = 0;  ///< of the wait
   };
 
-  /// A receive that nobody sends anything for: it is told when its pair breaks.
+  /// A receive that nobody sends anything for: it is told when its pair breaks. Posted before any
+  /// other operation: its notice, come late, would reach a peer that has sent its last and closed,
+  /// whose reset would then take what the kernel had not delivered.
   struct Canary {
     std::byte room{};
     std::unique_ptr<gloo::transport::UnboundBuffer> buffer;
