@@ -46,7 +46,7 @@ struct ServerSpec {
   std::string gpu_resource_name = "nvidia.com/gpu";
   Engine engine = Engine::kBuiltin;
   std::optional<nlohmann::json> pod_template;  // "template": a partial PodTemplateSpec, an object
-  bool operator==(const ServerSpec&) const = default;
+  bool operator==(const ServerSpec&) const;
 };
 
 /// `spec.workers.autoscaling`.
@@ -64,7 +64,7 @@ struct WorkersSpec {
   std::optional<int> max_replicas;  // absent: no bound, and no autoscaling
   std::optional<AutoscalingSpec> autoscaling;
   std::optional<nlohmann::json> pod_template;
-  bool operator==(const WorkersSpec&) const = default;
+  bool operator==(const WorkersSpec&) const;
 };
 
 /// `spec.network`.

@@ -27,17 +27,18 @@ function(outrigger_precompile target from)
   endif()
 endfunction()
 
-# outrigger_library(name [COLD] SOURCES a.cc … [USES folder …] [PRIVATE third-party …])
+# outrigger_library(name [COLD | COOL] SOURCES a.cc … [USES folder …] [PRIVATE third-party …])
 #   A folder's library. USES are our own folders and are public; third-party libraries stay private. COLD: no time is
-#   spent in it, so builds for tests compile it fast (OUTRIGGER_COLD_OPTIONS).
+#   spent in it, so builds for tests compile it fast (OUTRIGGER_COLD_OPTIONS). COOL: unit tests spend none in it, while
+#   trainings and benches do, so it is cold where unit tests are all that runs.
 function(outrigger_library name)
-  cmake_parse_arguments(arg "COLD" "" "SOURCES;USES;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "COLD;COOL" "" "SOURCES;USES;PRIVATE" ${ARGN})
   add_library(outrigger_${name} STATIC ${arg_SOURCES})
   add_library(outrigger::${name} ALIAS outrigger_${name})
   target_include_directories(outrigger_${name} PUBLIC "${PROJECT_SOURCE_DIR}")
   list(TRANSFORM arg_USES PREPEND outrigger::)
   target_link_libraries(outrigger_${name} PUBLIC ${arg_USES} Threads::Threads PRIVATE ${arg_PRIVATE})
-  if(arg_COLD)
+  if(arg_COLD OR (arg_COOL AND NOT OUTRIGGER_SANITIZE))
     target_compile_options(outrigger_${name} PRIVATE ${OUTRIGGER_COLD_OPTIONS})
     outrigger_precompile(outrigger_${name} outrigger_precompiled_cold)
   else()

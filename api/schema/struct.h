@@ -49,15 +49,20 @@ class BoundObject : public Object {
   std::vector<std::unique_ptr<Member>> members_;
 };
 
-/// The fields of T. Filled once by `describe`, constant afterwards.
+/// The fields of T. Filled by `describe(Struct<T>&)`, which stands beside the tables of fields;
+/// constant afterwards.
 template <typename T>
 class Struct final : public BoundObject {
  public:
+  Struct() { describe(*this); }
+
   /// A member of the same type in the file.
   template <typename M, typename Owner>
   requires std::derived_from<T, Owner> Rule add(std::string name, M Owner::*member,
                                                 std::string doc) {
-    auto access = std::make_unique<DataMember<T, M, Owner>>(member);
+    // Of the base at once: std::unique_ptr's own templates for hundreds of members would take a
+    // compiler longer than all else here.
+    std::unique_ptr<Member> access(new DataMember<T, M, Owner>(member));
     const T initial{};
     const auto value = access->write(&initial);
     Field& field = declare(std::move(name), std::move(doc), std::move(access));
@@ -70,24 +75,19 @@ class Struct final : public BoundObject {
   /// Alternative.
   template <typename A, typename Get>
   Rule alternative(std::string name, Get get, std::string doc) {
-    Field& field =
-        declare(std::move(name), std::move(doc), std::make_unique<Alternative<T, A, Get>>(get));
+    std::unique_ptr<Member> access(new Alternative<T, A, Get>(get));
+    Field& field = declare(std::move(name), std::move(doc), std::move(access));
     Type<A>::describe(field);
     field.alternative = true;
     return Rule(field);
   }
 };
 
-/// The description of T, made once by `describe(Struct<T>&)`, which stands
-/// beside the tables of fields.
+/// The description of T, made once.
 template <typename T>
 const Struct<T>& struct_of() {
-  static const std::unique_ptr<const Struct<T>> description = [] {
-    auto result = std::make_unique<Struct<T>>();
-    describe(*result);
-    return result;
-  }();
-  return *description;
+  static const Struct<T> description;
+  return description;
 }
 
 /// Every other type is one of our structs.
