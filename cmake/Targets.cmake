@@ -12,12 +12,15 @@ if(OUTRIGGER_PRECOMPILE)
     add_library(${name} OBJECT "${PROJECT_SOURCE_DIR}/cmake/precompiled.cc")
     target_link_libraries(${name} PRIVATE spdlog::spdlog)
     target_precompile_headers(${name} PRIVATE ${precompiled_headers})
-    if(kind)
+    if(kind STREQUAL "_tests")
+      target_link_libraries(${name} PRIVATE GTest::gmock)
+      target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+    endif()
+    if(kind) # what is hot makes little of JSON
+      target_precompile_headers(${name} PRIVATE "${PROJECT_SOURCE_DIR}/cmake/precompiled.h")
       target_compile_options(${name} PRIVATE ${OUTRIGGER_COLD_OPTIONS})
     endif()
   endforeach()
-  target_link_libraries(outrigger_precompiled_tests PRIVATE GTest::gmock)
-  target_precompile_headers(outrigger_precompiled_tests PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 
 # Lets a target use those of `from`. Not for targets and sources that are optimised in a way of their own.
