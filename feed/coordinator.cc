@@ -86,7 +86,7 @@ const Plan& Coordinator::plan_of(uint64_t step, TimePoint now) {
 void Coordinator::publish_stem(uint64_t version,
                                std::shared_ptr<const std::vector<float>> parameters,
                                std::shared_ptr<const std::vector<float>> buffers, TimePoint now) {
-  stems_[version] = {std::move(parameters), std::move(buffers)};
+  stems_[version] = {std::move(parameters), std::move(buffers), now};
   for (const auto& step : ledger_.steps()) {
     for (const WorkItem& item : step.second) {
       if (item.cut == 0 || item.stem_version != version) continue;

@@ -100,13 +100,16 @@ class Coordinator {
     int64_t appetite = 0;  // leases it has room for; below 0 where urgent work was put on top
     std::optional<TimePoint> set_aside_until;
     std::map<uint64_t, int32_t> stems_sent;  // version to deepest cut sent
-    double pace = 0;                      // seconds a micro-batch while it has work; 0: not known
-    std::optional<TimePoint> busy_since;  // its last result, or the lease that ended its idleness
-    uint32_t leases = 0;                  // that wait for a result; counted anew by each dispatch
+    double pace = 0;                       // seconds a micro-batch while it has work; 0: not known
+    std::optional<TimePoint> busy_since;   // its last result, or the lease that ended its idleness
+    uint32_t leases = 0;                   // that wait for a result; counted anew by each dispatch
+    std::optional<TimePoint> could_since;  // since when the first of them has its weights; likewise
+    uint32_t kept = 0;  // items that wait for it to have room; counted anew by each round of leases
   };
   struct Stem {
     std::shared_ptr<const std::vector<float>> parameters;
     std::shared_ptr<const std::vector<float>> buffers;
+    TimePoint since;  // when it was published
   };
 
   void take_in(WorkerId from, const Pull& pull, TimePoint now);
@@ -129,13 +132,15 @@ class Coordinator {
   bool may_lease_now(const WorkItem& item) const;
   bool is_urgent(const WorkItem& item) const;
   void count_leases();
+  /// Since when the weights that its stem takes are there; nothing while they are not.
+  std::optional<TimePoint> weights_since(const WorkItem& item) const;
   uint64_t last_to_draw() const;
   void note_pace(WorkerId id, const WorkItem& item, uint32_t attempt, TimePoint now);
   /// For how long it has been at what it does; 0 where it has nothing to do.
   double busy(const Worker& worker, TimePoint now) const;
   /// Seconds until the worker would be done with one lease more.
   double done_in(const Worker& worker, TimePoint now) const;
-  std::optional<WorkerId> choose_worker(const WorkItem& item, TimePoint now) const;
+  std::optional<WorkerId> choose_worker(const WorkItem& item, TimePoint now);
   bool eligible(WorkerId id, const Worker& worker, const WorkItem& item) const;
   /// Whether the local worker, or a remote one, could.
   bool can_take(const WorkItem& item, bool local) const;

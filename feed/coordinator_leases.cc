@@ -6,14 +6,27 @@
 /// The coordinator's side towards workers: who gets what.
 namespace outrigger::feed {
 
+std::optional<TimePoint> Coordinator::weights_since(const WorkItem& item) const {
+  if (item.cut == 0) return TimePoint{};
+  const auto stem = stems_.find(item.stem_version);
+  return stem == stems_.end() ? std::nullopt : std::optional(stem->second.since);
+}
+
 void Coordinator::count_leases() {
-  for (auto& entry : workers_) entry.second.leases = 0;
+  for (auto& [id, worker] : workers_) {
+    worker.leases = 0;
+    worker.could_since.reset();
+  }
   for (const auto& step : ledger_.steps()) {
     for (const WorkItem& item : step.second) {
       if (item.missing() != WorkItem::Missing::kForward) continue;
+      const auto since = weights_since(item);
       for (const Holder& holder : item.holders) {
-        const auto worker = workers_.find(holder.worker);
-        if (worker != workers_.end()) ++worker->second.leases;
+        const auto found = workers_.find(holder.worker);
+        if (found == workers_.end()) continue;
+        Worker& worker = found->second;
+        ++worker.leases;
+        if (since) worker.could_since = std::min(worker.could_since.value_or(*since), *since);
       }
     }
   }
@@ -28,26 +41,29 @@ void Coordinator::count_leases() {
 }
 
 /// A worker does one thing after the other, so a result has taken it no longer than since the one
-/// before, or since its lease.
+/// before, since its lease, or since the weights were there: that it waited for them says nothing
+/// of it.
 void Coordinator::note_pace(WorkerId id, const WorkItem& item, uint32_t attempt, TimePoint now) {
   constexpr double kNewest = 0.25;
   Worker& worker = workers_.at(id);
   const auto holder = std::ranges::find(item.holders, attempt, &Holder::attempt);
   TimePoint since = holder->since;
   if (worker.busy_since) since = std::max(since, *worker.busy_since);
+  since = std::max(since, weights_since(item).value_or(since));
   worker.busy_since = now;
   const double took = std::chrono::duration<double>(now - since).count();
   worker.pace = worker.pace == 0 ? took : (1 - kNewest) * worker.pace + kNewest * took;
 }
 
 double Coordinator::busy(const Worker& worker, TimePoint now) const {
-  return worker.leases == 0 || !worker.busy_since ? 0 : to_seconds(now - *worker.busy_since);
+  if (!worker.could_since || !worker.busy_since) return 0;
+  return to_seconds(now - std::max(*worker.busy_since, *worker.could_since));
 }
 
 /// Who has shown nothing yet counts as one of the others, and nobody is faster than what it is at.
 double Coordinator::done_in(const Worker& worker, TimePoint now) const {
   const double pace = worker.pace > 0 ? worker.pace : usual_pace_;
-  return std::max(pace, busy(worker, now)) * (worker.leases + 1);
+  return std::max(pace, busy(worker, now)) * (worker.leases + worker.kept + 1);
 }
 
 uint64_t Coordinator::last_to_draw() const {
@@ -73,6 +89,7 @@ void Coordinator::dispatch(TimePoint now) {
 }
 
 void Coordinator::dispatch_missing(WorkItem::Missing missing, TimePoint now) {
+  for (auto& entry : workers_) entry.second.kept = 0;
   for (auto& step : ledger_.steps()) {
     for (WorkItem& item : step.second) {
       if (item.missing() != missing || !item.holders.empty() || !may_lease_now(item)) continue;
@@ -107,29 +124,36 @@ bool Coordinator::can_take(const WorkItem& item, bool local) const {
   });
 }
 
-/// Of those with room the one that would be done first, by its pace and what it has in hand; among
-/// equals the next in turn. Urgent work may go on top of what a worker asked for: its earlier
-/// leases may wait for weights that only come when this is done. The local worker shares its cores
-/// with the device, so where there are others it takes only what the plan keeps local, what the
-/// trainer waits for, and, while the trainer waits for others, one more of the same step at a time.
-/// What is kept local goes to others only when the trainer waits for it.
-std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item, TimePoint now) const {
+/// The one that would be done first, by its pace and what it has in hand; among equals one with
+/// room, then the next in turn. Where that one has no room, the item waits for it, and a slower one
+/// may have a later item, for which there is more time. Urgent work goes to one with room, and
+/// where there is none on top of what a worker asked for, the least of it: its earlier leases may
+/// wait for weights that only come when this is done. The local worker shares its cores with the
+/// device, so where there are others it takes only what the plan keeps local, what the trainer
+/// waits for, and, while the trainer waits for others, one more of the same step at a time. What is
+/// kept local goes to others only when the trainer waits for it.
+std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item, TimePoint now) {
   const bool urgent = is_urgent(item);
   const bool of_remote = !urgent && !item.local && can_take(item, false);
   const bool of_local = !urgent && item.local && can_take(item, true);
-  std::optional<WorkerId> best;
-  std::optional<WorkerId> fallback;
+  const auto done_sooner = [&](WorkerId id, std::optional<WorkerId> than) {
+    return !than || done_in(workers_.at(id), now) < done_in(workers_.at(*than), now);
+  };
+  std::optional<WorkerId> with_room;
+  std::optional<WorkerId> without;
+  std::optional<WorkerId> least_on_top;
   for (const WorkerId id : turn_) {
     const Worker& worker = workers_.at(id);
     if (worker.traits.local ? of_remote && !may_help(id, item) : of_local) continue;
     if (!eligible(id, worker, item)) continue;
-    if (worker.appetite > 0) {
-      if (!best || done_in(worker, now) < done_in(workers_.at(*best), now)) best = id;
-      continue;
-    }
-    if (!fallback || worker.appetite > workers_.at(*fallback).appetite) fallback = id;
+    auto& first = worker.appetite > 0 ? with_room : without;
+    if (done_sooner(id, first)) first = id;
+    if (!least_on_top || worker.appetite > workers_.at(*least_on_top).appetite) least_on_top = id;
   }
-  return best || !urgent ? best : fallback;
+  if (urgent) return with_room ? with_room : least_on_top;
+  if (!with_room || !without || !done_sooner(*without, with_room)) return with_room;
+  ++workers_.at(*without).kept;
+  return std::nullopt;
 }
 
 void Coordinator::lease_to(WorkerId id, WorkItem& item, TimePoint now) {

@@ -3,10 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <tuple>
-
 #include "common/error.h"
-#include "tests/fakes/fake_clock.h"
+#include "tests/unit/feed/coordinator_fixture.h"
 
 namespace outrigger::feed {
 namespace {
@@ -15,70 +13,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-constexpr int32_t kCut = 3;
-constexpr size_t kStemFloats = 6;
-
-data::Dataset eight_images() {
-  data::Dataset dataset;
-  dataset.set_classes({"a", "b"});
-  dataset.begin_container("", false);
-  for (int i = 0; i < 8; ++i) dataset.add_file("image" + std::to_string(i), i % 2);
-  dataset.finish();
-  return dataset;
-}
-
-/// Steps of two micro-batches of two samples; the second is cut where the plan says so.
-class CoordinatorTest : public testing::Test {
- protected:
-  static CoordinatorOptions options() {
-    return {.incarnation = 1,
-            .total_steps = 10,
-            .micro_batches = 2,
-            .micro_batch = 2,
-            .max_bad_fraction = 0.125,
-            .max_read_failures = 2};
-  }
-  static Plan pixels() { return {.number = 1}; }
-  static Plan one_stem_away() {
-    return {.number = 1,
-            .cut = kCut,
-            .stems_away = 1,
-            .stem_trains = true,
-            .stem_parameters = kStemFloats};
-  }
-  Coordinator make(const Plan& plan) {
-    return {options(), SampleOrder({.seed = 1, .samples = 8}), dataset_, plan};
-  }
-
-  WorkerId join(Coordinator& feed, uint32_t leases, bool runs_stems = true) {
-    const WorkerId id = feed.add_worker({"worker", false, runs_stems}, clock_.now());
-    feed.receive(id, Pull{leases}, clock_.now());
-    return id;
-  }
-  template <typename Message>
-  static std::vector<Message> sent(Coordinator& feed, WorkerId to) {
-    std::vector<Message> found;
-    for (const auto& out : feed.take_outbox()) {
-      const auto* message = std::get_if<Message>(&out.message);
-      if (message != nullptr && out.to == to) found.push_back(*message);
-    }
-    return found;
-  }
-  void deliver(Coordinator& feed, WorkerId from, const Lease& lease, uint64_t hash = 1) {
-    const auto rows = static_cast<int64_t>(lease.samples.size());
-    feed.receive(from,
-                 MicroBatch{.key = lease.key,
-                            .tensor = std::make_shared<Tensor>(ElementType::kUint8, Shape{rows, 4}),
-                            .pixel_hash = hash},
-                 clock_.now());
-  }
-
-  const data::Dataset dataset_ = eight_images();
-  fakes::FakeClock clock_;
-  const std::shared_ptr<const Tensor> gradient_ =
-      std::make_shared<Tensor>(ElementType::kFloat32, Shape{2, 4});
-};
 
 TEST_F(CoordinatorTest, LeasesAsMuchAsWorkersAskForAndNotBeyondTheNextStep) {
   Coordinator feed = make(pixels());
@@ -112,60 +46,6 @@ TEST_F(CoordinatorTest, WhileTheTrainerWaitsTheLocalWorkerTakesOneAtATimeFromThe
   ASSERT_THAT(first, SizeIs(1));
   deliver(feed, local, first[0]);
   EXPECT_THAT(sent<Lease>(feed, local), SizeIs(1)) << "the trainer still waits for the other's";
-}
-
-TEST_F(CoordinatorTest, WhoWillBeDoneFirstGetsTheNextLease) {
-  CoordinatorOptions four = options();
-  four.micro_batches = 4;
-  Coordinator feed(four, SampleOrder({.seed = 1, .samples = 8}), dataset_, pixels());
-  const WorkerId slow = join(feed, 4);
-  const auto of_slow = sent<Lease>(feed, slow);
-  const WorkerId fast = join(feed, 4);
-  const auto of_fast = sent<Lease>(feed, fast);
-  ASSERT_THAT(of_fast, SizeIs(4));
-  for (const auto& [worker, leases, pace] : {std::tuple(fast, of_fast, milliseconds(100)),
-                                             std::tuple(slow, of_slow, milliseconds(1000))}) {
-    for (const Lease& lease : leases) {
-      clock_.advance(pace);
-      deliver(feed, worker, lease);
-    }
-  }
-  feed.receive(slow, Pull{4}, clock_.now());
-  feed.receive(fast, Pull{4}, clock_.now());
-  for (uint32_t index = 0; index < 4; ++index) ASSERT_TRUE(feed.try_take(0, index, clock_.now()));
-  feed.commit(0, clock_.now());
-  EXPECT_THAT(sent<Lease>(feed, fast), SizeIs(4))
-      << "four times its pace is less than once the other's";
-}
-
-TEST_F(CoordinatorTest, OneThatIsAlwaysOvertakenIsNoLongerTheFirstToGetWork) {
-  CoordinatorOptions three = options();
-  three.micro_batches = 3;
-  Coordinator feed(three, SampleOrder({.seed = 1, .samples = 6}), dataset_, pixels());
-  const WorkerId stuck = join(feed, 1);
-  const WorkerId fast = join(feed, 100);
-  size_t of_stuck = 0;
-  const auto deliver_what_fast_has = [&] {
-    clock_.advance(milliseconds(100));
-    for (const auto& out : feed.take_outbox()) {
-      const auto* lease = std::get_if<Lease>(&out.message);
-      if (lease != nullptr && out.to == fast) deliver(feed, fast, *lease);
-      if (lease != nullptr && out.to == stuck) ++of_stuck;
-      if (std::holds_alternative<Cancel>(out.message)) feed.receive(stuck, Pull{1}, clock_.now());
-    }
-  };
-  for (uint64_t step = 0; step < 5; ++step) {
-    for (uint32_t index = 0; index < 3; ++index) {
-      deliver_what_fast_has();
-      while (!feed.try_take(step, index, clock_.now())) {
-        clock_.advance(milliseconds(400));  // until what is late is leased again
-        feed.tick(clock_.now());
-        deliver_what_fast_has();
-      }
-    }
-    feed.commit(step, clock_.now());
-  }
-  EXPECT_EQ(of_stuck, 1u);
 }
 
 TEST_F(CoordinatorTest, TheTrainerTakesMicroBatchesInAnyOrderAndCommitsWhatFilledThem) {
