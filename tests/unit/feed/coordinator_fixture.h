@@ -41,8 +41,8 @@ class CoordinatorTest : public testing::Test {
             .stem_trains = true,
             .stem_parameters = kStemFloats};
   }
-  Coordinator make(const Plan& plan) {
-    return {options(), SampleOrder({.seed = 1, .samples = 8}), dataset_, plan};
+  Coordinator make(const Plan& plan, const CoordinatorOptions& given = options()) {
+    return {given, SampleOrder({.seed = 1, .samples = 8}), dataset_, plan};
   }
 
   WorkerId join(Coordinator& feed, uint32_t leases, bool runs_stems = true) {

@@ -23,9 +23,6 @@ class LeaseChoiceTest : public CoordinatorTest {
     four.micro_batches = 4;
     return four;
   }
-  Coordinator make(const Plan& plan) {
-    return {four(), SampleOrder({.seed = 1, .samples = 8}), dataset_, plan};
-  }
   void deliver_each_after(milliseconds pace, Coordinator& feed, WorkerId from,
                           const std::vector<Lease>& leases) {
     for (const Lease& lease : leases) {
@@ -73,7 +70,7 @@ class LeaseChoiceTest : public CoordinatorTest {
 };
 
 TEST_F(LeaseChoiceTest, WhoWillBeDoneFirstGetsTheNextLease) {
-  Coordinator feed = make(pixels());
+  Coordinator feed = make(pixels(), four());
   const auto [fast, slow] = workers_of_known_pace(feed, milliseconds(100), milliseconds(1000));
   feed.receive(fast, Pull{4}, clock_.now());
   feed.receive(slow, Pull{4}, clock_.now());
@@ -82,7 +79,7 @@ TEST_F(LeaseChoiceTest, WhoWillBeDoneFirstGetsTheNextLease) {
 }
 
 TEST_F(LeaseChoiceTest, AnItemWaitsForAFasterWorkerAndALaterOneGoesToTheSlower) {
-  Coordinator feed = make(pixels());
+  Coordinator feed = make(pixels(), four());
   const auto [fast, slow] = workers_of_known_pace(feed, milliseconds(100), milliseconds(250));
   feed.receive(fast, Pull{1}, clock_.now());
   EXPECT_THAT(of_step(2, sent<Lease>(feed, fast)), ElementsAre(0));
@@ -94,7 +91,7 @@ TEST_F(LeaseChoiceTest, AnItemWaitsForAFasterWorkerAndALaterOneGoesToTheSlower) 
 }
 
 TEST_F(LeaseChoiceTest, WhatTheTrainerWaitsForWaitsForNobodysRoom) {
-  Coordinator feed = make(pixels());
+  Coordinator feed = make(pixels(), four());
   const auto [fast, slow] = workers_of_known_pace(feed, milliseconds(100), milliseconds(1000));
   take_all(feed, 1);
   feed.commit(1, clock_.now());
@@ -113,7 +110,7 @@ TEST_F(LeaseChoiceTest, WhatTheTrainerWaitsForWaitsForNobodysRoom) {
 TEST_F(LeaseChoiceTest, ThatAWorkerWaitsForWeightsSaysNothingOfItsPace) {
   Plan plan = one_stem_away();
   plan.stems_away = 4;
-  Coordinator feed = make(plan);
+  Coordinator feed = make(plan, four());
   const auto floats = std::make_shared<const std::vector<float>>(kStemFloats);
   feed.publish_stem(0, floats, floats, clock_.now());
   const WorkerId fast = join(feed, 2);
