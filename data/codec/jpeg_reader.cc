@@ -39,6 +39,9 @@ bool has_end_marker(const JOCTET* first, const JOCTET* last) {
 
 struct JpegState {
   explicit JpegState(DecodeLimits decode_limits);
+  /// A decoder that knows nothing of the images before: libjpeg keeps their tables, and a file
+  /// without its own would be decoded with those.
+  void renew();
   ~JpegState() { jpeg_destroy_decompress(&info); }
   JpegState(const JpegState&) = delete;
   JpegState& operator=(const JpegState&) = delete;
@@ -87,6 +90,11 @@ JpegState::JpegState(DecodeLimits decode_limits) : limits(decode_limits) {
                   self->limits.max_scans);
     std::longjmp(self->jump, 1);
   };
+  renew();
+}
+
+void JpegState::renew() {
+  jpeg_destroy_decompress(&info);
   auto create = [this] { jpeg_create_decompress(&info); };
   if (!guarded(jump, create)) throw Error(std::string("libjpeg cannot start: ") + message);
   info.progress = &progress;
@@ -106,7 +114,7 @@ class JpegReader final : public FormatReader {
 
 Header JpegReader::open(std::span<const std::byte> encoded) {
   JpegState& s = state_;
-  jpeg_abort_decompress(&s.info);
+  s.renew();
   s.encoded = encoded;
   const auto* bytes = reinterpret_cast<const JOCTET*>(encoded.data());
   s.run([&s, bytes] {

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "data/codec/reader.h"
 #include "data/decode.h"
 #include "odd_images.h"
@@ -139,6 +141,22 @@ TEST(DecodeJpeg, LimitsTheScansOfAProgressiveFile) {
   Image image;
   EXPECT_THAT([&] { strict.decode(jpeg, 3, image); },
               ThrowsMessage<BrokenImage>(HasSubstr("more than 2 scans")));
+}
+
+TEST(DecodeJpeg, KnowsNoTableOfTheImageBefore) {
+  const Bytes jpeg = make_jpeg(test_picture(64, 48));
+  const Bytes define_tables{std::byte{0xFF}, std::byte{0xDB}};
+  const auto tables =
+      std::search(jpeg.begin(), jpeg.end(), define_tables.begin(), define_tables.end());
+  ASSERT_NE(tables, jpeg.end());
+  const auto length = std::to_integer<ptrdiff_t>(tables[2]) * 256 + std::to_integer<int>(tables[3]);
+  Bytes without(jpeg.begin(), tables);
+  without.insert(without.end(), tables + 2 + length, jpeg.end());
+  Decoder decoder;
+  Image image;
+  decoder.decode(jpeg, 3, image);
+  EXPECT_THAT([&] { decoder.decode(without, 3, image); },
+              ThrowsMessage<BrokenImage>(HasSubstr("Quantization table")));
 }
 
 TEST(DecodeJpeg, ServesGoodImagesAfterABrokenOne) {
