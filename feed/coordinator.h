@@ -131,7 +131,11 @@ class Coordinator {
   void dispatch_missing(WorkItem::Missing missing, TimePoint now);
   bool may_lease_now(const WorkItem& item) const;
   bool is_urgent(const WorkItem& item) const;
-  void count_leases();
+  void count_leases(TimePoint now);
+  /// The mean of the remote workers' whose pace is known; 0 where there are none.
+  double mean_pace() const;
+  /// A slow worker that nobody gives work to any more may have become faster meanwhile.
+  void forget_old_paces(TimePoint now);
   /// Since when the weights that its stem takes are there; nothing while they are not.
   std::optional<TimePoint> weights_since(const WorkItem& item) const;
   uint64_t last_to_draw() const;

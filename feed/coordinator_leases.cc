@@ -12,7 +12,7 @@ std::optional<TimePoint> Coordinator::weights_since(const WorkItem& item) const 
   return stem == stems_.end() ? std::nullopt : std::optional(stem->second.since);
 }
 
-void Coordinator::count_leases() {
+void Coordinator::count_leases(TimePoint now) {
   for (auto& [id, worker] : workers_) {
     worker.leases = 0;
     worker.could_since.reset();
@@ -30,6 +30,11 @@ void Coordinator::count_leases() {
       }
     }
   }
+  usual_pace_ = mean_pace();
+  forget_old_paces(now);
+}
+
+double Coordinator::mean_pace() const {
   double sum = 0;
   int known = 0;
   for (const auto& [id, worker] : workers_) {
@@ -37,7 +42,15 @@ void Coordinator::count_leases() {
     sum += worker.pace;
     ++known;
   }
-  usual_pace_ = known == 0 ? 0 : sum / known;
+  return known == 0 ? 0 : sum / known;
+}
+
+void Coordinator::forget_old_paces(TimePoint now) {
+  constexpr double kTooOld = 50;  // times the pace
+  for (auto& [id, worker] : workers_) {
+    if (worker.leases > 0 || !worker.busy_since || worker.pace <= usual_pace_) continue;
+    if (to_seconds(now - *worker.busy_since) > kTooOld * worker.pace) worker.pace = 0;
+  }
 }
 
 /// A worker does one thing after the other, so a result has taken it no longer than since the one
@@ -75,7 +88,7 @@ uint64_t Coordinator::last_to_draw() const {
 
 void Coordinator::dispatch(TimePoint now) {
   if (bad_data_ || unreadable_) return;
-  count_leases();
+  count_leases(now);
   dispatch_missing(WorkItem::Missing::kGradient, now);
   dispatch_missing(WorkItem::Missing::kForward, now);
   // Draw ahead while somebody has room for more.

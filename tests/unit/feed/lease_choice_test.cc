@@ -90,6 +90,32 @@ TEST_F(LeaseChoiceTest, AnItemWaitsForAFasterWorkerAndALaterOneGoesToTheSlower) 
   EXPECT_THAT(of_step(2, sent<Lease>(feed, fast)), ElementsAre(1));
 }
 
+TEST_F(LeaseChoiceTest, ASlowWorkerThatGotNothingForLongIsTriedAgain) {
+  CoordinatorOptions many = four();
+  many.total_steps = 1000;
+  Coordinator feed = make(pixels(), many);
+  const auto [fast, slow] = workers_of_known_pace(feed, milliseconds(100), milliseconds(1000));
+  take_all(feed, 1);
+  feed.commit(1, clock_.now());
+  feed.receive(slow, Pull{4}, clock_.now());
+  const TimePoint idle_since = clock_.now();
+  std::vector<Lease> of_slow;
+  for (uint64_t step = 2; of_slow.empty(); ++step) {
+    ASSERT_LT(clock_.now() - idle_since, seconds(60));
+    feed.receive(fast, Pull{4}, clock_.now());
+    std::vector<Lease> of_fast;
+    for (const auto& out : feed.take_outbox()) {
+      const auto* lease = std::get_if<Lease>(&out.message);
+      if (lease != nullptr) (out.to == fast ? of_fast : of_slow).push_back(*lease);
+    }
+    if (!of_slow.empty()) break;
+    deliver_each_after(milliseconds(100), feed, fast, of_fast);
+    take_all(feed, step);
+    feed.commit(step, clock_.now());
+  }
+  EXPECT_GT(clock_.now() - idle_since, seconds(49));
+}
+
 TEST_F(LeaseChoiceTest, WhatTheTrainerWaitsForWaitsForNobodysRoom) {
   Coordinator feed = make(pixels(), four());
   const auto [fast, slow] = workers_of_known_pace(feed, milliseconds(100), milliseconds(1000));
