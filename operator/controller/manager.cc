@@ -18,14 +18,13 @@
 #include "operator/controller/reconciler.h"
 #include "operator/controller/resources.h"
 #include "operator/names.h"
+#include "operator/policy/haste.h"
 #include "telemetry/status_server.h"
 
 namespace outrigger::controller {
 namespace {
 
 constexpr std::chrono::seconds kBetweenCounts{5};
-// What pods and other children of a job tell within this time is looked at once.
-constexpr std::chrono::milliseconds kGathering{100};
 
 /// Everything that runs while this process leads.
 class Shift {
@@ -103,10 +102,12 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
         // Of our own write there is nothing to learn; what looks foreign may be one whose answer is
         // still under way.
         const auto memory = memory_.find(job_key);
-        if (!memory || !memory->cache_shows(version)) queue_.add_after(job_key, kGathering);
+        if (!memory || !memory->cache_shows(version))
+          queue_.add_after(job_key, gathering_time(queue_.size()));
       });
-  caches_.on_child_change(
-      [this](const std::string& job_key) { queue_.add_after(job_key, kGathering); });
+  caches_.on_child_change([this](const std::string& job_key) {
+    queue_.add_after(job_key, gathering_time(queue_.size()));
+  });
 }
 
 void Shift::run(const std::stop_token& stop) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -43,6 +44,11 @@ api::TrainingJobStatus without_counts(api::TrainingJobStatus status) {
 bool only_counts(const api::TrainingJobStatus& before, const Plan& made) {
   return made.events.empty() && !made.restart && !made.unfinished &&
          without_counts(before) == without_counts(made.status);
+}
+
+Duration gathering_time(size_t jobs_that_wait) {
+  constexpr size_t kMany = 90;
+  return std::chrono::milliseconds(100 + 10 * std::min(jobs_that_wait, kMany));
 }
 
 }  // namespace outrigger::controller

@@ -57,5 +57,12 @@ TEST(Haste, ASpecThatWasReadIsWrittenAtOnce) {
   EXPECT_FALSE(may_wait(world));
 }
 
+TEST(Haste, WhatPodsTellIsGatheredForLongerWhereManyJobsWait) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(gathering_time(0), milliseconds(100));
+  EXPECT_EQ(gathering_time(10), milliseconds(200));
+  EXPECT_EQ(gathering_time(1000), milliseconds(1000));
+}
+
 }  // namespace
 }  // namespace outrigger::controller
