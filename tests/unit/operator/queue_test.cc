@@ -1,77 +1,12 @@
 #include <gmock/gmock.h>
 
-#include "operator/objects/workload.h"
-#include "tests/unit/operator/world.h"
+#include "tests/unit/operator/queue_world.h"
 
 namespace outrigger::controller {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-constexpr const char* kKey = "Workload/trainingjob-faces";
-
-std::string queued_spec(const std::string& more = "  workers: {replicas: 2}\n") {
-  return "  schedulingPolicy: {queue: team-a}\n" + more;
-}
-
-World queued(const std::string& more = "  workers: {replicas: 2}\n") {
-  World world(queued_spec(more));
-  world.queue.known = true;
-  world.settle();
-  return world;
-}
-
-Json& workload(World& world) { return world.others.at(kKey); }
-
-void set(World& world, const WorkloadCondition& condition) {
-  Json& conditions = workload(world)["status"]["conditions"];
-  if (conditions.is_null()) conditions = Json::array();
-  conditions = with_condition(std::move(conditions), condition, world.now);
-}
-
-// As Kueue's scheduler does.
-void admit(World& world, const char* flavor = "on-demand") {
-  Json assignments = Json::array();
-  for (const Json& one : workload(world)["spec"]["podSets"]) {
-    assignments.push_back(
-        {{"name", one["name"]}, {"count", one["count"]}, {"flavors", {{"cpu", flavor}}}});
-  }
-  workload(world)["status"]["admission"] = {{"clusterQueue", "all"},
-                                            {"podSetAssignments", std::move(assignments)}};
-  set(world, {"QuotaReserved", true, "QuotaReserved", ""});
-  set(world, {"Admitted", true, "Admitted", ""});
-  if (workload(world)["status"]["conditions"].size() > 2)
-    set(world, {"Evicted", false, "QuotaReserved", ""});
-  world.queue.flavors[flavor] = {{{"disk", "ssd"}}, {}, {}, Json::array({{{"key", "spot"}}})};
-}
-
-void evict(World& world) { set(world, {"Evicted", true, "Preempted", "by a higher priority"}); }
-
-World admitted(const std::string& more = "  workers: {replicas: 2}\n") {
-  World world = queued(more);
-  admit(world);
-  world.settle();
-  world.run_all();
-  world.settle();
-  return world;
-}
-
-std::string workload_says(World& world, const std::string& type) {
-  for (const Json& one : workload(world)["status"]["conditions"]) {
-    if (one["type"] == type)
-      return one["status"].get<std::string>() + "/" + one["reason"].get<std::string>();
-  }
-  return "";
-}
-
-std::string told(const World& world, const std::string& type) {
-  for (const auto& condition : world.job.status->conditions) {
-    if (condition.type == type) return condition.message;
-  }
-  return "";
-}
 
 TEST(Queue, AJobWaitsWithoutPodsUntilItIsAdmitted) {
   World world = queued();
@@ -141,12 +76,12 @@ TEST(Queue, AJobThatRunsStaysAsItIsWhileNobodyKnowsItsWorkload) {
   World world = admitted();
   world.queue.known = false;
   const Json kept = workload(world);
-  world.others.erase(kKey);
+  world.others.erase(kWorkloadKey);
   world.settle();
   EXPECT_EQ(world.status().state, "Running");
   EXPECT_EQ(world.living("worker").size(), 2U);
   world.queue.known = true;
-  world.others[kKey] = kept;
+  world.others[kWorkloadKey] = kept;
   world.settle();
   EXPECT_EQ(world.living("server").size(), 1U);
 }
@@ -214,146 +149,6 @@ TEST(Queue, TheDefaultPriorityClassGoesWithTheWorkloadOfAJobThatNamesNone) {
   world.settle();
   EXPECT_EQ(workload(world)["spec"]["priority"], 10);
   EXPECT_EQ(workload(world)["spec"]["priorityClassName"], "usual");
-}
-
-TEST(Queue, EvictionStopsServersFirstAndTheQuotaGoesBackWithTheLastPod) {
-  World world = admitted();
-  evict(world);
-  world.settle();
-  EXPECT_THAT(world.living("server"), IsEmpty());
-  EXPECT_EQ(world.living("worker").size(), 2U);
-  EXPECT_EQ(world.status().state, "Suspending");
-  EXPECT_EQ(workload_says(world, "QuotaReserved"), "True/QuotaReserved");
-  world.finish_deletions();
-  world.settle();
-  EXPECT_EQ(workload_says(world, "QuotaReserved"), "True/QuotaReserved");
-  world.finish_deletions();
-  world.settle();
-  EXPECT_EQ(workload_says(world, "QuotaReserved"), "False/Pending");
-  EXPECT_EQ(workload_says(world, "Admitted"), "False/NoReservation");
-  EXPECT_EQ(workload_says(world, "Requeued"), "True/Preempted");
-  EXPECT_FALSE(workload(world)["status"].contains("admission"));
-  EXPECT_EQ(world.status().state, "Queued");
-}
-
-TEST(Queue, AnEvictedJobGoesOnWithoutARestartCounted) {
-  World world = admitted();
-  evict(world);
-  world.settle();
-  world.end("faces-server-0-0", {20});
-  for (int i = 0; i < 3; ++i) {
-    world.settle();
-    world.finish_deletions();
-  }
-  world.settle();
-  admit(world);
-  world.settle();
-  world.run_all();
-  world.settle();
-  EXPECT_EQ(world.status().state, "Running");
-  EXPECT_EQ(world.status().restarts, 0);
-  EXPECT_EQ(world.status().execution_attempts, 2);
-  EXPECT_EQ(workload_says(world, "PodsReady"), "True/Recovered");
-}
-
-TEST(Queue, AWorkloadThatSomebodyDeletesStopsTheJobBeforeItQueuesAgain) {
-  World world = admitted();
-  world.others.erase(kKey);
-  world.settle();
-  EXPECT_THAT(world.living("server"), IsEmpty());
-  EXPECT_FALSE(world.others.contains(kKey));
-  for (int i = 0; i < 2; ++i) {
-    world.finish_deletions();
-    world.settle();
-  }
-  EXPECT_TRUE(world.others.contains(kKey));
-  EXPECT_EQ(world.status().state, "Queued");
-}
-
-TEST(Queue, SuspendingGivesThePlaceBackAndResumingAsksForANewOne) {
-  World world = admitted();
-  world.spec().suspend = true;
-  world.settle();
-  EXPECT_TRUE(world.others.contains(kKey));
-  for (int i = 0; i < 2; ++i) {
-    world.finish_deletions();
-    world.settle();
-  }
-  EXPECT_FALSE(world.others.contains(kKey));
-  EXPECT_EQ(world.condition("Suspended"), "True/Suspended");
-  world.spec().workers.replicas = 3;
-  world.spec().suspend = false;
-  world.settle();
-  EXPECT_EQ(workload(world)["spec"]["podSets"][1]["count"], 3);
-  EXPECT_EQ(world.condition("Suspended"), "True/Queued");
-}
-
-TEST(Queue, FewerWorkersGiveTheirQuotaBackForThisAdmission) {
-  World world = admitted("  workers: {replicas: 3}\n");
-  world.spec().workers.replicas = 1;
-  world.settle();
-  EXPECT_FALSE(workload(world)["status"].contains("reclaimablePods")) << "their pods still end";
-  world.finish_deletions();
-  world.settle();
-  EXPECT_EQ(workload(world)["status"]["reclaimablePods"],
-            Json::parse(R"([{"name": "worker", "count": 2}])"));
-  world.spec().workers.replicas = 3;
-  world.settle();
-  EXPECT_EQ(world.living("worker").size(), 1U);
-  EXPECT_EQ(world.condition("Degraded"), "True/NotAdmitted");
-}
-
-TEST(Queue, MoreWorkersThanAreAdmittedWait) {
-  World world = admitted("  workers: {replicas: 1}\n");
-  world.spec().workers.replicas = 3;
-  world.settle();
-  EXPECT_EQ(world.living("worker").size(), 1U);
-  EXPECT_EQ(world.status().state, "Running");
-  EXPECT_THAT(told(world, "Degraded"), HasSubstr("the queue admitted 1 of 3 workers"));
-}
-
-TEST(Queue, AJobThatStillWaitsAsksForWhatItWantsNow) {
-  World world = queued("  workers: {replicas: 1}\n");
-  world.spec().workers.replicas = 4;
-  world.settle();
-  EXPECT_EQ(workload(world)["spec"]["podSets"][1]["count"], 4);
-  world.spec().workers.replicas = 0;
-  world.settle();
-  EXPECT_EQ(workload(world)["spec"]["podSets"].size(), 1U);
-}
-
-TEST(Queue, AnAutoscaledJobAsksForItsMostAndGivesNoneBack) {
-  World world = admitted("  workers: {replicas: 1, maxReplicas: 4, autoscaling: {}}\n");
-  EXPECT_EQ(workload(world)["spec"]["podSets"][1]["count"], 4);
-  EXPECT_FALSE(workload(world)["status"].contains("reclaimablePods"));
-  EXPECT_EQ(world.living("worker").size(), 1U);
-  world.spec().workers.replicas = 4;
-  world.settle();
-  EXPECT_EQ(world.living("worker").size(), 4U);
-}
-
-TEST(Queue, AnEndedJobFinishesItsWorkloadOnceNoPodRuns) {
-  World world = admitted();
-  world.end("faces-server-0-0", {0});
-  world.settle();
-  EXPECT_EQ(world.status().state, "Complete");
-  EXPECT_EQ(workload_says(world, "Finished"), "");
-  world.finish_deletions();
-  world.settle();
-  EXPECT_EQ(workload_says(world, "Finished"), "True/Succeeded");
-}
-
-TEST(Queue, TheServersReadinessIsTold) {
-  World world = queued();
-  admit(world);
-  world.settle();
-  EXPECT_EQ(workload_says(world, "PodsReady"), "False/WaitForStart");
-  world.run_all();
-  world.settle();
-  EXPECT_EQ(workload_says(world, "PodsReady"), "True/Started");
-  world.end("faces-server-0-0", {1});
-  world.settle();
-  EXPECT_EQ(workload_says(world, "PodsReady"), "False/WaitForRecovery");
 }
 
 }  // namespace
