@@ -69,6 +69,7 @@ void Coordinator::take_in(WorkerId from, const StemGradient& result, TimePoint n
     throw InvalidInput("stem gradient " + to_string(result.key) + " has a wrong number of values");
   }
   item->times = result.times;
+  workers_.at(from).busy_since = now;  // with its next forward pass from now on
   backward_latency_.add(item->needed_since ? now - *item->needed_since : Duration{0});
   overtaken(*item, ledger_.gradient_received(*item, result.key, result.gradients), now);
 }

@@ -163,6 +163,31 @@ TEST_F(LeaseChoiceTest, ThatAWorkerWaitsForWeightsSaysNothingOfItsPace) {
   EXPECT_THAT(of_step(1, sent<Lease>(feed, slow)), IsEmpty()) << "1 and 3 wait for the fast one";
 }
 
+TEST_F(LeaseChoiceTest, ThatAWorkerRunsStemsBackwardSaysNothingOfItsPace) {
+  Plan plan = one_stem_away();
+  plan.stems_away = 4;
+  Coordinator feed = make(plan, four());
+  const auto floats = std::make_shared<const std::vector<float>>(kStemFloats);
+  feed.publish_stem(0, floats, floats, clock_.now());
+  const WorkerId fast = join(feed, 2);
+  const auto of_fast = sent<Lease>(feed, fast);
+  const WorkerId slow = join(feed, 2);
+  const auto of_slow = sent<Lease>(feed, slow);
+  deliver_each_after(milliseconds(100), feed, fast, {of_fast[0]});
+  ASSERT_TRUE(feed.try_take(0, 0, clock_.now()));
+  feed.head_done(0, 0, gradient_, clock_.now());
+  const auto backward = sent<CutGradient>(feed, fast);
+  ASSERT_THAT(backward, SizeIs(1));
+  deliver_each_after(milliseconds(25), feed, slow, {of_slow[0]});  // 125 ms since its lease
+  deliver_each_after(milliseconds(125), feed, slow, {of_slow[1]});
+  feed.receive(fast, StemGradient{backward[0].key, floats}, clock_.now());
+  deliver_each_after(milliseconds(100), feed, fast, {of_fast[1]});
+
+  feed.publish_stem(1, floats, floats, clock_.now());
+  feed.receive(slow, Pull{1}, clock_.now());
+  EXPECT_THAT(of_step(1, sent<Lease>(feed, slow)), ElementsAre(1)) << "0 waits for the fast one";
+}
+
 TEST_F(LeaseChoiceTest, OneThatIsAlwaysOvertakenIsNoLongerTheFirstToGetWork) {
   CoordinatorOptions three = four();
   three.micro_batches = 3;
