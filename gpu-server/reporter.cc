@@ -131,6 +131,8 @@ void Reporter::workers(uint64_t step, std::span<const WorkerMeasures> workers) {
                     {"cores", one.cores},
                     {"microBatches", one.micro_batches},
                     {"stemGradients", one.stem_gradients},
+                    {"passSeconds", one.pass_seconds},
+                    {"firstDecodeSeconds", one.first_decode},
                     {"decodeSeconds", one.decode},
                     {"bytesPerSecond", one.bytes_per_second},
                     {"latencySeconds", one.latency}});

@@ -6,11 +6,20 @@
 namespace outrigger::gpu_server {
 namespace {
 
-constexpr double kNewest = 0.25;  // the weight of the newest value
+/// So many results make what a worker was like when it was new.
+constexpr uint64_t kFirst = 8;
 
-void average(double& mean, float value) {
+/// The newest of the values weighs so much.
+void average(double& mean, float value, double newest) {
   if (value <= 0) return;
-  mean = mean == 0 ? value : (1 - kNewest) * mean + kNewest * static_cast<double>(value);
+  mean = mean == 0 ? value : (1 - newest) * mean + newest * static_cast<double>(value);
+}
+
+/// Decoding takes less than a period of a CPU quota, in which a worker runs or not, so it takes
+/// many for a mean.
+double newest_decode(uint64_t results) {
+  constexpr double kLeast = 0.1;
+  return std::max(kLeast, 1 / static_cast<double>(results));
 }
 
 }  // namespace
@@ -22,12 +31,14 @@ void WorkerBook::note(const feed::WorkerMessage& message) {
   if (gradient != nullptr) times = &gradient->times;
   if (times == nullptr) return;
   ++(gradient == nullptr ? measures_.micro_batches : measures_.stem_gradients);
-  if (gradient == nullptr) average(measures_.decode, times->decode);
-  if (measures_.first_decode == 0) measures_.first_decode = measures_.decode;
+  if (gradient == nullptr)
+    average(measures_.decode, times->decode, newest_decode(measures_.micro_batches));
+  if (measures_.micro_batches <= kFirst) measures_.first_decode = measures_.decode;
   if (times->cut > 0) {
+    constexpr double kNewest = 0.25;
     auto& stem = measures_.stems[times->cut];
-    if (gradient == nullptr) average(stem.forward, times->forward);
-    average(stem.backward, times->backward);
+    if (gradient == nullptr) average(stem.forward, times->forward, kNewest);
+    average(stem.backward, times->backward, kNewest);
   }
   if (times->bytes_per_second > 0) sends_at_ = times->bytes_per_second;
 }

@@ -20,7 +20,7 @@ struct WorkerMeasures {
   uint64_t stem_gradients = 0;  // and stem gradients
   double memory = 0;            // bytes that were free for the job when it joined; 0: not known
   double pass_seconds = 0;  // of the stem up to the deepest cut, as it told when it joined; 0: none
-  double first_decode = 0;  // seconds a micro-batch, when it was new
+  double first_decode = 0;  // seconds a micro-batch, the mean of its first ones
   double decode = 0;        // now; 0: not measured
   struct Stem {
     double forward = 0;

@@ -13,12 +13,24 @@ feed::MicroBatch pixels(float decode) {
 
 TEST(WorkerBook, FollowsAWorkerThatSlowsDown) {
   WorkerBook book(2, 0.5);
-  book.note(pixels(0.1f));
-  for (int i = 0; i < 30; ++i) book.note(pixels(0.4f));
+  for (int i = 0; i < 10; ++i) book.note(pixels(0.1f));
+  for (int i = 0; i < 60; ++i) book.note(pixels(0.4f));
   const WorkerMeasures measures = book.measures({});
   EXPECT_NEAR(measures.first_decode, 0.1, 1e-6);
   EXPECT_NEAR(measures.decode, 0.4, 1e-3);
   EXPECT_EQ(measures.cores, 2u);
+}
+
+TEST(WorkerBook, IsNotDeceivedByTheFirstResultOrByPausesOfAQuota) {
+  WorkerBook book(1, 0.5);
+  book.note(pixels(0.004f));
+  for (int i = 0; i < 200; ++i) {
+    // Every tenth falls into a pause.
+    book.note(pixels(i % 10 == 9 ? 0.006f : 0.001f));
+    if (i < 20) continue;
+    EXPECT_NEAR(book.measures({}).decode, 0.0015, 0.0005) << "result " << i;
+  }
+  EXPECT_NEAR(book.measures({}).first_decode, 0.0014, 0.0001) << "one of eight";
 }
 
 TEST(WorkerBook, KeepsStemsByCut) {
