@@ -91,10 +91,13 @@ void Planner::follow(uint64_t step, const ServerRates& server,
   if (!changed) return;
   server_ = server;
   rates_.assign(workers.begin(), workers.end());
+  // What is due is not put off by what changes again and again.
+  const bool is_due = !looked_;
   looked_.reset();
   if (others) return;  // then measured() has forgotten
+  const Measured now = measured_[present_];
   measured_.clear();
-  measured_[present_] = {.step = step, .count = kWarmUp};
+  measured_[present_] = is_due ? now : Measured{.step = step, .count = kWarmUp};
 }
 
 bool Planner::is_news(uint64_t step, const Measured& now) const {

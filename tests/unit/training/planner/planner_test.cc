@@ -224,6 +224,18 @@ TEST(Planner, LeavesAPlanThatMovesMoreThanItMay) {
   EXPECT_GT(bound.seconds(four), free.seconds(four));
 }
 
+TEST(Planner, LooksThoughRatesNeverStayAsTheyAre) {
+  const std::vector<WorkerRates> steady(4, kWorker);
+  std::vector<WorkerRates> wavering = steady;
+  Drive drive;
+  for (int i = 0; i < 10; ++i) {
+    for (WorkerRates& one : wavering) one.decode = (i % 2 == 0 ? 1.5 : 0.8) * kWorker.decode;
+    drive.steps(1, wavering);
+  }
+  EXPECT_GT(drive.present().away, 0u);
+  EXPECT_LE(drive.seconds(steady), 1.1 * best(steady));
+}
+
 TEST(Planner, FollowsALinkThatNarrows) {
   std::vector<WorkerRates> workers(4, kWorker);
   Drive drive;
