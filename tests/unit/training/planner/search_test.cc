@@ -180,6 +180,24 @@ TEST(BySimulation, TellsWhatALongRunTakes) {
   EXPECT_LT(helped, alone);
 }
 
+TEST(BySimulation, DoesNotCountOnWhatTheServerMadeAhead) {
+  JobCosts job;
+  job.micro_batches = 8;
+  job.pixels = 1.4e6;
+  job.cuts = {{.head = 0.465, .server_percent = 100}};
+  const ServerRates server{.cores = 138, .decode = 0.0076, .shared = false};
+  std::vector<WorkerRates> workers;
+  for (const double decode : {0.0215, 0.0259, 0.0299, 0.0416, 0.0297, 0.0511})
+    workers.push_back({.decode = decode, .bytes_per_second = 1.7e9, .latency = 0.001});
+  const PlannerOptions options;
+  const Trial trial = by_simulation(job);
+  const auto seconds = [&](uint32_t local) {
+    return trial.seconds({job, options, server, workers}, {.local = local});
+  };
+  EXPECT_GE(seconds(4), 4 * server.decode);
+  EXPECT_LT(seconds(3), seconds(4)) << "the device takes no longer than 27 ms";
+}
+
 TEST(BySimulation, IsInfiniteWhereNobodyRunsTheStems) {
   const JobCosts job = four_cut_job();
   WorkerRates decoder = kWorker;
