@@ -15,21 +15,24 @@ JobCosts draw_job(Draw& draw) {
   job.optimizer = work * draw.between(0.001, 0.02);
   const double first_bytes = job.pixels * draw.between(4, 40);
   const double parameters = draw.magnitude(1e4, 1e7);
-  double done = 0;
-  job.cuts.push_back({.head = work, .server_percent = 100});
-  for (int32_t i = 1; i <= 4; ++i) {
-    done += draw.between(0.03, 0.13);
-    CutCosts cut{.cut = i, .name = "layer" + std::to_string(i), .trains = !frozen};
-    cut.stem_forward = work * done / 3;
-    cut.stem_backward = frozen ? 0 : work * done * 2 / 3;
-    cut.head = work * (1 - done) - (frozen ? work * done * 2 / 3 : 0);
-    cut.activations = first_bytes / std::pow(2, i);
-    cut.gradients = frozen ? 0 : cut.activations;
-    cut.weights = parameters * done * done;
-    cut.server_percent = 100 * (1 - done);
+  std::vector<double> done{0};  // of the work, before each cut
+  for (int i = 1; i <= 4; ++i) done.push_back(done.back() + draw.between(0.03, 0.13));
+  for (int32_t i = 0; i <= 4; ++i) {
+    const double before = work * done.at(static_cast<size_t>(i));
+    CutCosts cut{.cut = i, .server_percent = 100 * (1 - before / work)};
+    // Forward passes are a third of the work. Frozen is what lies before the last cut.
+    cut.head = work - before - (frozen ? (work * done.back() - before) * 2 / 3 : 0);
     job.cuts.push_back(cut);
+    if (i == 0) continue;
+    CutCosts& stem = job.cuts.back();
+    stem.name = "layer" + std::to_string(i);
+    stem.trains = !frozen;
+    stem.stem_forward = before / 3;
+    stem.stem_backward = frozen ? 0 : before * 2 / 3;
+    stem.activations = first_bytes / std::pow(2, i);
+    stem.gradients = frozen ? 0 : stem.activations;
+    stem.weights = parameters * std::pow(before / work, 2);
   }
-  if (frozen) job.cuts[0].head = job.cuts[1].head + job.cuts[1].stem_forward;
   return job;
 }
 

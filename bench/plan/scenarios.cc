@@ -86,9 +86,10 @@ void run_scenarios(int count) {
     regret += loss / count;
     regret_unsplit += (one.unsplit / one.best - 1) / count;
     worst_auto = std::min(worst_auto, one.unsplit / one.automatic);
-    if (loss > 0.05)
-      std::printf("  scenario %d: %s at %.4f s, best %s at %.4f s\n", i, name(one.choice).c_str(),
-                  one.automatic, name(one.best_choice).c_str(), one.best);
+    if (loss > 0.05 || one.automatic > 1.01 * one.unsplit)
+      std::printf("  scenario %d: %s at %.4f s, best %s at %.4f s, cut Input at %.4f s\n", i,
+                  name(one.choice).c_str(), one.automatic, name(one.best_choice).c_str(), one.best,
+                  one.unsplit);
   }
   const double n = count;
   std::printf("%d drawn jobs and clusters, every plan held fixed beside the planner's\n", count);
