@@ -7,7 +7,7 @@ namespace outrigger::training {
 
 JobCosts draw_job(Draw& draw) {
   JobCosts job;
-  job.micro_batches = draw.one_of<uint32_t>({4, 8});
+  job.micro_batches = draw.one_of<uint32_t>({8, 16});
   job.pixels = draw.magnitude(2e4, 5e6);
   job.staleness = draw.chance(0.2) ? 1 : 0;
   const double work = draw.magnitude(0.02, 2);  // core-seconds of a micro-batch

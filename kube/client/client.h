@@ -10,33 +10,11 @@
 
 #include "kube/client/api_error.h"
 #include "kube/client/config.h"
-#include "kube/client/retry.h"
+#include "kube/client/options.h"
 #include "kube/object/json.h"
 #include "kube/object/resource.h"
-#include "kube/observer.h"
-#include "kube/timer.h"
 
 namespace outrigger::kube {
-
-struct ClientOptions {
-  /// Who speaks: the API server's audit log and managedFields show it.
-  std::string user_agent = "outrigger";
-  /// For one answer; a watch has limits of its own.
-  std::chrono::milliseconds timeout{30'000};
-  /// Requests sent at once; more wait for their turn. Watches do not count.
-  int in_flight = 64;
-  /// Fields of single objects in answers that are never built; a list is told its own.
-  std::vector<DroppedField> dropped = {};
-  /// A larger answer is an error; a chunk of a list of large objects is the largest there is.
-  size_t max_body = size_t{64} << 20;
-  RetryPolicy retry = {};
-  const Timer* timer = &Timer::system();
-  Observer* observer = &Observer::none();
-};
-
-/// How much of an object the server answers with. Metadata alone (a PartialObjectMetadata) is less
-/// to send and to read; a server that cannot do that answers with the whole object.
-enum class Form { kWhole, kMetadata };
 
 /// Which objects of a resource, and what of them.
 struct Selection {

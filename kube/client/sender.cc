@@ -2,6 +2,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "kube/client/api_error.h"
 
 namespace outrigger::kube {
 namespace {

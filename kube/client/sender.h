@@ -6,8 +6,9 @@
 #include <string>
 
 #include "http/client.h"
-#include "kube/client/client.h"
+#include "kube/client/config.h"
 #include "kube/client/endpoint.h"
+#include "kube/client/options.h"
 
 namespace outrigger::kube {
 
