@@ -1,9 +1,11 @@
 #include "api/crd/change.h"
 
+#include <map>
 #include <optional>
 #include <string>
 
 #include "api/crd/rules.h"
+#include "common/error.h"
 
 namespace outrigger::api::crd {
 namespace {
@@ -38,48 +40,62 @@ std::optional<Change> change_of_all(const Field& field, Change change) {
 
 /// Asked both ways where there is a template: CEL passes over a member that only the right side
 /// has and no schema knows.
-std::string equal(const Field& field, const std::string& path) {
+std::string same(const Field& field, const std::string& path) {
   const std::string now = "self" + path;
   const std::string before = "oldSelf" + path;
-  std::string same = now + " == " + before;
-  if (holds_template(field)) same += " && " + before + " == " + now;
-  if (is_always_there(field)) return same;
-  return "has(" + now + ") == has(" + before + ") && (!has(" + now + ") || (" + same + "))";
+  std::string rule = now + " == " + before;
+  if (holds_template(field)) rule += " && " + before + " == " + now;
+  return rule;
 }
 
+std::string equal(const Field& field, const std::string& path) {
+  if (is_always_there(field)) return same(field, path);
+  const std::string now = "has(self" + path + ")";
+  return now + " == has(oldSelf" + path + ") && (!" + now + " || (" + same(field, path) + "))";
+}
+
+using Rules = std::map<std::string, Json>;
+
+constexpr const char* kNever = "may not be changed";
+constexpr const char* kOnlySuspended = "may be changed only while the job is suspended";
+
+/// `path` is the object's below spec.
 void add_rules(const schema::Object& object, const std::string& path, Change inherited,
-               Json& rules) {
+               Rules& rules) {
   for (const Field& field : object.fields) {
     const std::string inner = path + "." + field.name;
     const Change own = field.change.value_or(inherited);
     const auto change = change_of_all(field, own);
     if (!change) {
+      ensure(is_always_there(field), "an object whose fields differ in when they may be changed");
       add_rules(*field.object, inner, own, rules);
-    } else if (*change == Change::kNever) {
-      rules.push_back(cel_rule(equal(field, inner), "may not be changed", inner));
     } else if (*change == Change::kWhileSuspended) {
-      rules.push_back(cel_rule("oldSelf.suspend || (" + equal(field, inner) + ")",
-                               "may be changed only while the job is suspended", inner));
+      rules["spec"].push_back(
+          cel_rule("oldSelf.suspend || (" + equal(field, inner) + ")", kOnlySuspended, inner));
+    } else if (*change == Change::kNever && is_always_there(field)) {
+      rules["spec" + inner].push_back(cel_rule(same(field, ""), kNever));
+    } else if (*change == Change::kNever) {
+      const std::string member = "." + field.name;
+      rules["spec" + path].push_back(cel_rule(equal(field, member), kNever, member));
     }
   }
 }
 
+Rules make_rules() {
+  Rules rules;
+  add_rules(*schema::training_job().find("spec")->object, "", Change::kNever, rules);
+  // CEL takes no notice of the order of a list whose items are told apart by their names.
+  for (const char* list : {"spec.model.layers", "spec.failurePolicy.rules"})
+    rules[list].push_back(cel_rule("self.map(x, x.name) == oldSelf.map(x, x.name)", kNever));
+  return rules;
+}
+
 }  // namespace
 
-Json change_rules(const schema::Object& spec) {
-  Json rules = Json::array();
-  add_rules(spec, "", Change::kNever, rules);
-  // CEL takes no notice of the order of a list whose items are told apart by their names.
-  for (const char* list : {"model.layers", "failurePolicy.rules"}) {
-    const std::string path = "." + std::string(list);
-    const std::string now = "self" + path;
-    const std::string before = "oldSelf" + path;
-    std::string rule = "!has(";
-    rule.append(now).append(") || !has(").append(before).append(") || ").append(now);
-    rule.append(".map(x, x.name) == ").append(before).append(".map(x, x.name)");
-    rules.push_back(cel_rule(rule, "may not be changed", path));
-  }
-  return rules;
+Json change_rules(const std::string& path) {
+  static const Rules rules = make_rules();
+  const auto found = rules.find(path);
+  return found == rules.end() ? Json::array() : found->second;
 }
 
 }  // namespace outrigger::api::crd

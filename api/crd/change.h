@@ -1,13 +1,15 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-
-#include "api/schema.h"
+#include <string>
 
 namespace outrigger::api::crd {
 
-/// The transition rules of `spec`, from each field's Change. They stand on spec, which is always
-/// there, and not on the fields: a rule on a field is not asked when the field comes or goes.
-nlohmann::ordered_json change_rules(const schema::Object& spec);
+/// The transition rules that stand at `path` ("spec.model"; never an item's), from each field's
+/// Change. A rule stands on its field where that is always there: each member that CEL selects
+/// costs an API server as much as the object has fields, at every write of a status too. A rule on
+/// a field that may come or go is not asked then, so it stands on the object around; what is
+/// allowed while a job is suspended stands on spec.
+nlohmann::ordered_json change_rules(const std::string& path);
 
 }  // namespace outrigger::api::crd

@@ -1,5 +1,6 @@
 #include "api/crd/openapi.h"
 
+#include "api/crd/change.h"
 #include "api/crd/rules.h"
 
 namespace outrigger::api::crd {
@@ -144,6 +145,9 @@ Json field_schema(const Field& field, const std::string& path, Defaults defaults
   Json schema{{"description", description_of(field)}};
   schema.update(value_schema(field.kind, field, path, defaults));
   if (defaults == Defaults::kLeftOut) return schema;
+  // An object's stand with its own (rules_at()).
+  if (Json rules = change_rules(path); field.kind != Kind::kObject && !rules.empty())
+    schema["x-kubernetes-validations"] = std::move(rules);
   if (field.default_value) schema["default"] = *field.default_value;
   if (is_made_when_absent(field)) schema["default"] = default_of(*field.object);
   return schema;
@@ -161,6 +165,9 @@ Json object_schema(const schema::Object& object, const std::string& path, Defaul
   }
   if (!required.empty()) schema["required"] = std::move(required);
   if (!properties.empty()) schema["properties"] = std::move(properties);
+  // The operator writes what a status is made of as wholes, and who owns each number in it is
+  // nothing to keep: an API server would work that out anew at every write.
+  if (path.starts_with("status.")) schema["x-kubernetes-map-type"] = "atomic";
   Json rules = rules_at(path, object);
   if (!rules.empty()) schema["x-kubernetes-validations"] = std::move(rules);
   return schema;

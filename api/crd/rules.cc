@@ -1,7 +1,6 @@
 #include "api/crd/rules.h"
 
 #include "api/crd/change.h"
-#include "api/names.h"
 
 namespace outrigger::api::crd {
 namespace {
@@ -130,19 +129,15 @@ Json rules_at(const std::string& path, const schema::Object& object) {
   for (const Row& row : kRows) {
     if (path == row.path) rules.push_back(cel_rule(row.rule, row.message, row.field));
   }
-  if (path == "spec") {
-    for (Json& rule : change_rules(object)) rules.push_back(std::move(rule));
-  }
+  for (Json& rule : change_rules(path)) rules.push_back(std::move(rule));
   return rules;
 }
 
 Json root_rules() {
-  const std::string finished = "oldSelf.status.conditions.exists(c, (c.type == '" +
-                               std::string(kConditionComplete) + "' || c.type == '" +
-                               std::string(kConditionFailed) + "') && c.status == 'True')";
-  return Json::array({cel_rule("!has(oldSelf.status) || !has(oldSelf.status.conditions) || !" +
-                                   finished + " || self.spec == oldSelf.spec",
-                               "the job has ended; its spec is what was run", ".spec")});
+  return Json::array(
+      {cel_rule("!has(oldSelf.status) || !has(oldSelf.status.completionTime) || "
+                "self.spec == oldSelf.spec",
+                "the job has ended; its spec is what was run", ".spec")});
 }
 
 }  // namespace outrigger::api::crd

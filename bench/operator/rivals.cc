@@ -178,6 +178,7 @@ void take_turns(Stage& stage, std::vector<Side>& sides, const RivalsSize& size) 
       const size_t side = (turn + static_cast<size_t>(round)) % sides.size();
       const std::string ns = "round-" + std::to_string(round) + "-" + std::to_string(side);
       stage.make_namespace(ns);
+      stage.settle();  // what the side before left to others is not this one's load
       sides[side].rounds.push_back(sides[side].run(ns, size.jobs));
     }
   }

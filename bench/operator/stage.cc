@@ -86,6 +86,16 @@ std::chrono::duration<double> Stage::cluster_cpu() const {
   return sum;
 }
 
+void Stage::settle() const {
+  constexpr std::chrono::seconds kLook{1};
+  constexpr std::chrono::milliseconds kLittle{100};
+  for (int quiet = 0, looks = 0; quiet < 2 && looks < 60; ++looks) {
+    const auto before = cluster_cpu();
+    std::this_thread::sleep_for(kLook);
+    quiet = cluster_cpu() - before < kLittle ? quiet + 1 : 0;
+  }
+}
+
 std::string Stage::metrics() const {
   try {
     http::Client pages({.base_url = "http://127.0.0.1:" + std::to_string(operator_port_)});

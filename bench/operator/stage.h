@@ -35,6 +35,9 @@ class Stage {
   pid_t operator_id() const { return operator_->id(); }
   /// What API server and etcd took so far.
   std::chrono::duration<double> cluster_cpu() const;
+  /// Returns once API server and etcd have next to nothing to do, or after a minute: kwok and the
+  /// Job controller go on for a while with what they were given.
+  void settle() const;
   /// The operator's page of metrics; empty while it does not answer.
   std::string metrics() const;
 

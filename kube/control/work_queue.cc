@@ -9,9 +9,9 @@ namespace outrigger::kube {
 WorkQueue::WorkQueue(WorkQueueOptions options)
     : options_(std::move(options)), bucket_(options_.bucket, options_.timer->now()) {}
 
-void WorkQueue::add(const std::string& key) {
+void WorkQueue::add(const std::string& key, Priority priority) {
   const std::scoped_lock lock(mutex_);
-  add_locked(key);
+  add_locked(key, priority);
   wake_one();
 }
 
@@ -24,28 +24,45 @@ void WorkQueue::wake_one() {
   }
 }
 
-void WorkQueue::add_locked(const std::string& key) {
+void WorkQueue::add_locked(const std::string& key, Priority priority) {
   if (shut_down_) return;
-  const TimePoint now = options_.timer->now();
-  if (!wanted_.emplace(key, now).second) return;
-  options_.observer->queue_added(options_.name);
-  if (taken_.contains(key)) return;  // done() puts it in
-  ready_.push_back(key);
-  options_.observer->queue_depth(options_.name, ready_.size());
+  const auto [found, added] =
+      wanted_.try_emplace(key, Wanted{options_.timer->now(), priority, std::nullopt});
+  Wanted& wanted = found->second;
+  if (added) {
+    options_.observer->queue_added(options_.name);
+    if (!taken_.contains(key)) line_up(key, wanted);  // else done() does
+  } else if (priority < wanted.priority) {
+    const bool ready = wanted.place.has_value();
+    step_out(wanted);
+    wanted.priority = priority;
+    if (ready) line_up(key, wanted);
+  }
 }
 
-void WorkQueue::add_after(const std::string& key, Duration wait) {
+void WorkQueue::line_up(const std::string& key, Wanted& wanted) {
+  wanted.place = places_++;
+  lane(wanted.priority).emplace(*wanted.place, key);
+  options_.observer->queue_depth(options_.name, ready());
+}
+
+void WorkQueue::step_out(Wanted& wanted) {
+  if (wanted.place) lane(wanted.priority).erase(*wanted.place);
+  wanted.place.reset();
+}
+
+void WorkQueue::add_after(const std::string& key, Duration wait, Priority priority) {
   if (wait <= Duration::zero()) {
-    add(key);
+    add(key, priority);
     return;
   }
   const std::scoped_lock lock(mutex_);
   if (shut_down_) return;
   const TimePoint due = options_.timer->now() + wait;
-  const auto [found, added] = waiting_until_.emplace(key, due);
-  if (!added && found->second <= due) return;
-  if (!added) waiting_.erase({found->second, key});
-  found->second = due;
+  const auto [found, added] = waiting_until_.emplace(key, Waiting{due, priority});
+  if (!added && found->second.due <= due) return;
+  if (!added) waiting_.erase({found->second.due, key});
+  found->second = {due, priority};
   waiting_.emplace(due, key);
   if (waiting_.begin()->second != key) return;
   if (watched_) {
@@ -81,8 +98,7 @@ void WorkQueue::move_due(TimePoint now) {
   while (!waiting_.empty() && waiting_.begin()->first <= now) {
     const std::string key = waiting_.begin()->second;
     waiting_.erase(waiting_.begin());
-    waiting_until_.erase(key);
-    add_locked(key);
+    add_locked(key, waiting_until_.extract(key).mapped().priority);
   }
 }
 
@@ -95,7 +111,7 @@ std::optional<std::string> WorkQueue::take(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const TimePoint now = options_.timer->now();
     move_due(now);
-    if (!ready_.empty()) return take_first(now);
+    if (ready() > 0) return take_first(now);
     if (shut_down_) return std::nullopt;
     wait(lock, stop);
   }
@@ -116,15 +132,26 @@ void WorkQueue::wait(std::unique_lock<std::mutex>& lock, const std::stop_token& 
   }
 }
 
+WorkQueue::Lane& WorkQueue::next_lane(TimePoint now) {
+  Lane& normal = lane(Priority::kNormal);
+  Lane& low = lane(Priority::kLow);
+  if (normal.empty()) return low;
+  if (low.empty() || low_took_turn_) return normal;
+  const TimePoint since = wanted_.at(low.begin()->second).since;
+  return now - since >= options_.patience ? low : normal;
+}
+
 std::string WorkQueue::take_first(TimePoint now) {
-  std::string key = std::move(ready_.front());
-  ready_.pop_front();
-  const auto since = wanted_.extract(key).mapped();
+  Lane& from = next_lane(now);
+  low_took_turn_ = &from == &lane(Priority::kLow);
+  std::string key = std::move(from.begin()->second);
+  from.erase(from.begin());
+  const TimePoint since = wanted_.extract(key).mapped().since;
   taken_.emplace(key, now);
-  options_.observer->queue_depth(options_.name, ready_.size());
+  options_.observer->queue_depth(options_.name, ready());
   options_.observer->queue_waited(options_.name, now - since);
   // Several may have come due at once and woken this thread alone; and somebody has to watch.
-  if (!ready_.empty() || (!watched_ && !waiting_.empty())) wake_one();
+  if (ready() > 0 || (!watched_ && !waiting_.empty())) wake_one();
   return key;
 }
 
@@ -133,9 +160,9 @@ void WorkQueue::done(const std::string& key) {
   const auto taken = taken_.extract(key);
   if (taken.empty()) return;
   options_.observer->queue_worked(options_.name, options_.timer->now() - taken.mapped());
-  if (!wanted_.contains(key)) return;
-  ready_.push_back(key);
-  options_.observer->queue_depth(options_.name, ready_.size());
+  const auto wanted = wanted_.find(key);
+  if (wanted == wanted_.end()) return;
+  line_up(key, wanted->second);
   wake_one();
 }
 
@@ -150,7 +177,7 @@ void WorkQueue::shut_down() {
 
 size_t WorkQueue::size() const {
   const std::scoped_lock lock(mutex_);
-  return ready_.size();
+  return ready();
 }
 
 }  // namespace outrigger::kube

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <condition_variable>
-#include <deque>
+#include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -24,22 +26,27 @@ struct WorkQueueOptions {
   Duration first_wait = std::chrono::milliseconds(5);
   Duration longest_wait = std::chrono::seconds(300);
   TokenBucket::Options bucket = {};
+  /// A key of low priority that was ready for so long takes turns with those of normal priority.
+  Duration patience = std::chrono::seconds(5);
   const Timer* timer = &Timer::system();
   Observer* observer = &Observer::none();
 };
 
-/// Keys that want work, first come first served (after client-go's workqueue). A key is in it once,
-/// however often it was added; a key that is worked on is given to nobody else, and comes again if
-/// it was added meanwhile. So what a worker has seen of a key is never older than the last add
-/// before it took the key, and two workers never have the same one. Thread-safe.
+/// Low: taken when nothing else is ready, or once it has waited for long.
+enum class Priority : uint8_t { kNormal, kLow };
+
+/// Keys that want work, first come first served within a priority (after client-go's workqueue and
+/// controller-runtime's priority queue). A key is in it once, however often it was added, at the
+/// highest priority that it was added with; a key that is worked on is given to nobody else, and
+/// comes again if it was added meanwhile. So what a worker has seen of a key is never older than
+/// the last add before it took the key, and two workers never have the same one. Thread-safe.
 class WorkQueue {
  public:
   explicit WorkQueue(WorkQueueOptions options = {});
 
-  void add(const std::string& key);
-  /// Adds it once `wait` has passed; if it waits already, the earlier of both. Does nothing to a
-  /// key that is in the queue now: it comes sooner.
-  void add_after(const std::string& key, Duration wait);
+  void add(const std::string& key, Priority priority = Priority::kNormal);
+  /// Adds it once `wait` has passed; if it waits already, the earlier of both with its priority.
+  void add_after(const std::string& key, Duration wait, Priority priority = Priority::kNormal);
   /// add_after() with the key's next back-off.
   void add_rate_limited(const std::string& key);
   /// The key's work succeeded: its back-off begins anew. Does not take it out of the queue.
@@ -59,7 +66,23 @@ class WorkQueue {
   size_t size() const;
 
  private:
-  void add_locked(const std::string& key);
+  struct Wanted {
+    TimePoint since;
+    Priority priority;
+    std::optional<uint64_t> place;  // among those of its priority that are ready
+  };
+  struct Waiting {
+    TimePoint due;
+    Priority priority;
+  };
+  using Lane = std::map<uint64_t, std::string>;
+
+  void add_locked(const std::string& key, Priority priority);
+  void line_up(const std::string& key, Wanted& wanted);
+  void step_out(Wanted& wanted);
+  Lane& lane(Priority priority) { return ready_[static_cast<size_t>(priority)]; }
+  size_t ready() const { return ready_[0].size() + ready_[1].size(); }
+  Lane& next_lane(TimePoint now);
   void wake_one();
   void wait(std::unique_lock<std::mutex>& lock, const std::stop_token& stop);
   std::string take_first(TimePoint now);
@@ -68,15 +91,17 @@ class WorkQueue {
 
   const WorkQueueOptions options_;
   mutable std::mutex mutex_;
-  std::condition_variable_any ready_changed_;  // for those who only wait for a key
-  std::condition_variable_any due_changed_;    // for the one who waits for waiting_ as well
-  int idle_ = 0;                               // threads that wait on ready_changed_
-  bool watched_ = false;                       // whether one waits on due_changed_
-  std::deque<std::string> ready_;
-  std::unordered_map<std::string, TimePoint> wanted_;  // keys to be worked on, since when
-  std::unordered_map<std::string, TimePoint> taken_;   // keys worked on, since when
+  std::condition_variable_any ready_changed_;         // for those who only wait for a key
+  std::condition_variable_any due_changed_;           // for the one who waits for waiting_ as well
+  int idle_ = 0;                                      // threads that wait on ready_changed_
+  bool watched_ = false;                              // whether one waits on due_changed_
+  std::array<Lane, 2> ready_;                         // by priority
+  uint64_t places_ = 0;                               // given so far
+  bool low_took_turn_ = false;                        // the last one taken was of low priority
+  std::unordered_map<std::string, Wanted> wanted_;    // keys to be worked on
+  std::unordered_map<std::string, TimePoint> taken_;  // keys worked on, since when
   std::set<std::pair<TimePoint, std::string>> waiting_;
-  std::unordered_map<std::string, TimePoint> waiting_until_;
+  std::unordered_map<std::string, Waiting> waiting_until_;
   std::unordered_map<std::string, int> failures_;
   TokenBucket bucket_;
   bool shut_down_ = false;

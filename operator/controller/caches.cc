@@ -57,11 +57,11 @@ InformerPtr<T> follow(kube::Client& client, const std::string& ns, ObjectKind ki
   return std::make_unique<kube::Informer<T>>(client, std::move(options));
 }
 
-template <typename T>
-void tell(kube::Informer<T>& informer, const std::function<void(const std::string&)>& notice) {
-  informer.on_change([notice](const auto& before, const auto& after) {
-    notice(job_key_of(*(after ? after : before)));
-  });
+// Nothing is to be done for a pod that is made, placed, started or ready, but to tell of it.
+bool comes_along(const kube::CachedPtr<PodRecord>& pod) {
+  const auto& state = pod->value.pod;
+  return !state.deleting && !state.ended &&
+         (state.phase == PodPhase::kPending || state.phase == PodPhase::kRunning);
 }
 
 }  // namespace
@@ -134,13 +134,17 @@ void Caches::on_change(const JobNotice& notice) {
   }
 }
 
-void Caches::on_child_change(const Notice& notice) {
+void Caches::on_child_change(const ChildNotice& notice) {
   for (auto& [ns, scope] : scopes_) {
-    tell(*scope->pods, notice);
-    tell(*scope->workloads, notice);
+    scope->pods->on_change([notice](const auto& before, const auto& after) {
+      notice(job_key_of(*(after ? after : before)), !after || !comes_along(after));
+    });
+    scope->workloads->on_change([notice](const auto& before, const auto& after) {
+      notice(job_key_of(*(after ? after : before)), true);
+    });
     for (auto& [kind, informer] : scope->children) {
       informer->on_change([notice](const auto& before, const auto& after) {
-        if (before) notice(job_key_of(*(after ? after : before)));
+        if (before) notice(job_key_of(*(after ? after : before)), true);
       });
     }
   }

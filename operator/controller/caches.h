@@ -58,16 +58,17 @@ class Caches {
   Caches(const Caches&) = delete;
   Caches& operator=(const Caches&) = delete;
 
-  /// Called with "namespace/name" of a job that changed. Before start() only.
-  using Notice = std::function<void(const std::string& job_key)>;
-  /// With `only_status` nothing else of the job did, or nothing at all that policies ask for; the
-  /// version is the present one, empty where the job is gone.
+  /// Called with "namespace/name" of a job that changed. Before start() only. With `only_status`
+  /// nothing else of the job did, or nothing at all that policies ask for; the version is the
+  /// present one, empty where the job is gone.
   using JobNotice =
       std::function<void(const std::string& job_key, bool only_status, const std::string& version)>;
   void on_change(const JobNotice& notice);
   /// Whenever something that belongs to a job changed; not that the operator made a Service or the
-  /// like, which it knows.
-  void on_child_change(const Notice& notice);
+  /// like, which it knows. Pods that only come along are not urgent: nothing is to be done for
+  /// them.
+  using ChildNotice = std::function<void(const std::string& job_key, bool urgent)>;
+  void on_child_change(const ChildNotice& notice);
   /// Called with the job and the UID of a pod that is gone, before on_child_change()'s notice where
   /// it was added before. Before start() only.
   using GoneNotice = std::function<void(const std::string& job_key, const std::string& what)>;

@@ -88,7 +88,7 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
               [this](const std::string& job_key, const ServerReport& report) {
                 if (const auto memory = memory_.find(job_key))
                   memory->reported(report, Reconciler::system_time());
-                queue_.add(job_key);
+                queue_.add(job_key, kube::Priority::kLow);
               }) {
   caches_.on_pod_gone([this](const std::string& job_key, const std::string& uid) {
     if (const auto memory = memory_.find(job_key)) memory->pod_is_gone(uid, SystemClock().now());
@@ -105,8 +105,9 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
         if (!memory || !memory->cache_shows(version))
           queue_.add_after(job_key, gathering_time(queue_.size()));
       });
-  caches_.on_child_change([this](const std::string& job_key) {
-    queue_.add_after(job_key, gathering_time(queue_.size()));
+  caches_.on_child_change([this](const std::string& job_key, bool urgent) {
+    queue_.add_after(job_key, gathering_time(queue_.size()),
+                     urgent ? kube::Priority::kNormal : kube::Priority::kLow);
   });
 }
 
@@ -147,7 +148,7 @@ void Shift::work_on(const std::string& job_key) {
     queue_.forget(job_key);
     if (outcome.again) {
       result = Result::kRequeueAfter;
-      queue_.add_after(job_key, *outcome.again);
+      queue_.add_after(job_key, *outcome.again, outcome.priority);
     }
   } catch (const Cancelled&) {
     return;

@@ -193,15 +193,17 @@ Reconciler::Outcome Reconciler::reconcile(const std::string& job_key) {
   if (writes) tell(*job, made);
   if (writes || !differs) memory->written();
   Outcome outcome{.again = std::nullopt, .server_ip = server_ip(seen)};
-  const auto again_in = [&](Duration time) {
-    outcome.again = std::min(outcome.again.value_or(time), time);
+  const auto again_in = [&](Duration time, kube::Priority priority = kube::Priority::kNormal) {
+    if (outcome.again && *outcome.again <= time) return;
+    outcome.again = time;
+    outcome.priority = priority;
   };
   if (made.look_again) {
     const Duration due = *made.look_again - now;
     const Duration least = writes ? Duration::zero() : Duration(kAtLeast);
     again_in(std::max(due <= due.zero() ? due : due + kAfterDue, least));
   }
-  if (wait > wait.zero()) again_in(wait);
+  if (wait > wait.zero()) again_in(wait, kube::Priority::kLow);
   if (writes && made.unfinished) again_in(Duration::zero());
   if (memory->awaits_caches()) again_in(kCachesAreSure);
   return outcome;

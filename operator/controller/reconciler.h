@@ -7,6 +7,7 @@
 
 #include "kube/client/client.h"
 #include "kube/control/events.h"
+#include "kube/control/work_queue.h"
 #include "operator/controller/caches.h"
 #include "operator/controller/memory.h"
 #include "operator/controller/metrics.h"
@@ -31,6 +32,8 @@ class Reconciler {
   struct Outcome {
     /// When to look again at the latest; nothing: when something changes.
     std::optional<Duration> again;
+    /// Of that look; low where there will only be numbers to write.
+    kube::Priority priority = kube::Priority::kNormal;
     /// Where the first server's status page is; empty: nobody to ask.
     std::string server_ip;
   };

@@ -114,20 +114,31 @@ TEST(Crd, OfAlternativesExactlyOneIsAskedFor) {
 TEST(Crd, WhatMayNotBeChangedCannotBeUnsetEither) {
   const Json definition = custom_resource_definition();
   const Json& spec = root_of(definition)["properties"]["spec"];
-  EXPECT_TRUE(has_rule(spec, ".model: self.model == oldSelf.model"));
+  EXPECT_TRUE(has_rule(spec["properties"]["model"], ": self == oldSelf"));
+  EXPECT_TRUE(has_rule(spec["properties"]["managedBy"], ": self == oldSelf"));
   EXPECT_TRUE(has_rule(spec,
                        ".schedulingPolicy: oldSelf.suspend || (has(self.schedulingPolicy) == "
                        "has(oldSelf.schedulingPolicy) && (!has(self.schedulingPolicy) || "
                        "(self.schedulingPolicy == oldSelf.schedulingPolicy)))"));
-  EXPECT_TRUE(has_rule(
-      spec,
-      ".failurePolicy.rules: has(self.failurePolicy.rules) == has(oldSelf.failurePolicy.rules) && "
-      "(!has(self.failurePolicy.rules) || (self.failurePolicy.rules == "
-      "oldSelf.failurePolicy.rules))"));
+  EXPECT_TRUE(has_rule(spec["properties"]["failurePolicy"],
+                       ".rules: has(self.rules) == has(oldSelf.rules) && (!has(self.rules) || "
+                       "(self.rules == oldSelf.rules))"));
   for (const std::string& rule : rules_below(spec)) {
     EXPECT_NE(rule.find(".split:"), 0u) << "split may be changed at any time";
     EXPECT_NE(rule.find(".workers.replicas: oldSelf"), 0u);
   }
+  EXPECT_FALSE(spec["properties"]["split"].contains("x-kubernetes-validations"));
+}
+
+TEST(Crd, PartsOfAStatusAreOwnedAsWholes) {
+  const Json definition = custom_resource_definition();
+  const Json& status = root_of(definition)["properties"]["status"];
+  EXPECT_FALSE(status.contains("x-kubernetes-map-type")) << "others may own a condition";
+  for (const char* part : {"workers", "progress", "split", "lastFailure"})
+    EXPECT_EQ(status["properties"][part]["x-kubernetes-map-type"], "atomic") << part;
+  const Json& conditions = status["properties"]["conditions"];
+  EXPECT_EQ(conditions["x-kubernetes-list-type"], "map");
+  EXPECT_EQ(conditions["items"]["x-kubernetes-map-type"], "atomic");
 }
 
 TEST(Crd, DefaultsAreWrittenIntoTheSpecAndNeverIntoTheStatus) {

@@ -77,6 +77,53 @@ TEST_F(WorkQueueTest, OfTwoDelaysTheEarlierHolds) {
   EXPECT_EQ(queue_.take(), std::nullopt);
 }
 
+TEST_F(WorkQueueTest, LowPriorityComesWhenNothingElseIsReady) {
+  queue_.add("low", Priority::kLow);
+  queue_.add_after("due", seconds(1), Priority::kLow);
+  queue_.add("a");
+  queue_.add("b");
+  EXPECT_EQ(queue_.size(), 3u);
+  EXPECT_EQ(take_and_finish(), "a");
+  EXPECT_EQ(take_and_finish(), "b");
+  EXPECT_EQ(take_and_finish(), "low");
+  EXPECT_EQ(take_and_finish(), "due");
+}
+
+TEST_F(WorkQueueTest, AKeyHasTheHighestPriorityItWasAddedWith) {
+  for (const char* key : {"low", "raised"}) queue_.add(key, Priority::kLow);
+  queue_.add("a");
+  queue_.add("raised");
+  queue_.add("a", Priority::kLow);
+  EXPECT_EQ(queue_.size(), 3u);
+  EXPECT_EQ(take_and_finish(), "a");
+  EXPECT_EQ(take_and_finish(), "raised");
+  EXPECT_EQ(take_and_finish(), "low");
+  EXPECT_EQ(queue_.size(), 0u);
+}
+
+TEST_F(WorkQueueTest, AKeyThatIsWorkedOnComesAgainAtTheHighestPriority) {
+  queue_.add("a");
+  ASSERT_EQ(queue_.take(), "a");
+  queue_.add("a", Priority::kLow);
+  queue_.add("a");
+  queue_.add("low", Priority::kLow);
+  queue_.done("a");
+  EXPECT_EQ(take_and_finish(), "a");
+  EXPECT_EQ(take_and_finish(), "low");
+}
+
+TEST_F(WorkQueueTest, LowPriorityTakesTurnsOnceItHasWaitedLong) {
+  for (const char* key : {"low 1", "low 2"}) queue_.add(key, Priority::kLow);
+  for (const char* key : {"a", "b", "c"}) queue_.add(key);
+  timer_.advance(seconds(4));
+  EXPECT_EQ(take_and_finish(), "a");
+  timer_.advance(seconds(1));
+  EXPECT_EQ(take_and_finish(), "low 1");
+  EXPECT_EQ(take_and_finish(), "b");
+  EXPECT_EQ(take_and_finish(), "low 2");
+  EXPECT_EQ(take_and_finish(), "c");
+}
+
 TEST_F(WorkQueueTest, AKeysWaitDoublesUntilItIsForgotten) {
   const auto wait_of = [&] {
     const TimePoint start = timer_.now();
