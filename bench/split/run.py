@@ -58,10 +58,10 @@ class Measured:
     wire: float  # processor time of the server's links, of the time that passed
 
 
-def wire_share(run, steps):
+def wire_share(run, warm_up, steps):
     """What the server's links take of its time from the warm-up to nearly the end."""
     taken = []
-    for step in (WARM_UP, steps - max(1, steps // 10)):
+    for step in (warm_up, steps - max(1, steps // 10)):
         run.wait_for(lambda: len(run.steps()) >= step, f"step {step}")
         taken.append((time.monotonic(), run.server.thread_seconds(WIRE)))
     (begin, before), (end, after) = taken
@@ -70,7 +70,16 @@ def wire_share(run, steps):
 
 def train(case, split_over, arguments, data, folder):
     """One run of the job; `split_over` are the two cores that server and worker get, or None for one process on both."""
-    training = {"steps": WARM_UP + max(4, int(case.steps * arguments.effort)), "batchSize": case.batch,
+    for warm_up in (WARM_UP, 8 * WARM_UP, 64 * WARM_UP):
+        measured = train_once(case, split_over, arguments, data, folder, warm_up)
+        if measured is not None:
+            return measured
+    raise training_run.Broken("the worker never joined in time")
+
+
+def train_once(case, split_over, arguments, data, folder, warm_up):
+    """None if the run was over before the worker was there."""
+    training = {"steps": warm_up + max(4, int(case.steps * arguments.effort)), "batchSize": case.batch,
                 "microBatchSize": case.micro_batch, "precision": arguments.precision}
     image = {"height": case.side, "width": case.side, "channels": case.channels}
     # One process is the local worker at cut 0, whatever the plan would be.
@@ -82,11 +91,11 @@ def train(case, split_over, arguments, data, folder):
             run.start_worker(1, split_over[1:])
         else:
             run.start_server(2, training_run.two_cores())
-        wire = wire_share(run, training["steps"])
+        wire = wire_share(run, warm_up, training["steps"])
         run.finish()
-        steps = run.steps()[WARM_UP:]
+        steps = run.steps()[warm_up:]
         if split_over and run.joined() == 0:
-            raise training_run.Broken("the worker never joined:\n" + run.server.said()[-3000:])
+            return None
     seconds = sum(step["seconds"] for step in steps)
     waited = sum(step["waitedForInput"] + step["waitedForGradients"] for step in steps)
     return Measured(len(steps) * case.batch / seconds, run.server.peak_kib / 1024,
