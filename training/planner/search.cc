@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 
 #include "training/planner/memory.h"
 
@@ -131,6 +132,24 @@ void enter_all(Contest& contest, std::vector<Candidate> all, size_t most) {
   for (size_t i = 0; i < std::min(most, all.size()); ++i) contest.enter(all[i].choice);
 }
 
+/// What the model ranks too low: no split with the local input that it thinks best, and all stems
+/// away at its best cut; there the server makes what would come late, and no layout of a step knows
+/// of that.
+void enter_extremes(Contest& contest, const std::vector<Candidate>& all) {
+  const auto is_split = [](const Candidate& one) { return one.choice.cut > 0; };
+  for (const Candidate& one : all) {
+    if (!is_split(one)) contest.enter(one.choice);
+  }
+  auto splits = all | std::views::filter(is_split);
+  const auto best = std::ranges::min_element(
+      splits, {}, [](const Candidate& one) { return one.prediction.seconds; });
+  if (best == splits.end()) return;
+  const size_t cut = best->choice.cut;
+  for (const Candidate& one : all | std::views::reverse) {
+    if (one.choice.cut == cut) return contest.enter(one.choice);
+  }
+}
+
 }  // namespace
 
 double traffic(const JobCosts& job, const Choice& choice, size_t workers) {
@@ -175,7 +194,9 @@ std::optional<Candidate> search(const Situation& situation, const Choice& presen
   contest.enter_keeping_its_own({});
   if (std::isfinite(situation.options.most_bytes_per_second))
     contest.enter({.local = situation.job.micro_batches});  // and nothing moves less
-  enter_all(contest, all_shares(situation), trial.most / 4);
+  std::vector<Candidate> all = all_shares(situation);
+  enter_extremes(contest, all);
+  enter_all(contest, std::move(all), trial.most / 4);
   contest.climb();
   return contest.winner();
 }

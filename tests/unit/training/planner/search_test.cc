@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -75,6 +76,38 @@ TEST_F(Search, TriesToKeepLocalWhatTheServerMakesAnyway) {
   const auto found = search({job, options, server, workers}, {}, trial);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->choice, Choice{.local = 4});
+}
+
+TEST_F(Search, TriesAllStemsAwayThoughTheModelThinksLittleOfIt) {
+  workers.assign(1, {.stem_speed = 0.05, .decode = 0.01, .bytes_per_second = 1e9});
+  const auto rows = candidates(job, options, kServer, workers);
+  const auto best = std::min_element(rows.begin() + 1, rows.end(), [](auto& one, auto& other) {
+    return one.prediction.seconds < other.prediction.seconds;
+  });
+  ASSERT_LT(best->choice.away, 4u) << "no climb gets there";
+  const Trial trial{
+      [](const Situation&, const Choice& choice) { return choice.away == 8 ? 0.8 : 1.0; }, 20};
+  const auto found = run(trial);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->choice.cut, best->choice.cut);
+  EXPECT_EQ(found->choice.away, 8u);
+}
+
+TEST_F(Search, TriesNoSplitWithItsLocalInputThoughTheModelPrefersManyCuts) {
+  job.pixels = 1e7;
+  while (job.cuts.size() < 8) job.cuts.push_back(job.cuts.back());
+  const ServerRates server{.cores = 1, .decode = 0.01, .shared = false, .bytes_per_second = 1e7};
+  auto rows = candidates(job, options, server, workers);
+  const Choice unsplit = rows.front().choice;
+  ASSERT_EQ(unsplit.cut, 0u);
+  ASSERT_GT(unsplit.local, 2u) << "no climb gets there";
+  for (size_t i = 1; i < rows.size(); ++i)
+    ASSERT_LT(rows[i].prediction.seconds, rows.front().prediction.seconds) << i;
+  const Trial trial{
+      [&](const Situation&, const Choice& choice) { return choice == unsplit ? 0.8 : 1.0; }, 20};
+  const auto found = search({job, options, server, workers}, {}, trial);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->choice, unsplit);
 }
 
 TEST_F(Search, ClimbsInTheSecondBestCutAsWell) {
