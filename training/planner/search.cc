@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <ranges>
 
 #include "training/planner/memory.h"
 
@@ -136,18 +135,19 @@ void enter_all(Contest& contest, std::vector<Candidate> all, size_t most) {
 /// away at its best cut; there the server makes what would come late, and no layout of a step knows
 /// of that.
 void enter_extremes(Contest& contest, const std::vector<Candidate>& all) {
-  const auto is_split = [](const Candidate& one) { return one.choice.cut > 0; };
+  const Candidate* best = nullptr;
   for (const Candidate& one : all) {
-    if (!is_split(one)) contest.enter(one.choice);
+    if (one.choice.cut == 0) {
+      contest.enter(one.choice);
+    } else if (best == nullptr || one.prediction.seconds < best->prediction.seconds) {
+      best = &one;
+    }
   }
-  auto splits = all | std::views::filter(is_split);
-  const auto best = std::ranges::min_element(
-      splits, {}, [](const Candidate& one) { return one.prediction.seconds; });
-  if (best == splits.end()) return;
-  const size_t cut = best->choice.cut;
-  for (const Candidate& one : all | std::views::reverse) {
-    if (one.choice.cut == cut) return contest.enter(one.choice);
-  }
+  if (best == nullptr) return;
+  const auto most = std::find_if(all.rbegin(), all.rend(), [best](const Candidate& one) {
+    return one.choice.cut == best->choice.cut;
+  });
+  contest.enter(most->choice);
 }
 
 }  // namespace
