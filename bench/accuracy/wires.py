@@ -82,10 +82,12 @@ def train(arguments, what, job, variant, seed, data, scratch):
         spec["training"]["epochs"] = arguments.epochs
     run = scratch / f"{seed}-{list(VARIANTS).index(variant)}"
     run.mkdir(exist_ok=True)
+    spec["output"] = {"path": str(run)}
+    spec["checkpoint"] = {"everySteps": 1000000, "keep": 1}
     file = run / "job.json"
     file.write_text(json.dumps(job), encoding="utf-8")
     command = [arguments.programs / "outrigger", "run", file, "--workers", str(way.ranks), "--threads", "1",
-               "--worker-threads", "1", "--mount", f"{SETS[what].mount}={data}", "--mount", f"runs={run}"]
+               "--worker-threads", "1", "--mount", f"{SETS[what].mount}={data}"]
     with open(run / "log", "w", encoding="utf-8") as log:
         if subprocess.run(command, stdout=log, stderr=log, check=False).returncode != 0:
             sys.exit(f"{variant}, seed {seed}: training failed:\n"
