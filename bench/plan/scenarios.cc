@@ -63,6 +63,12 @@ Score score(const JobCosts& job, const SimulatedCluster& cluster) {
   return score;
 }
 
+void tell(int number, const Score& one) {
+  std::printf("  scenario %d: %s at %.4f s, best %s at %.4f s, cut Input at %.4f s\n", number,
+              name(one.choice).c_str(), one.automatic, name(one.best_choice).c_str(), one.best,
+              one.unsplit);
+}
+
 }  // namespace
 
 void run_scenarios(int count) {
@@ -86,10 +92,7 @@ void run_scenarios(int count) {
     regret += loss / count;
     regret_unsplit += (one.unsplit / one.best - 1) / count;
     worst_auto = std::min(worst_auto, one.unsplit / one.automatic);
-    if (loss > 0.05 || one.automatic > 1.01 * one.unsplit)
-      std::printf("  scenario %d: %s at %.4f s, best %s at %.4f s, cut Input at %.4f s\n", i,
-                  name(one.choice).c_str(), one.automatic, name(one.best_choice).c_str(), one.best,
-                  one.unsplit);
+    if (loss > 0.05 || one.automatic > 1.01 * one.unsplit) tell(i, one);
   }
   const double n = count;
   std::printf("%d drawn jobs and clusters, every plan held fixed beside the planner's\n", count);
@@ -134,6 +137,7 @@ void show_scenario(int number) {
   std::printf("\n");
   for (const SimulatedMove& move : result.moves)
     std::printf("  step %d: %s\n", static_cast<int>(move.step), move.reason.c_str());
+  tell(number, score(job, cluster));
 }
 
 }  // namespace outrigger::training

@@ -104,6 +104,7 @@ class Contest {
       if (away > 0) enter({cut, away + 1, local});
       if (away > 1) enter({cut, away - 1, local + 1});  // as many that cross no link
       if (away > 0 && local > 0) enter({cut, away + 1, local - 1});
+      if (away > 2) enter({cut, away - 2, local + 2});
       at = *std::ranges::find(best_, cut, &Choice::cut);
     }
   }
@@ -131,9 +132,9 @@ void enter_all(Contest& contest, std::vector<Candidate> all, size_t most) {
   for (size_t i = 0; i < std::min(most, all.size()); ++i) contest.enter(all[i].choice);
 }
 
-/// What the model ranks too low: no split with the local input that it thinks best, and all stems
-/// away at its best cut; there the server makes what would come late, and no layout of a step knows
-/// of that.
+/// What the model ranks too low: no split with the local input that it thinks best, and at its best
+/// cut all stems away and the share half-way to that; there the server makes what would come late,
+/// and no layout of a step knows of that.
 void enter_extremes(Contest& contest, const std::vector<Candidate>& all) {
   const Candidate* best = nullptr;
   for (const Candidate& one : all) {
@@ -144,10 +145,13 @@ void enter_extremes(Contest& contest, const std::vector<Candidate>& all) {
     }
   }
   if (best == nullptr) return;
-  const auto most = std::find_if(all.rbegin(), all.rend(), [best](const Candidate& one) {
-    return one.choice.cut == best->choice.cut;
-  });
-  contest.enter(most->choice);
+  const auto of_cut = [best](const Candidate& one) { return one.choice.cut == best->choice.cut; };
+  const uint32_t most = std::find_if(all.rbegin(), all.rend(), of_cut)->choice.away;
+  const uint32_t between = (best->choice.away + most + 1) / 2;
+  for (const Candidate& one : all) {
+    if (of_cut(one) && (one.choice.away == most || one.choice.away == between))
+      contest.enter(one.choice);
+  }
 }
 
 }  // namespace

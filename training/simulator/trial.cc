@@ -12,10 +12,10 @@ namespace {
 /// A trial is of so many micro-batches, or steps where that is more; a third of it, until what was
 /// begun at once has ended, does not count.
 constexpr uint64_t kMicroBatches = 120;
-constexpr uint64_t kFewestSteps = 8;
+constexpr uint64_t kFewestSteps = 12;
 
-/// Simulating so many takes about 20 ms.
-constexpr size_t kMicroBatchesASearch = 2000;
+/// Simulating so many takes about 25 ms.
+constexpr size_t kMicroBatchesASearch = 3000;
 constexpr size_t kFewestTrials = 6;
 
 uint64_t steps_of(const JobCosts& job) {
