@@ -108,9 +108,8 @@ TEST_F(Changes, LayersKeepTheirOrder) {
 
 TEST_F(Changes, AnEndedJobKeepsItsSpec) {
   create(changeable_job("ended", false));
-  const auto ends =
-      patch("ended", R"({"status": {"completionTime": "2026-01-02T03:04:05Z"}})",
-            "--subresource=status");
+  const auto ends = patch("ended", R"({"status": {"completionTime": "2026-01-02T03:04:05Z"}})",
+                          "--subresource=status");
   ASSERT_EQ(ends.status, 0) << ends.output;
   const auto answer = patch("ended", R"({"spec": {"suspend": true}})");
   EXPECT_NE(answer.status, 0);
