@@ -86,7 +86,8 @@ struct Client::Impl {
   std::unique_ptr<Connection> take() {
     const std::scoped_lock lock(mutex);
     if (!idle.empty() && SteadyClock::now() - idle.back().since > kLongestIdle) idle.clear();
-    if (idle.empty()) return std::make_unique<Connection>(address, options, tls);
+    if (idle.empty())
+      return std::make_unique<Connection>(address, options, tls, Connection::Use::kRequests);
     auto connection = std::move(idle.back().connection);
     idle.pop_back();
     return connection;
@@ -145,13 +146,13 @@ struct Client::Impl {
       enough = refused.empty() && !receiver({data, size});
       return refused.empty() && !enough;
     };
-    auto connection = take();
-    const httplib::Result result = connection->send(request, limits.silence, stop);
+    // Not one of those that are idle, nor one of them later: a stream lasts for minutes.
+    Connection connection(address, options, tls, Connection::Use::kWaiting);
+    const httplib::Result result = connection.send(request, limits.silence, stop);
     if (!result && !enough) {
       fail(from, result.error(), {limits.silence, refused.empty() ? body.refused : refused}, stop);
     }
     response.body = std::move(body.text);
-    if (result) give_back(std::move(connection));
     return response;
   }
 

@@ -48,12 +48,11 @@ ServerAddress parse_server_url(const std::string& url) {
 }
 
 Connection::Connection(const ServerAddress& address, const ClientOptions& options,
-                       const TlsMaterial& tls) {
+                       const TlsMaterial& tls, Use use) {
   if (address.tls) {
     auto library = std::make_unique<httplib::SSLClient>(address.host, address.port);
     tls.identify(library->ssl_context());
-    // A connection that waits, as those of watches do, keeps no buffers of records: 34 KiB each.
-    SSL_CTX_set_mode(library->ssl_context(), SSL_MODE_RELEASE_BUFFERS);
+    if (use == Use::kWaiting) SSL_CTX_set_mode(library->ssl_context(), SSL_MODE_RELEASE_BUFFERS);
     if (X509_STORE* store = tls.authorities()) {
       library->set_ca_cert_store(store);
       // With neither file nor folder the library would trust the system's authorities as well.

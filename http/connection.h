@@ -28,7 +28,12 @@ ServerAddress parse_server_url(const std::string& url);
 /// also while it is being made.
 class Connection {
  public:
-  Connection(const ServerAddress& address, const ClientOptions& options, const TlsMaterial& tls);
+  /// What it is for. One that waits keeps no buffers of records meanwhile, 34 KiB each; one for
+  /// requests, which come one after the other, would make them anew for each.
+  enum class Use : uint8_t { kRequests, kWaiting };
+
+  Connection(const ServerAddress& address, const ClientOptions& options, const TlsMaterial& tls,
+             Use use);
 
   /// Sends and receives. `silence` bounds each read.
   httplib::Result send(const httplib::Request& request, std::chrono::milliseconds silence,

@@ -19,7 +19,8 @@ namespace {
 bool decide(Pass& pass) {
   if (complete(pass) || refuse(pass)) return true;
   if (hold_of(pass)) return false;
-  return start(pass) || fail_by_deadline(pass) || restart(pass) || autoscale(pass);
+  begin_first(pass);
+  return resume(pass) || fail_by_deadline(pass) || restart(pass) || autoscale(pass);
 }
 
 void keep(Pass& pass) {
@@ -37,6 +38,18 @@ void keep(Pass& pass) {
   keep_place(pass);
 }
 
+void go_on(Pass& pass) {
+  if (has_begun_untold(pass)) begin_first(pass);
+  if (is_place_unknown(pass)) return pass.again_at(pass.now + std::chrono::seconds(5));
+  take_report(pass);
+  if (decide(pass)) {
+    pass.plan.unfinished = true;
+  } else {
+    keep(pass);
+    remove_from_dead_nodes(pass);
+  }
+}
+
 }  // namespace
 
 Plan plan(const Observed& seen, const Options& options, api::Time now) {
@@ -46,16 +59,8 @@ Plan plan(const Observed& seen, const Options& options, api::Time now) {
     give_up_place(pass);
     after_the_end(pass);
     remove_from_dead_nodes(pass);
-  } else if (is_place_unknown(pass)) {
-    pass.again_at(now + std::chrono::seconds(5));
   } else {
-    take_report(pass);
-    if (decide(pass)) {
-      pass.plan.unfinished = true;
-    } else {
-      keep(pass);
-      remove_from_dead_nodes(pass);
-    }
+    go_on(pass);
   }
   tell_numbers(pass);
   return std::move(pass.plan);

@@ -71,12 +71,15 @@ struct RestartNote {
 /// actions: a restart is counted before the first pod of the former attempt is deleted, and a job
 /// has ended before its pods are cleaned up. So a crash between any two actions changes nothing.
 /// Such a plan is unfinished; any other leaves nothing to do for a pass that only sees its status.
+/// A job's first attempt needs no such pass: there is nothing that it could be mistaken for, and
+/// its objects tell a pass that finds no status that it has begun.
 struct Plan {
   std::vector<Action> actions;
   api::TrainingJobStatus status;
   std::vector<Event> events;
   std::optional<RestartNote> restart;
   bool unfinished = false;              // the rest is the next pass's, once the status is written
+  bool begins = false;                  // the first attempt: its objects come before the status
   std::optional<api::Time> look_again;  // absent: when something changes
 };
 

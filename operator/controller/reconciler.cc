@@ -187,7 +187,9 @@ Reconciler::Outcome Reconciler::reconcile(const std::string& job_key) {
   const Duration wait = differs && only_counts(*seen.job.status, made)
                             ? memory->may_wait(SystemClock().now())
                             : Duration::zero();
-  const bool writes = differs && wait == wait.zero();
+  // What a first attempt's objects tell as well is written once nothing else is to be done.
+  const bool later = made.begins && !made.actions.empty();
+  const bool writes = differs && !later && wait == wait.zero();
   if (writes && !write_status(*job, made, *memory))
     return {.again = kAfterConflict, .server_ip = server_ip(seen)};
   if (writes) tell(*job, made);
@@ -203,7 +205,7 @@ Reconciler::Outcome Reconciler::reconcile(const std::string& job_key) {
     const Duration least = writes ? Duration::zero() : Duration(kAtLeast);
     again_in(std::max(due <= due.zero() ? due : due + kAfterDue, least));
   }
-  if (wait > wait.zero()) again_in(wait, kube::Priority::kLow);
+  if (later || wait > wait.zero()) again_in(wait, kube::Priority::kLow);
   if (writes && made.unfinished) again_in(Duration::zero());
   if (memory->awaits_caches()) again_in(kCachesAreSure);
   return outcome;

@@ -106,6 +106,7 @@ void begin_again(Pass& pass, const Failure& cause) {
   if (verdict.counted) ++status.restarts;
   status.last_failure = cause.status;
   begin_attempt(pass);
+  pass.again_at(pass.now);
   const std::string text = verdict.reason + (verdict.message.empty() ? "" : ": " + verdict.message);
   set_condition(pass, api::kConditionRestarting, true,
                 {ran ? verdict.reason : std::string(kFailedBeforeRunning), text});
@@ -136,7 +137,6 @@ void begin_attempt(Pass& pass) {
                 {std::string(kCreatingServers), "server pods are being made"});
   set_condition(pass, api::kConditionPodsReady, false,
                 {std::string(kCreatingServers), "server pods are being made"});
-  pass.again_at(pass.now);
 }
 
 bool is_creating(const api::TrainingJobStatus& status) {

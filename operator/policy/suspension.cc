@@ -27,6 +27,32 @@ void warn_of_lost_checkpoints(Pass& pass) {
              true);
 }
 
+bool has_begun(const api::TrainingJobStatus& status) {
+  return status.start_time || status.execution_attempts > 0;
+}
+
+// Now, or when the first pod was made by a pass that could not tell.
+api::Time beginning(const Pass& pass) {
+  api::Time first = pass.now;
+  for (const Pod& pod : pass.seen.pods) {
+    if (pass.is_own(pod) && !pod.deleting) first = std::min(first, pod.created.value_or(first));
+  }
+  return first;
+}
+
+void begin(Pass& pass, const std::string& event) {
+  auto& status = pass.status();
+  status.start_time = has_begun(status) ? pass.now : beginning(pass);
+  choose_images(pass);
+  begin_attempt(pass);
+  tell_output(pass);
+  if (find_condition(status, api::kConditionSuspended) != nullptr) {
+    set_condition(pass, api::kConditionSuspended, false, {"Resumed", "the job goes on"});
+  }
+  pass.event(event, "attempt " + std::to_string(status.execution_attempts));
+  warn_of_lost_checkpoints(pass);
+}
+
 // The rest of what is shown of a job without pods.
 void tell_held(Pass& pass, const ConditionText& why) {
   set_condition(pass, api::kConditionRunning, false, why);
@@ -50,20 +76,22 @@ void tell_suspended(Pass& pass, const ConditionText& why) {
 
 }  // namespace
 
-bool start(Pass& pass) {
-  auto& status = pass.status();
-  if (status.start_time) return false;
-  const bool resumes = status.execution_attempts > 0;
-  status.start_time = pass.now;
-  choose_images(pass);
-  begin_attempt(pass);
-  tell_output(pass);
-  if (find_condition(status, api::kConditionSuspended) != nullptr) {
-    set_condition(pass, api::kConditionSuspended, false, {"Resumed", "the job goes on"});
-  }
-  pass.event(resumes ? "Resumed" : "Started",
-             "attempt " + std::to_string(status.execution_attempts));
-  warn_of_lost_checkpoints(pass);
+void begin_first(Pass& pass) {
+  if (has_begun(pass.status())) return;
+  begin(pass, "Started");
+  pass.plan.begins = true;
+}
+
+bool has_begun_untold(const Pass& pass) {
+  return !has_begun(pass.plan.status) &&
+         (!pass.seen.config_maps.empty() || !own_pods(pass, api::Role::kServer).empty() ||
+          !own_pods(pass, api::Role::kWorker).empty());
+}
+
+bool resume(Pass& pass) {
+  if (pass.status().start_time) return false;
+  begin(pass, "Resumed");
+  pass.again_at(pass.now);
   return true;
 }
 

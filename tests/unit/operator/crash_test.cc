@@ -21,6 +21,7 @@ class Storm {
         random_(seed) {}
 
   void run(int rounds) {
+    for (int crash = 0; crash < 6; ++crash) die_in_a_pass();  // from the first on
     settle();
     for (int round = 0; round < rounds && !testing::Test::HasFatalFailure(); ++round) {
       const uint32_t what = draw(8);

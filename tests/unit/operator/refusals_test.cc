@@ -29,7 +29,6 @@ TEST(Refusals, WhatCanNeverBeCreatedFailsTheJobWithTheServersText) {
        {Case{RefusalCause::kInvalid, "InvalidPod"}, Case{RefusalCause::kPodSecurity, "PodSecurity"},
         Case{RefusalCause::kForeign, "NameCollision"}}) {
     World world;
-    world.pass();
     world.refusals = {refusal(world, one.cause)};
     world.settle();
     EXPECT_EQ(world.condition("Failed"), std::string("True/") + one.reason);
@@ -40,7 +39,6 @@ TEST(Refusals, WhatCanNeverBeCreatedFailsTheJobWithTheServersText) {
 
 TEST(Refusals, AUsedUpQuotaShowsAndIsTriedAgain) {
   World world;
-  world.pass();
   world.refusals = {refusal(world, RefusalCause::kQuota)};
   world.settle();
   EXPECT_EQ(world.condition("PodsScheduled"), "False/QuotaExceeded");
@@ -57,7 +55,8 @@ TEST(Refusals, AUsedUpQuotaShowsAndIsTriedAgain) {
 
 TEST(Refusals, AQuotaThatStaysUsedUpFailsAtTheStartupDeadline) {
   World world("  startupDeadlineSeconds: 60\n");
-  world.pass();
+  world.refusals = {refusal(world, RefusalCause::kQuota)};
+  world.settle();
   world.advance(seconds(60));
   world.refusals = {refusal(world, RefusalCause::kQuota)};
   world.settle();
@@ -67,7 +66,6 @@ TEST(Refusals, AQuotaThatStaysUsedUpFailsAtTheStartupDeadline) {
 
 TEST(Refusals, WorkersBeyondTheQuotaDegradeAndTheServerTrains) {
   World world("  workers: {replicas: 1}\n");
-  world.pass();
   world.refusals = {refusal(world, RefusalCause::kQuota, api::Role::kWorker)};
   world.settle();
   world.run_all();
@@ -108,7 +106,6 @@ TEST(Refusals, AJobThatRunsIsNotEndedByAnOperatorThatDoesNotUnderstandIt) {
 
 TEST(Refusals, ANamespaceThatEndsIsNoFailure) {
   World world;
-  world.pass();
   world.refusals = {refusal(world, RefusalCause::kNamespaceEnds)};
   world.settle();
   EXPECT_EQ(world.condition("Failed"), "");

@@ -8,19 +8,72 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::SizeIs;
 
-TEST(Start, TheAttemptIsInTheStatusBeforeTheFirstObjectIsMade) {
+TEST(Start, OnePassMakesEverythingAndTellsThatTheAttemptBegan) {
   World world("  workers: {replicas: 2}\n");
   const Plan first = world.pass();
-  EXPECT_THAT(first.actions, IsEmpty());
+  EXPECT_TRUE(first.begins);
   EXPECT_EQ(world.status().execution_attempts, 1);
   EXPECT_EQ(world.status().start_time, world.now);
   EXPECT_EQ(world.status().images.at("server"), "registry.example/outrigger-server:1");
+  EXPECT_THAT(world.names(), SizeIs(3));
+  EXPECT_FALSE(world.look().begins);
+}
+
+TEST(Start, APassThatFindsObjectsAndNoStatusGoesOnWithTheAttempt) {
+  World world("  workers: {replicas: 2}\n");
+  const auto began = world.now;
+  const Plan first = world.look();
+  world.carry_out(first, first.actions.size() - 1);  // and the operator dies
+  world.advance(seconds(100));
+  EXPECT_TRUE(world.look().begins);
+  world.settle();
+  EXPECT_THAT(world.names(),
+              ElementsAre("faces-server-0-0", "faces-worker-0-0", "faces-worker-1-0"));
+  EXPECT_EQ(world.status().execution_attempts, 1);
+  EXPECT_EQ(world.status().start_time, began) << "when its first pod was made";
+}
+
+TEST(Start, AServerThatFailedBeforeAnyStatusWasWrittenCountsAsARestart) {
+  World world("  workers: {replicas: 1}\n");
+  const Plan first = world.look();
+  world.carry_out(first, first.actions.size());
+  world.end("faces-server-0-0", {.code = 1});
+  world.pass();
+  EXPECT_EQ(world.status().execution_attempts, 2);
+  EXPECT_EQ(world.status().restarts, 1);
+}
+
+TEST(Start, AJobThatWasDoneBeforeAnyStatusWasWrittenIsComplete) {
+  World world("  workers: {replicas: 0}\n");
+  const Plan first = world.look();
+  world.carry_out(first, first.actions.size());
+  world.end("faces-server-0-0", {.code = 0});
+  world.pass();
+  EXPECT_EQ(world.condition("Complete"), "True/Trained");
+  EXPECT_EQ(world.status().execution_attempts, 1);
+  EXPECT_TRUE(world.status().start_time);
+}
+
+TEST(Start, AJobSuspendedBeforeAnyStatusWasWrittenGoesOnInANewAttempt) {
+  World world("  workers: {replicas: 1}\n");
+  const Plan first = world.look();
+  world.carry_out(first, first.actions.size());
+  world.spec().suspend = true;
+  world.settle();
+  world.finish_deletions();
+  world.settle();
+  EXPECT_EQ(world.condition("Suspended"), "True/Suspended");
+  EXPECT_EQ(world.status().execution_attempts, 1);
+  world.spec().suspend = false;
+  world.settle();
+  EXPECT_EQ(world.status().execution_attempts, 2) << "its spec may be another";
+  EXPECT_EQ(world.others.count("ConfigMap/faces-config-2"), 1U);
 }
 
 TEST(Start, MakesChildrenThenServersThenWorkers) {
   World world("  workers: {replicas: 1}\n");
-  world.pass();
   std::vector<std::string> kinds;
   for (const Action& action : world.look().actions)
     kinds.push_back(std::get<Create>(action).object["kind"]);
