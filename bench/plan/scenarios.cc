@@ -71,7 +71,7 @@ void tell(int number, const Score& one) {
 
 }  // namespace
 
-void run_scenarios(int count) {
+void run_scenarios(int first, int count) {
   int within5 = 0;
   int within10 = 0;
   int settled = 0;
@@ -80,7 +80,7 @@ void run_scenarios(int count) {
   double worst = 0;
   double regret = 0;
   double regret_unsplit = 0;
-  for (int i = 0; i < count; ++i) {
+  for (int i = first; i < first + count; ++i) {
     const auto [job, cluster] = draw_scenario(i);
     const Score one = score(job, cluster);
     const double loss = one.automatic / one.best - 1;

@@ -1,7 +1,7 @@
 // How good the plans are that the planner finds, in virtual time: `outrigger-bench-plan
-// [--scenarios N]`. Drawn jobs and clusters are run under the planner and, plan by plan, under
-// every legal plan held fixed; prints figures beside their targets. Exit status 3 where one is
-// missed, as bench/figures.py has it. `--only N` prints what one drawn scenario is made of.
+// [--scenarios N] [--first N]`. Drawn jobs and clusters are run under the planner and, plan by
+// plan, under every legal plan held fixed; prints figures beside their targets. Exit status 3 where
+// one is missed, as bench/figures.py has it. `--only N` prints what one drawn scenario is made of.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -235,13 +235,18 @@ int main(int count, char** arguments) {
   using namespace outrigger::training;
   constexpr int kMissed = 3;
   int scenarios = 1000;
-  const std::string option = count == 3 ? arguments[1] : "";
-  if (option == "--only") {
-    show_scenario(std::stoi(arguments[2]));
-    return 0;
+  int first = 0;
+  for (int i = 1; i + 1 < count; i += 2) {
+    const std::string option = arguments[i];
+    const int value = std::stoi(arguments[i + 1]);
+    if (option == "--only") {
+      show_scenario(value);
+      return 0;
+    }
+    if (option == "--scenarios") scenarios = value;
+    if (option == "--first") first = value;
   }
-  if (option == "--scenarios") scenarios = std::stoi(arguments[2]);
-  run_scenarios(scenarios);
+  run_scenarios(first, scenarios);
   run_changes();
   run_costs();
   run_narrow_card();

@@ -128,17 +128,22 @@ double Planner::bias_of(Kind kind, uint64_t step) const {
 std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step) const {
   const std::array bias{bias_of(Kind::kUnsplit, step), bias_of(Kind::kFrozen, step),
                         bias_of(Kind::kTrained, step)};
-  const auto estimate = [&](const Situation& in, const Choice& choice) {
+  const auto estimate = [&](const Trial::Seconds& trial, const Situation& in,
+                            const Choice& choice) {
     const Measured* ran = lately(choice, step);
     // Some steps of another plan, whose times spread, say less than a trial.
     const bool known = ran != nullptr && (choice == present_ || kDoubt * ran->deviation <=
                                                                     options_.margin * ran->seconds);
-    if (!known) return bias.at(static_cast<size_t>(kind_of(choice))) * trial_.seconds(in, choice);
+    if (!known) return bias.at(static_cast<size_t>(kind_of(choice))) * trial(in, choice);
     // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's.
     const double told = predict(in.job, in.server, in.workers, choice).seconds;
     return std::isfinite(told) ? ran->seconds : told;
   };
-  return search(situation, present_, {estimate, trial_.most});
+  const auto by = [&](const Trial::Seconds& trial) -> Trial::Seconds {
+    if (!trial) return nullptr;
+    return [&](const Situation& in, const Choice& choice) { return estimate(trial, in, choice); };
+  };
+  return search(situation, present_, {by(trial_.seconds), trial_.most, by(trial_.longer)});
 }
 
 std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& server,
@@ -160,8 +165,10 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   const auto found = best(situation, step);
   if (!found || found->choice == present_) return std::nullopt;
   const double seconds = found->prediction.seconds;
-  // What spreads so far cannot be told apart by a mean over a few steps.
-  const double doubt = kDoubt * now->deviation / std::max(now->seconds, 1e-12);
+  // What spreads so far cannot be told apart by a mean over a few steps; half of that is enough
+  // doubt where no stems are at stake, only who makes how much of the input.
+  const double at_stake = found->choice.away > 0 || present_.away > 0 ? 1 : 0.5;
+  const double doubt = at_stake * kDoubt * now->deviation / std::max(now->seconds, 1e-12);
   const double margin = options_.margin * (found->choice == Choice{} ? kToUnsplit : 1);
   if (runs && seconds > (1 - margin) * now->seconds) return std::nullopt;
   moved_ = step;

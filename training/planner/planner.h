@@ -14,7 +14,7 @@ namespace outrigger::training {
 
 /// Seconds of training for which plans may be compared once; up to three comparisons can be saved
 /// up.
-constexpr double kSecondsALook = 2.5;
+constexpr double kSecondsALook = 3;
 
 /// A plan that the planner wants, and why.
 struct Decision {

@@ -41,8 +41,11 @@ struct Candidate {
 /// Tells the seconds of a step under a plan; infinite where it cannot be. A search asks it at most
 /// so many times.
 struct Trial {
-  std::function<double(const Situation&, const Choice&)> seconds;
+  using Seconds = std::function<double(const Situation&, const Choice&)>;
+  Seconds seconds;
   size_t most = 64;
+  /// Decides between the two best where they are close; absent: the better of them has won.
+  Seconds longer = nullptr;
 };
 
 /// What `predict` says.

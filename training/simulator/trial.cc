@@ -37,14 +37,13 @@ double steady_seconds(const SimulationResult& result, uint64_t from) {
   return sum / weights;
 }
 
-double simulated_seconds(const Situation& in, const Choice& choice) {
+double simulated_seconds(const Situation& in, const Choice& choice, uint64_t steps) {
   // With nobody to run its stems, as when the last worker has left, a plan cannot be simulated.
   const double told = predict(in.job, in.server, in.workers, choice).seconds;
   if (!std::isfinite(told)) return told;
   SimulatedCluster cluster{in.server, {}};
   for (const WorkerRates& rates : in.workers)
     cluster.workers.push_back({.name = "", .rates = rates});
-  const uint64_t steps = steps_of(in.job);
   const auto result = simulate(in.job, cluster, {.steps = steps, .jitter = 0, .fixed = choice});
   const double seconds = steady_seconds(result, steps / 4);
   // What is kept for the server's own worker nobody else makes, and what that made ahead, while it
@@ -60,7 +59,13 @@ double simulated_seconds(const Situation& in, const Choice& choice) {
 Trial by_simulation(const JobCosts& job) {
   const size_t most = kMicroBatchesASearch / (steps_of(job) * job.micro_batches);
   if (most < kFewestTrials) return by_model();
-  return {simulated_seconds, std::min<size_t>(most, 20)};
+  const auto of = [steps = steps_of(job)](uint64_t times) -> Trial::Seconds {
+    return [=](const Situation& in, const Choice& choice) {
+      return simulated_seconds(in, choice, times * steps);
+    };
+  };
+  constexpr uint64_t kLonger = 2;
+  return {of(1), std::min<size_t>(most, 20), of(kLonger)};
 }
 
 }  // namespace outrigger::training

@@ -78,6 +78,34 @@ TEST_F(Search, TriesToKeepLocalWhatTheServerMakesAnyway) {
   EXPECT_EQ(found->choice, Choice{.local = 4});
 }
 
+TEST_F(Search, OfTwoThatAreCloseALongerTrialDecides) {
+  const Choice unsplit;
+  const Choice split{1, 3, 0};
+  Trial trial{[&](const Situation&, const Choice& choice) {
+    return choice == unsplit ? 0.80 : choice == split ? 0.83 : 1.0;
+  }};
+  ASSERT_EQ(run(trial, split)->choice, unsplit);
+  std::vector<Choice> finalists;
+  trial.longer = [&](const Situation&, const Choice& choice) {
+    finalists.push_back(choice);
+    return choice == unsplit ? 0.9 : 0.85;
+  };
+  const auto found = run(trial, split);
+  EXPECT_EQ(found->choice, split);
+  EXPECT_DOUBLE_EQ(found->prediction.seconds, 0.85) << "stems count as the longer trial says";
+  EXPECT_EQ(finalists, (std::vector{unsplit, split}));
+}
+
+TEST_F(Search, WhatWinsByFarNeedsNoLongerTrial) {
+  Trial trial{
+      [](const Situation&, const Choice& choice) { return choice == Choice{} ? 0.8 : 1.0; }};
+  trial.longer = [](const Situation&, const Choice&) -> double {
+    ADD_FAILURE() << "was asked";
+    return 1;
+  };
+  EXPECT_EQ(run(trial)->choice, Choice{});
+}
+
 TEST_F(Search, TriesAllStemsAwayThoughTheModelThinksLittleOfIt) {
   workers.assign(1, {.stem_speed = 0.05, .decode = 0.01, .bytes_per_second = 1e9});
   const auto rows = candidates(job, options, kServer, workers);
