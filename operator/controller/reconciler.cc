@@ -6,6 +6,7 @@
 
 #include "api/names.h"
 #include "api/write.h"
+#include "common/error.h"
 #include "common/log.h"
 #include "kube/object/object.h"
 #include "operator/controller/applier.h"
@@ -161,6 +162,26 @@ void Reconciler::tell(const kube::Cached<JobRecord>& job, const Plan& plan) {
   metrics_.told(job.value.job, plan);
 }
 
+bool Reconciler::carry_out(const kube::Cached<JobRecord>& job, const Plan& plan, JobMemory& memory,
+                           Outcome& outcome) {
+  const auto tell_of_beginning = [&] {
+    if (plan.begins && write_status(job, plan, memory)) tell(job, plan);
+  };
+  Applier::Outcome how{};
+  try {
+    how = Applier(client_, job.value.job, memory).apply(plan);
+  } catch (const Cancelled&) {
+    throw;
+  } catch (const Error&) {
+    tell_of_beginning();
+    throw;
+  }
+  if (how == Applier::Outcome::kDone) return true;
+  tell_of_beginning();
+  outcome.again = how == Applier::Outcome::kRefused ? Duration::zero() : Duration(kAfterConflict);
+  return false;
+}
+
 Reconciler::Outcome Reconciler::reconcile(const std::string& job_key) {
   const auto former = memory_.find(job_key);
   const auto written = former ? former->own_write() : nullptr;
@@ -175,14 +196,8 @@ Reconciler::Outcome Reconciler::reconcile(const std::string& job_key) {
   const api::Time now = clock_();
   const Observed seen = observe(job->value, job_key, *memory, now);
   const Plan made = plan(seen, options_, now);
-  switch (Applier(client_, seen.job, *memory).apply(made)) {
-    case Applier::Outcome::kDone:
-      break;
-    case Applier::Outcome::kRefused:
-      return {.again = Duration::zero(), .server_ip = server_ip(seen)};
-    case Applier::Outcome::kStale:
-      return {.again = kAfterConflict, .server_ip = server_ip(seen)};
-  }
+  Outcome outcome{.again = std::nullopt, .server_ip = server_ip(seen)};
+  if (!carry_out(*job, made, *memory, outcome)) return outcome;
   const bool differs = made.status != *seen.job.status;
   const Duration wait = differs && only_counts(*seen.job.status, made)
                             ? memory->may_wait(SystemClock().now())
@@ -191,10 +206,9 @@ Reconciler::Outcome Reconciler::reconcile(const std::string& job_key) {
   const bool later = made.begins && !made.actions.empty();
   const bool writes = differs && !later && wait == wait.zero();
   if (writes && !write_status(*job, made, *memory))
-    return {.again = kAfterConflict, .server_ip = server_ip(seen)};
+    return {.again = kAfterConflict, .server_ip = outcome.server_ip};
   if (writes) tell(*job, made);
   if (writes || !differs) memory->written();
-  Outcome outcome{.again = std::nullopt, .server_ip = server_ip(seen)};
   const auto again_in = [&](Duration time, kube::Priority priority = kube::Priority::kNormal) {
     if (outcome.again && *outcome.again <= time) return;
     outcome.again = time;

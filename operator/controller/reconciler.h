@@ -48,6 +48,10 @@ class Reconciler {
   void ask_priority(Observed& seen);
   void ask_default_priority(Observed& seen);
   void ask_flavors(Observed& seen, JobMemory& memory);
+  /// Carries out the plan as far as it goes; false where it did not go to its end. A first attempt
+  /// that stops half-way is told of then: deadlines count from it, and people see that it began.
+  bool carry_out(const kube::Cached<JobRecord>& job, const Plan& plan, JobMemory& memory,
+                 Outcome& outcome);
   /// False where somebody else wrote the job meanwhile.
   bool write_status(const kube::Cached<JobRecord>& job, const Plan& plan, JobMemory& memory);
   void tell(const kube::Cached<JobRecord>& job, const Plan& plan);

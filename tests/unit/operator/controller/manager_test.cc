@@ -190,6 +190,17 @@ TEST_F(ManagerTest, CreatingIsNeverRepeatedThoughEveryAnswerIsLost) {
   EXPECT_EQ(pods().size(), 3U);
 }
 
+TEST_F(ManagerTest, AJobWhosePodsCannotBeMadeHasBegunAllTheSame) {
+  // As where the webhook of somebody else's admission is broken.
+  server_.fail("POST " + std::string(kPodsPath), {.status = 500}, 1000);
+  operator_.start();
+  apply(job());
+  ASSERT_TRUE(eventually([&] { return condition("Running") == "False/Creating"; }));
+  EXPECT_EQ(status()["executionAttempts"], 1);
+  EXPECT_TRUE(status().contains("startTime")) << "deadlines count from it";
+  EXPECT_THAT(pods(), IsEmpty());
+}
+
 TEST_F(ManagerTest, AConflictInTheStatusIsWorkedOut) {
   server_.fail("/faces/status", {.status = 409, .reason = "Conflict"}, 3);
   operator_.start();
