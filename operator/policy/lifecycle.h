@@ -18,15 +18,15 @@ bool refuse(Pass& pass);
 /// The fields that ask for what is not built yet.
 std::vector<api::FieldError> not_supported(const Pass& pass);
 
-/// Begins a job that has not begun yet, as far as its status says: time, attempt and images. The
-/// rest of the pass goes on from there.
+/// Begins a job that has not begun yet and was never held, as far as its status says: time, attempt
+/// and images. The rest of the pass goes on from there.
 void begin_first(Pass& pass);
 
 /// Whether objects of the first attempt are there, by a pass whose status was not written.
 bool has_begun_untold(const Pass& pass);
 
-/// Lets a job go on that was suspended: time, attempt and images go into the status, before the
-/// first pod is made. True: it did.
+/// Lets a job go on that was suspended or waited in a queue: time, attempt and images go into the
+/// status, before the first pod is made. True: it did.
 bool resume(Pass& pass);
 
 /// Ends all pods, servers before workers, and says so once they are gone; `why` is what keeps the

@@ -77,7 +77,8 @@ void tell_suspended(Pass& pass, const ConditionText& why) {
 }  // namespace
 
 void begin_first(Pass& pass) {
-  if (has_begun(pass.status())) return;
+  const bool was_held = find_condition(pass.status(), api::kConditionSuspended) != nullptr;
+  if (has_begun(pass.status()) || was_held) return;
   begin(pass, "Started");
   pass.plan.begins = true;
 }
@@ -90,7 +91,7 @@ bool has_begun_untold(const Pass& pass) {
 
 bool resume(Pass& pass) {
   if (pass.status().start_time) return false;
-  begin(pass, "Resumed");
+  begin(pass, has_begun(pass.status()) ? "Resumed" : "Started");
   pass.again_at(pass.now);
   return true;
 }
