@@ -57,7 +57,7 @@ Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const Ru
     : job_(job),
       graph_(graph),
       options_(planner_options(job, graph, size, device.costs)),
-      planner_(device.costs, options_, training::by_simulation(device.costs)),
+      planner_(device.costs, options_, training::by_simulation),
       deepest_(deepest_cut(job, graph)),
       threads_(threads) {
   server_.cores = device.cores;

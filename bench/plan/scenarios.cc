@@ -12,12 +12,6 @@
 
 namespace outrigger::training {
 
-double seconds_fixed(const JobCosts& job, const SimulatedCluster& cluster, const Choice& choice) {
-  constexpr uint64_t kSteps = 48;  // the first live on what was made ahead
-  const auto result = simulate(job, cluster, {.steps = kSteps, .jitter = 0.02, .fixed = choice});
-  return result.mean_seconds(kSteps / 3, kSteps);
-}
-
 namespace {
 
 std::string name(const Choice& choice) {
@@ -38,24 +32,14 @@ Scenario draw_scenario(int number) {
 }
 
 struct Score {
-  double best = 0;       // seconds, of all plans held fixed
-  double unsplit = 0;    // at cut Input
+  BestPlan best;         // of all plans held fixed
   double automatic = 0;  // where the planner has settled
   uint64_t settled = 0;  // the last step within 30 at which it moved; later ones count too
   Choice choice;
-  Choice best_choice;
 };
 
-Score score(const JobCosts& job, const SimulatedCluster& cluster) {
-  Score score;
-  score.best = 1e300;
-  for (const Choice& choice : all_choices(job)) {
-    const double seconds = seconds_fixed(job, cluster, choice);
-    if (choice == Choice{}) score.unsplit = seconds;
-    if (seconds >= score.best) continue;
-    score.best = seconds;
-    score.best_choice = choice;
-  }
+Score score(const JobCosts& job, const SimulatedCluster& cluster, const BestPlan& best) {
+  Score score{.best = best};
   const auto result = simulate(job, cluster, {.steps = 60, .jitter = 0.02});
   if (!result.moves.empty()) score.settled = result.moves.back().step;
   score.choice = result.steps.back().choice;
@@ -65,13 +49,13 @@ Score score(const JobCosts& job, const SimulatedCluster& cluster) {
 
 void tell(int number, const Score& one) {
   std::printf("  scenario %d: %s at %.4f s, best %s at %.4f s, cut Input at %.4f s\n", number,
-              name(one.choice).c_str(), one.automatic, name(one.best_choice).c_str(), one.best,
-              one.unsplit);
+              name(one.choice).c_str(), one.automatic, name(one.best.choice).c_str(),
+              one.best.seconds, one.best.unsplit);
 }
 
 }  // namespace
 
-void run_scenarios(int first, int count) {
+void run_scenarios(int first, int count, BestPlans& best_plans) {
   int within5 = 0;
   int within10 = 0;
   int settled = 0;
@@ -82,17 +66,18 @@ void run_scenarios(int first, int count) {
   double regret_unsplit = 0;
   for (int i = first; i < first + count; ++i) {
     const auto [job, cluster] = draw_scenario(i);
-    const Score one = score(job, cluster);
-    const double loss = one.automatic / one.best - 1;
+    const BestPlan best = best_plans.of(i, job, cluster);
+    const Score one = score(job, cluster, best);
+    const double loss = one.automatic / best.seconds - 1;
     within5 += loss <= 0.05 ? 1 : 0;
     within10 += loss <= 0.10 ? 1 : 0;
     settled += one.settled <= 30 ? 1 : 0;
-    cuts_pay += one.best_choice.cut > 0 && one.best_choice.away < job.micro_batches ? 1 : 0;
+    cuts_pay += best.choice.cut > 0 && best.choice.away < job.micro_batches ? 1 : 0;
     worst = std::max(worst, loss);
     regret += loss / count;
-    regret_unsplit += (one.unsplit / one.best - 1) / count;
-    worst_auto = std::min(worst_auto, one.unsplit / one.automatic);
-    if (loss > 0.05 || one.automatic > 1.01 * one.unsplit) tell(i, one);
+    regret_unsplit += (best.unsplit / best.seconds - 1) / count;
+    worst_auto = std::min(worst_auto, best.unsplit / one.automatic);
+    if (loss > 0.05 || one.automatic > 1.01 * best.unsplit) tell(i, one);
   }
   const double n = count;
   std::printf("%d drawn jobs and clusters, every plan held fixed beside the planner's\n", count);
@@ -137,7 +122,7 @@ void show_scenario(int number) {
   std::printf("\n");
   for (const SimulatedMove& move : result.moves)
     std::printf("  step %d: %s\n", static_cast<int>(move.step), move.reason.c_str());
-  tell(number, score(job, cluster));
+  tell(number, score(job, cluster, best_of_all(job, cluster)));
 }
 
 }  // namespace outrigger::training

@@ -22,6 +22,9 @@ struct PodOrder {
 /// policy, our arguments and mounts. What nobody says is what Pod Security's `restricted` wants.
 Json build_pod(const api::TrainingJob& job, const PodOrder& order, const Options& options);
 
+/// Whether what the job's server writes at `path` is still there when its pod is gone.
+bool outlives_server_pod(const api::TrainingJob& job, const std::string& path);
+
 /// The image that a template gives our container; the operator's where it gives none.
 std::string wanted_image(const api::TrainingJob& job, api::Role role, const Options& options);
 

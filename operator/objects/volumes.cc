@@ -116,11 +116,10 @@ void add_volumes(Json& spec, Json& container, const api::TrainingJob& job, const
   if (!mounts.covered("/tmp")) mounts.mount_empty(kTemporaryVolume, "/tmp");
 }
 
-bool outlives_pod(const Json& pod, const std::string& path) {
-  const Json& spec = pod.at("spec");
+bool outlives_pod(const Json& spec, const Json& container, const std::string& path) {
   std::string nearest;
   std::string volume;
-  for (const Json& mount : spec.at("containers").at(0).at("volumeMounts")) {
+  for (const Json& mount : container.at("volumeMounts")) {
     const std::string at = mount.value("mountPath", "");
     if ((path != at && path.rfind(at + "/", 0) != 0) || at.size() < nearest.size()) continue;
     nearest = at;

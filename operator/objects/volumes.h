@@ -11,7 +11,7 @@ namespace outrigger::controller {
 /// at an output path that no claim and no mount of the template covers.
 void add_volumes(Json& spec, Json& container, const api::TrainingJob& job, const PodOrder& order);
 
-/// Whether what our container writes at `path` is still there when the pod is gone.
-bool outlives_pod(const Json& pod, const std::string& path);
+/// Whether what our container writes at `path` is still there when the pod of that spec is gone.
+bool outlives_pod(const Json& spec, const Json& container, const std::string& path);
 
 }  // namespace outrigger::controller

@@ -2,7 +2,6 @@
 
 #include "api/names.h"
 #include "operator/objects/pod.h"
-#include "operator/objects/volumes.h"
 #include "operator/policy/conditions.h"
 #include "operator/policy/images.h"
 #include "operator/policy/lifecycle.h"
@@ -17,9 +16,7 @@ namespace {
 // Training would begin anew after each restart, which may be what a short job wants.
 void warn_of_lost_checkpoints(Pass& pass) {
   const std::string path = pass.spec.checkpoint.path.value_or(pass.spec.output.path);
-  PodOrder order;
-  order.attempt = pass.plan.status.execution_attempts;
-  if (outlives_pod(build_pod(pass.seen.job, order, pass.options), path)) return;
+  if (outlives_server_pod(pass.seen.job, path)) return;
   pass.event("CheckpointsNotKept",
              path +
                  " goes with the server's pod, so a restart begins at step 0; name a claim in "

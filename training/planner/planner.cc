@@ -16,6 +16,9 @@ constexpr uint32_t kWarmUp = 3;
 /// Steps of a plan before it is compared with others: the first ones live on what was made ahead.
 constexpr uint32_t kEnough = 8;
 
+/// Steps of a plan that has left for another, from which on what was measured counts alone.
+constexpr uint32_t kLong = 20;
+
 /// Of the margin, where what would be better is no split at all: nothing may be worse than that.
 constexpr double kToUnsplit = 1.0 / 3;
 
@@ -48,13 +51,21 @@ bool differ(const WorkerRates& before, const WorkerRates& now) {
          differs(before.bytes_per_second, now.bytes_per_second) || before.stems != now.stems;
 }
 
+/// The longest trials, in usual lengths.
+constexpr double kLongestTrials = 4;
+
 /// Steps after which plans are compared again though nothing seems to have changed.
 constexpr uint64_t kLookAgain = 200;
 
 }  // namespace
 
-Planner::Planner(JobCosts job, PlannerOptions options, Trial trial)
-    : job_(std::move(job)), options_(options), trial_(std::move(trial)) {}
+Planner::Planner(JobCosts job, PlannerOptions options, Trials trials)
+    : job_(std::move(job)), options_(options), trials_(std::move(trials)) {}
+
+uint64_t Planner::length_of_trials(double seconds) const {
+  const double affordable = static_cast<double>(options_.dwell) * seconds / kSecondsALook;
+  return static_cast<uint64_t>(std::clamp(affordable, 1.0, kLongestTrials));
+}
 
 void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t workers) {
   if (workers != workers_) {
@@ -63,7 +74,8 @@ void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t
     moved_.reset();  // what has changed may be followed at once
   }
   present_ = plan;
-  looks_ = std::min(kMostLooks, looks_ + seconds / kSecondsALook);
+  const auto price = kSecondsALook * static_cast<double>(length_of_trials(seconds));
+  looks_ = std::min(kMostLooks, looks_ + seconds / price);
   Measured& of_plan = measured_[plan];
   if (step > of_plan.step + options_.memory) of_plan = {};
   of_plan.step = step;
@@ -125,25 +137,30 @@ double Planner::bias_of(Kind kind, uint64_t step) const {
   return bias > 0 ? bias : measured_.at(present_).bias;
 }
 
-std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step) const {
+std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step,
+                                       const Trial& trial) const {
   const std::array bias{bias_of(Kind::kUnsplit, step), bias_of(Kind::kFrozen, step),
                         bias_of(Kind::kTrained, step)};
-  const auto estimate = [&](const Trial::Seconds& trial, const Situation& in,
+  const auto estimate = [&](const Trial::Seconds& tried, const Situation& in,
                             const Choice& choice) {
     const Measured* ran = lately(choice, step);
     // Some steps of another plan, whose times spread, say less than a trial.
     const bool known = ran != nullptr && (choice == present_ || kDoubt * ran->deviation <=
                                                                     options_.margin * ran->seconds);
-    if (!known) return bias.at(static_cast<size_t>(kind_of(choice))) * trial(in, choice);
+    const double its_bias = bias.at(static_cast<size_t>(kind_of(choice)));
+    if (!known) return its_bias * tried(in, choice);
     // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's.
     const double told = predict(in.job, in.server, in.workers, choice).seconds;
-    return std::isfinite(told) ? ran->seconds : told;
+    if (!std::isfinite(told)) return told;
+    if (choice == present_ || ran->count >= kLong) return ran->seconds;
+    // Some steps live on what was made ahead, under this plan or the one before.
+    return std::max(ran->seconds, std::min(1.0, its_bias) * tried(in, choice));
   };
-  const auto by = [&](const Trial::Seconds& trial) -> Trial::Seconds {
-    if (!trial) return nullptr;
-    return [&](const Situation& in, const Choice& choice) { return estimate(trial, in, choice); };
+  const auto by = [&](const Trial::Seconds& tried) -> Trial::Seconds {
+    if (!tried) return nullptr;
+    return [&](const Situation& in, const Choice& choice) { return estimate(tried, in, choice); };
   };
-  return search(situation, present_, {by(trial_.seconds), trial_.most, by(trial_.longer)});
+  return search(situation, present_, {by(trial.seconds), trial.most, by(trial.longer)});
 }
 
 std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& server,
@@ -158,11 +175,12 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   looks_ -= 1;
 
   const Situation situation{job_, options_, server, workers};
-  const double expected = trial_.seconds(situation, present_);
+  const Trial trial = trials_(job_, length_of_trials(now->seconds));
+  const double expected = trial.seconds(situation, present_);
   const bool runs = holds(situation, present_, now->seconds) && std::isfinite(expected);
   measured_[present_].bias =
       runs && expected > 0 ? std::clamp(now->seconds / expected, 0.5, 2.0) : 1.0;
-  const auto found = best(situation, step);
+  const auto found = best(situation, step, trial);
   if (!found || found->choice == present_) return std::nullopt;
   const double seconds = found->prediction.seconds;
   // What spreads so far cannot be told apart by a mean over a few steps; half of that is enough

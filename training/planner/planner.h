@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -12,8 +13,8 @@
 
 namespace outrigger::training {
 
-/// Seconds of training for which plans may be compared once; up to three comparisons can be saved
-/// up.
+/// Seconds of training for which plans may be compared once, by trials of the usual length; up to
+/// three comparisons can be saved up.
 constexpr double kSecondsALook = 3;
 
 /// A plan that the planner wants, and why.
@@ -32,7 +33,10 @@ struct Decision {
 /// often than a search is worth. Deterministic; no clock. Not thread-safe.
 class Planner {
  public:
-  Planner(JobCosts job, PlannerOptions options, Trial trial = by_model());
+  /// A trial of so many times the usual length, which takes so many times as long.
+  using Trials = std::function<Trial(const JobCosts& job, uint64_t length)>;
+
+  Planner(JobCosts job, PlannerOptions options, Trials trials);
 
   /// What a step of the plan in force took, and how many workers there were: with another number,
   /// measured times are forgotten.
@@ -59,6 +63,8 @@ class Planner {
     uint64_t step = 0;
   };
   const Measured* lately(const Choice& choice, uint64_t step) const;
+  /// What steps of that length pay for between two moves.
+  uint64_t length_of_trials(double seconds) const;
   /// Forgets what was measured on machines or links of other rates.
   void follow(uint64_t step, const ServerRates& server, std::span<const WorkerRates> workers);
   bool is_news(uint64_t step, const Measured& now) const;
@@ -68,11 +74,12 @@ class Planner {
   /// How far the trial is off for plans of a kind, as far as that is known.
   double bias_of(Kind kind, uint64_t step) const;
   /// The best plan by the trial, corrected, and by what was measured.
-  std::optional<Candidate> best(const Situation& situation, uint64_t step) const;
+  std::optional<Candidate> best(const Situation& situation, uint64_t step,
+                                const Trial& trial) const;
 
   const JobCosts job_;
   const PlannerOptions options_;
-  const Trial trial_;
+  const Trials trials_;
   Choice present_;
   size_t workers_ = 0;
   std::map<Choice, Measured> measured_;

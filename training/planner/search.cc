@@ -156,8 +156,9 @@ void enter_all(Contest& contest, std::vector<Candidate> all, size_t most) {
 
 /// What the model ranks too low: no split with the local input that it thinks best, and at its best
 /// cut all stems away and the share half-way to that; there the server makes what would come late,
-/// and no layout of a step knows of that.
-void enter_extremes(Contest& contest, const std::vector<Candidate>& all) {
+/// and no layout of a step knows of that. Where links are the limit, half of the stems away and no
+/// pixels on a link: whose links wait for what, no layout knows either.
+void enter_extremes(Contest& contest, const std::vector<Candidate>& all, uint32_t micro_batches) {
   const Candidate* best = nullptr;
   for (const Candidate& one : all) {
     if (one.choice.cut == 0) {
@@ -174,6 +175,9 @@ void enter_extremes(Contest& contest, const std::vector<Candidate>& all) {
     if (of_cut(one) && (one.choice.away == most || one.choice.away == between))
       contest.enter(one.choice);
   }
+  if (best->prediction.bound != Bound::kLink) return;
+  const uint32_t half = micro_batches / 2;
+  contest.enter({best->choice.cut, half, micro_batches - half});
 }
 
 }  // namespace
@@ -221,7 +225,7 @@ std::optional<Candidate> search(const Situation& situation, const Choice& presen
   if (std::isfinite(situation.options.most_bytes_per_second))
     contest.enter({.local = situation.job.micro_batches});  // and nothing moves less
   std::vector<Candidate> all = all_shares(situation);
-  enter_extremes(contest, all);
+  enter_extremes(contest, all, situation.job.micro_batches);
   enter_all(contest, std::move(all), trial.most / 4);
   contest.climb();
   return contest.winner();

@@ -56,16 +56,17 @@ double simulated_seconds(const Situation& in, const Choice& choice, uint64_t ste
 
 }  // namespace
 
-Trial by_simulation(const JobCosts& job) {
+Trial by_simulation(const JobCosts& job, uint64_t length) {
   const size_t most = kMicroBatchesASearch / (steps_of(job) * job.micro_batches);
   if (most < kFewestTrials) return by_model();
-  const auto of = [steps = steps_of(job)](uint64_t times) -> Trial::Seconds {
-    return [=](const Situation& in, const Choice& choice) {
-      return simulated_seconds(in, choice, times * steps);
+  const auto of = [](uint64_t steps) -> Trial::Seconds {
+    return [steps](const Situation& in, const Choice& choice) {
+      return simulated_seconds(in, choice, steps);
     };
   };
+  const uint64_t steps = length * steps_of(job);
   constexpr uint64_t kLonger = 2;
-  return {of(1), std::min<size_t>(most, 20), of(kLonger)};
+  return {of(steps), std::min<size_t>(most, 20), of(kLonger * steps)};
 }
 
 }  // namespace outrigger::training

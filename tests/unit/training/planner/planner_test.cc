@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -48,11 +49,13 @@ JobCosts two_cut_job() {
   return costs;
 }
 
+Trial by_model_alone(const JobCosts&, uint64_t) { return by_model(); }
+
 /// A job that runs as the model says, times a noise, under a planner.
 class Drive {
  public:
-  explicit Drive(PlannerOptions options = {}, Trial trial = by_model())
-      : planner_(two_cut_job(), options, std::move(trial)) {}
+  explicit Drive(PlannerOptions options = {}, Planner::Trials trials = by_model_alone)
+      : planner_(two_cut_job(), options, std::move(trials)) {}
 
   void steps(uint64_t count, const std::vector<WorkerRates>& workers, double noise = 0) {
     for (uint64_t i = 0; i < count; ++i, ++step_) {
@@ -123,11 +126,14 @@ class Splits {
   explicit Splits(double times) : Splits(two_cut_job(), {times, times}) {}
   /// Behind the first cut, and the second.
   Splits(const JobCosts& job, std::array<double, 2> times)
-      : planner_(job, {},
-                 {[times](const Situation&, const Choice& choice) {
+      : planner_(job, {}, [this, times](const JobCosts&, uint64_t length) -> Trial {
+          lengths.insert(length);
+          return {[times](const Situation&, const Choice& choice) {
                     return choice.away > 0 ? times.at(choice.cut - 1) * kInput : kInput;
                   },
-                  20}) {}
+                  20};
+        }) {}
+  Splits(const Splits&) = delete;
 
   void step(double seconds) {
     planner_.measured(step_, present, seconds, workers_.size());
@@ -140,6 +146,7 @@ class Splits {
   static constexpr double kInput = 0.2;
   Choice present;
   int moves = 0;
+  std::set<uint64_t> lengths;  // of the trials
 
  private:
   Planner planner_;
@@ -193,6 +200,27 @@ TEST(Planner, BlamesOtherTrainedStemsForGradients) {
   EXPECT_EQ(run.moves, 1) << "they are as far off: else plans were tried one by one";
 }
 
+TEST(Planner, DoesNotGoBackToWhatLivedOnWhatWasMadeAhead) {
+  Splits run(0.95);
+  for (int i = 0; i < 8; ++i)
+    run.step(0.85 * Splits::kInput);  // cut Input, with a store from before
+  ASSERT_GT(run.present.away, 0u);
+  for (int i = 0; i < 60; ++i) run.step(0.95 * Splits::kInput);
+  EXPECT_EQ(run.moves, 1);
+}
+
+TEST(Planner, TriesForAsLongAsStepsPayFor) {
+  Splits quick(0.85);
+  for (int i = 0; i < 60; ++i) quick.step(Splits::kInput);
+  EXPECT_EQ(quick.lengths, std::set<uint64_t>{1});
+  Splits slow(0.85);
+  for (int i = 0; i < 60; ++i) slow.step(0.7);  // 7 s between two moves, of which a look takes 3
+  EXPECT_EQ(slow.lengths, std::set<uint64_t>{2});
+  Splits slowest(0.85);
+  for (int i = 0; i < 60; ++i) slowest.step(100);
+  EXPECT_EQ(slowest.lengths, std::set<uint64_t>{4});
+}
+
 TEST(Planner, FollowsWorkersThatLeaveAndCome) {
   const std::vector<WorkerRates> four(4, kWorker);
   Drive drive;
@@ -205,7 +233,7 @@ TEST(Planner, FollowsWorkersThatLeaveAndCome) {
 
 TEST(Planner, GoesOnWhenTheLastWorkerLeavesThatRanItsStems) {
   const std::vector<WorkerRates> four(4, kWorker);
-  Drive drive({}, by_simulation(two_cut_job()));
+  Drive drive({}, by_simulation);
   drive.steps(30, four);
   ASSERT_GT(drive.present().away, 0u);
   drive.steps(20, {});

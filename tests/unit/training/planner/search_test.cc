@@ -138,6 +138,19 @@ TEST_F(Search, TriesNoSplitWithItsLocalInputThoughTheModelPrefersManyCuts) {
   EXPECT_EQ(found->choice, unsplit);
 }
 
+TEST_F(Search, WhereLinksAreTheLimitTriesNoPixelsOnThem) {
+  for (WorkerRates& worker : workers) worker.bytes_per_second = 1e6;
+  for (CutCosts& cut : job.cuts) cut.activations = cut.gradients = 1e5;
+  const auto no_pixels = [](const Choice& choice) {
+    return choice.cut > 0 && choice.away == 4 && choice.local == 4;
+  };
+  const Trial trial{
+      [&](const Situation&, const Choice& choice) { return no_pixels(choice) ? 0.8 : 1.0; }, 20};
+  const auto found = run(trial);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(no_pixels(found->choice));
+}
+
 TEST_F(Search, ClimbsInTheSecondBestCutAsWell) {
   // Cut 1 begins where the model thinks it best, which is two micro-batches off.
   const auto rows = candidates(job, options, kServer, workers);

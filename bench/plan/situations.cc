@@ -1,7 +1,5 @@
-// How good the plans are that the planner finds, in virtual time: `outrigger-bench-plan
-// [--scenarios N] [--first N]`. Drawn jobs and clusters are run under the planner and, plan by
-// plan, under every legal plan held fixed; prints figures beside their targets. Exit status 3 where
-// one is missed, as bench/figures.py has it. `--only N` prints what one drawn scenario is made of.
+#include "bench/plan/situations.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -229,27 +227,12 @@ void run_costs() {
 }
 
 }  // namespace
-}  // namespace outrigger::training
 
-int main(int count, char** arguments) {
-  using namespace outrigger::training;
-  constexpr int kMissed = 3;
-  int scenarios = 1000;
-  int first = 0;
-  for (int i = 1; i + 1 < count; i += 2) {
-    const std::string option = arguments[i];
-    const int value = std::stoi(arguments[i + 1]);
-    if (option == "--only") {
-      show_scenario(value);
-      return 0;
-    }
-    if (option == "--scenarios") scenarios = value;
-    if (option == "--first") first = value;
-  }
-  run_scenarios(first, scenarios);
+void run_situations(bool all) {
   run_changes();
   run_costs();
   run_narrow_card();
-  run_sizes(scenarios >= 100);
-  return any_missed() ? kMissed : 0;
+  run_sizes(all);
 }
+
+}  // namespace outrigger::training
