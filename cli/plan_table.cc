@@ -167,7 +167,7 @@ std::string duration_text(double seconds) {
 
 json plan_table(const PlannedJob& job) {
   const training::JobCosts& costs = job.profile.costs;
-  const auto trial = training::by_simulation(costs);
+  const auto trial = training::by_simulation(costs, training::kLongestTrials);
   const auto all = tried_candidates({costs, job.profile.options, job.server, job.workers}, trial);
   if (all.empty())
     throw InvalidInput("no plan fits into the memory: cut Input " +

@@ -1,6 +1,6 @@
 // How good the plans are that the planner finds, in virtual time: drawn jobs and clusters are run
-// under the planner and, plan by plan, under every legal plan held fixed; figures are printed beside
-// their targets. Exit status 3 where one is missed, as bench/figures.py has it.
+// under the planner and, plan by plan, under every legal plan held fixed; figures are printed
+// beside their targets. Exit status 3 where one is missed, as bench/figures.py has it.
 #include <charconv>
 #include <cstdio>
 #include <exception>

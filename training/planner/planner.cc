@@ -51,9 +51,6 @@ bool differ(const WorkerRates& before, const WorkerRates& now) {
          differs(before.bytes_per_second, now.bytes_per_second) || before.stems != now.stems;
 }
 
-/// The longest trials, in usual lengths.
-constexpr double kLongestTrials = 4;
-
 /// Steps after which plans are compared again though nothing seems to have changed.
 constexpr uint64_t kLookAgain = 200;
 
@@ -64,7 +61,7 @@ Planner::Planner(JobCosts job, PlannerOptions options, Trials trials)
 
 uint64_t Planner::length_of_trials(double seconds) const {
   const double affordable = static_cast<double>(options_.dwell) * seconds / kSecondsALook;
-  return static_cast<uint64_t>(std::clamp(affordable, 1.0, kLongestTrials));
+  return static_cast<uint64_t>(std::clamp(affordable, 1.0, double{kLongestTrials}));
 }
 
 void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t workers) {

@@ -17,6 +17,9 @@ namespace outrigger::training {
 /// three comparisons can be saved up.
 constexpr double kSecondsALook = 3;
 
+/// The longest trials, in usual lengths: where steps take seconds, or training waits for nothing.
+constexpr uint64_t kLongestTrials = 4;
+
 /// A plan that the planner wants, and why.
 struct Decision {
   Choice choice;
