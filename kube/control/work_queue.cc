@@ -136,14 +136,15 @@ WorkQueue::Lane& WorkQueue::next_lane(TimePoint now) {
   Lane& normal = lane(Priority::kNormal);
   Lane& low = lane(Priority::kLow);
   if (normal.empty()) return low;
-  if (low.empty() || low_took_turn_) return normal;
+  if (low.empty() || normal_in_a_row_ + 1 < options_.turns) return normal;
   const TimePoint since = wanted_.at(low.begin()->second).since;
   return now - since >= options_.patience ? low : normal;
 }
 
 std::string WorkQueue::take_first(TimePoint now) {
   Lane& from = next_lane(now);
-  low_took_turn_ = &from == &lane(Priority::kLow);
+  normal_in_a_row_ =
+      &from == &lane(Priority::kLow) ? 0 : std::min(normal_in_a_row_ + 1, options_.turns);
   std::string key = std::move(from.begin()->second);
   from.erase(from.begin());
   const TimePoint since = wanted_.extract(key).mapped().since;

@@ -26,8 +26,10 @@ struct WorkQueueOptions {
   Duration first_wait = std::chrono::milliseconds(5);
   Duration longest_wait = std::chrono::seconds(300);
   TokenBucket::Options bucket = {};
-  /// A key of low priority that was ready for so long takes turns with those of normal priority.
+  /// A key of low priority that was ready for so long no longer waits until nothing else is ready:
+  /// of so many keys that are taken, one is such.
   Duration patience = std::chrono::seconds(5);
+  int turns = 5;
   const Timer* timer = &Timer::system();
   Observer* observer = &Observer::none();
 };
@@ -97,7 +99,7 @@ class WorkQueue {
   bool watched_ = false;                              // whether one waits on due_changed_
   std::array<Lane, 2> ready_;                         // by priority
   uint64_t places_ = 0;                               // given so far
-  bool low_took_turn_ = false;                        // the last one taken was of low priority
+  int normal_in_a_row_ = 0;                           // taken since one of low priority
   std::unordered_map<std::string, Wanted> wanted_;    // keys to be worked on
   std::unordered_map<std::string, TimePoint> taken_;  // keys worked on, since when
   std::set<std::pair<TimePoint, std::string>> waiting_;
