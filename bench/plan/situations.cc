@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <string>
 #include <vector>
 
-#include "bench/plan/drawn.h"
+#include "bench/plan/exhaustive.h"
 #include "bench/plan/figures.h"
-#include "bench/plan/scenarios.h"
 #include "common/log.h"
 #include "training/planner/step_model.h"
 #include "training/simulator/cluster.h"
@@ -60,12 +58,7 @@ double best_after(const JobCosts& job, SimulatedCluster cluster) {
     worker.rates.bytes_per_second *= worker.change->link;
     worker.change.reset();
   }
-  double best = 1e300;
-  for (const Choice& choice : all_choices(job)) {
-    if (choice.away > 0 && cluster.workers.empty()) continue;
-    best = std::min(best, seconds_fixed(job, cluster, choice));
-  }
-  return best;
+  return best_of_all(job, cluster).seconds;
 }
 
 void follow(const std::string& what, const SimulatedCluster& cluster) {

@@ -5,6 +5,12 @@
 #include "kube/client/retry.h"
 
 namespace outrigger::kube {
+namespace {
+
+/// Of so many keys that are taken, one is of low priority where such have waited for long.
+constexpr int kTurns = 5;
+
+}  // namespace
 
 WorkQueue::WorkQueue(WorkQueueOptions options)
     : options_(std::move(options)), bucket_(options_.bucket, options_.timer->now()) {}
@@ -136,15 +142,14 @@ WorkQueue::Lane& WorkQueue::next_lane(TimePoint now) {
   Lane& normal = lane(Priority::kNormal);
   Lane& low = lane(Priority::kLow);
   if (normal.empty()) return low;
-  if (low.empty() || normal_in_a_row_ + 1 < options_.turns) return normal;
+  if (low.empty() || normal_in_a_row_ + 1 < kTurns) return normal;
   const TimePoint since = wanted_.at(low.begin()->second).since;
   return now - since >= options_.patience ? low : normal;
 }
 
 std::string WorkQueue::take_first(TimePoint now) {
   Lane& from = next_lane(now);
-  normal_in_a_row_ =
-      &from == &lane(Priority::kLow) ? 0 : std::min(normal_in_a_row_ + 1, options_.turns);
+  normal_in_a_row_ = &from == &lane(Priority::kLow) ? 0 : std::min(normal_in_a_row_ + 1, kTurns);
   std::string key = std::move(from.begin()->second);
   from.erase(from.begin());
   const TimePoint since = wanted_.extract(key).mapped().since;

@@ -27,9 +27,8 @@ struct WorkQueueOptions {
   Duration longest_wait = std::chrono::seconds(300);
   TokenBucket::Options bucket = {};
   /// A key of low priority that was ready for so long no longer waits until nothing else is ready:
-  /// of so many keys that are taken, one is such.
+  /// of five keys that are taken, one is such.
   Duration patience = std::chrono::seconds(5);
-  int turns = 5;
   const Timer* timer = &Timer::system();
   Observer* observer = &Observer::none();
 };

@@ -16,7 +16,7 @@ constexpr uint32_t kWarmUp = 3;
 /// Steps of a plan before it is compared with others: the first ones live on what was made ahead.
 constexpr uint32_t kEnough = 8;
 
-/// Steps of a plan that has left for another, from which on what was measured counts alone.
+/// Steps that a plan must have run for what it took to count alone once another is in force.
 constexpr uint32_t kLong = 20;
 
 /// Of the margin, where what would be better is no split at all: nothing may be worse than that.

@@ -30,10 +30,11 @@ struct Decision {
 
 /// Decides by what was measured: searches the legal plans with a trial, corrected by how far that
 /// is off for the plan in force, or for one of its kind (no split, a frozen stem, a trained one)
-/// that ran lately where that is worse; plans that ran lately count with their measured time. Moves
-/// only for a gain above the margin, which grows with how far steps spread and is less for no
-/// split, and not again within the dwell. Looks only when something has changed, and never more
-/// often than a search is worth. Deterministic; no clock. Not thread-safe.
+/// that ran lately where that is worse; plans that ran lately count with their measured time, and
+/// those of few steps with no less than the trial's. Moves only for a gain above the margin, which
+/// grows with how far steps spread and is less for no split, and not again within the dwell. Looks
+/// only when something has changed, and never more often than a search is worth. Deterministic; no
+/// clock. Not thread-safe.
 class Planner {
  public:
   /// A trial of so many times the usual length, which takes so many times as long.
