@@ -3,6 +3,7 @@ set(OUTRIGGER_DEPS "${PROJECT_SOURCE_DIR}/.deps" CACHE PATH "Where tools/setup u
 
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
+find_package(Boost 1.74 REQUIRED) # its headers
 find_package(OpenSSL 3.0 REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(yaml-cpp REQUIRED)

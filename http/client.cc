@@ -18,43 +18,19 @@ constexpr std::chrono::seconds kLongestIdle{30};
 
 std::string in_ms(milliseconds time) { return std::to_string(time.count()) + " ms"; }
 
-std::string describe(httplib::Error error, milliseconds silence) {
-  switch (error) {
-    case httplib::Error::Connection:
-    case httplib::Error::ConnectionTimeout:
-      return "cannot connect";
-    case httplib::Error::Read:
-      return "the connection was closed, or no answer came within " + in_ms(silence);
-    case httplib::Error::SSLConnection:
-      return "no TLS connection could be made";
-    case httplib::Error::SSLLoadingCerts:
-      return "the file of trusted authorities cannot be read";
-    case httplib::Error::SSLServerVerification:
-      return "the server's certificate is not trusted or is not for this host";
-    default:
-      return httplib::to_string(error);
-  }
-}
-
-Response translate(const httplib::Response& from) {
-  Response response{from.status, {}, from.get_header_value("Content-Type"), {}};
-  for (const auto& [name, value] : from.headers) response.headers.emplace_back(name, value);
-  return response;
-}
-
 // An answer's body, held to the limits of a plain request.
 class BoundedBody {
  public:
   BoundedBody(const ClientOptions& options, SteadyClock::time_point deadline)
       : options_(options), deadline_(deadline) {}
 
-  bool append(const char* data, size_t size) {
-    if (text.size() + size > options_.max_body) {
+  bool append(std::string_view piece) {
+    if (text.size() + piece.size() > options_.max_body) {
       refused = "the answer is larger than " + std::to_string(options_.max_body) + " bytes";
     } else if (SteadyClock::now() > deadline_) {
       refused = "the answer took longer than " + in_ms(options_.timeout);
     } else {
-      text.append(data, size);
+      text.append(piece);
     }
     return refused.empty();
   }
@@ -71,11 +47,13 @@ class BoundedBody {
 
 struct Client::Impl {
   explicit Impl(ClientOptions given)
-      : options(std::move(given)), address(parse_server_url(options.base_url)), tls(options.tls) {}
+      : options(std::move(given)), address(parse_server_url(options.base_url)) {
+    if (address.tls) tls = std::make_shared<TlsContext>(options.tls);
+  }
 
-  ClientOptions options;
-  ServerAddress address;
-  TlsMaterial tls;
+  const ClientOptions options;
+  const ServerAddress address;
+  std::shared_ptr<const TlsContext> tls;
   std::mutex mutex;
   struct Idle {
     std::unique_ptr<Connection> connection;
@@ -86,11 +64,12 @@ struct Client::Impl {
   std::unique_ptr<Connection> take() {
     const std::scoped_lock lock(mutex);
     if (!idle.empty() && SteadyClock::now() - idle.back().since > kLongestIdle) idle.clear();
-    if (idle.empty())
-      return std::make_unique<Connection>(address, options, tls, Connection::Use::kRequests);
-    auto connection = std::move(idle.back().connection);
-    idle.pop_back();
-    return connection;
+    while (!idle.empty()) {
+      auto connection = std::move(idle.back().connection);
+      idle.pop_back();
+      if (connection->usable()) return connection;
+    }
+    return std::make_unique<Connection>(address, options, tls, Connection::Use::kRequests);
   }
 
   void give_back(std::unique_ptr<Connection> connection) {
@@ -99,72 +78,53 @@ struct Client::Impl {
     idle.push_back({std::move(connection), SteadyClock::now()});
   }
 
-  std::string name_of(const ClientRequest& request) const {
-    return request.method + " " + options.base_url + request.target;
-  }
-
-  httplib::Request translate(const ClientRequest& from) const {
-    httplib::Request request;
-    request.method = from.method;
-    request.path = from.target;
-    request.body = from.body;
-    for (const auto& [name, value] : options.headers) request.headers.emplace(name, value);
-    for (const auto& [name, value] : from.headers) request.headers.emplace(name, value);
-    return request;
-  }
-
-  Response send(const ClientRequest& from, const std::stop_token& stop) {
-    httplib::Request request = translate(from);
+  Response send(const ClientRequest& request, const std::stop_token& stop) {
     BoundedBody body(options, SteadyClock::now() + options.timeout);
-    request.content_receiver = [&](const char* data, size_t size, uint64_t, uint64_t) {
-      return body.append(data, size);
+    const auto receiver = [&](const Response&, std::string_view piece) {
+      return body.append(piece);
     };
-    auto connection = take();
-    const httplib::Result result = connection->send(request, options.timeout, stop);
-    if (!result) fail(from, result.error(), {options.timeout, body.refused}, stop);
-    Response response = http::translate(*result);
-    response.body = std::move(body.text);
-    give_back(std::move(connection));
-    return response;
+    return explained(request, stop, [&] {
+      auto connection = take();
+      Response response = connection->send(request, options.timeout, receiver, stop);
+      if (!body.refused.empty()) throw IoError(body.refused);
+      response.body = std::move(body.text);
+      give_back(std::move(connection));
+      return response;
+    });
   }
 
-  Response stream(const ClientRequest& from, const StreamLimits& limits, const Receiver& receiver,
-                  const std::stop_token& stop) {
-    httplib::Request request = translate(from);
+  Response stream(const ClientRequest& request, const StreamLimits& limits,
+                  const Receiver& receiver, const std::stop_token& stop) {
     const auto deadline = SteadyClock::now() + limits.whole;
     BoundedBody body(options, deadline);
-    std::string refused;
-    Response response;
-    bool enough = false;
-    request.response_handler = [&](const httplib::Response& head) {
-      response = http::translate(head);
-      return true;
+    bool late = false;
+    const auto sorted = [&](const Response& head, std::string_view piece) {
+      if (head.status / 100 != 2) return body.append(piece);
+      late = SteadyClock::now() > deadline;
+      return !late && receiver(piece);
     };
-    request.content_receiver = [&](const char* data, size_t size, uint64_t, uint64_t) {
-      if (response.status / 100 != 2) return body.append(data, size);
-      if (SteadyClock::now() > deadline) refused = "lasted longer than " + in_ms(limits.whole);
-      enough = refused.empty() && !receiver({data, size});
-      return refused.empty() && !enough;
-    };
-    // Not one of those that are idle, nor one of them later: a stream lasts for minutes.
-    Connection connection(address, options, tls, Connection::Use::kWaiting);
-    const httplib::Result result = connection.send(request, limits.silence, stop);
-    if (!result && !enough) {
-      fail(from, result.error(), {limits.silence, refused.empty() ? body.refused : refused}, stop);
-    }
-    response.body = std::move(body.text);
-    return response;
+    return explained(request, stop, [&] {
+      // Not one of those that are idle, nor one of them later: a stream lasts for minutes.
+      Connection connection(address, options, tls, Connection::Use::kWaiting);
+      Response response = connection.send(request, limits.silence, sorted, stop);
+      if (late) throw IoError("lasted longer than " + in_ms(limits.whole));
+      if (!body.refused.empty()) throw IoError(body.refused);
+      response.body = std::move(body.text);
+      return response;
+    });
   }
 
-  struct Reason {
-    milliseconds silence;
-    std::string refused;  // ours; empty: the library's error says it
-  };
-  [[noreturn]] void fail(const ClientRequest& request, httplib::Error error, const Reason& reason,
-                         const std::stop_token& stop) const {
-    if (stop.stop_requested()) throw Cancelled(name_of(request) + ": stopped");
-    throw IoError(name_of(request) + ": " +
-                  (reason.refused.empty() ? describe(error, reason.silence) : reason.refused));
+  // With method and URL in front of what goes wrong.
+  template <typename Work>
+  Response explained(const ClientRequest& request, const std::stop_token& stop,
+                     const Work& work) const {
+    const auto name = [&] { return request.method + " " + options.base_url + request.target; };
+    try {
+      if (!stop.stop_requested()) return work();
+    } catch (const IoError& error) {
+      if (!stop.stop_requested()) throw IoError(name() + ": " + error.what());
+    }
+    throw Cancelled(name() + ": stopped");
   }
 };
 

@@ -33,8 +33,6 @@ struct ClientOptions {
   std::chrono::milliseconds connect_timeout{5000};
   /// A larger answer is an error.
   size_t max_body = size_t{1} << 20;
-  /// PEM file of the authorities to trust; empty: tls.authorities.
-  std::string ca_file = {};
   TlsOptions tls = {};
   /// Sent with every request (Authorization, say).
   Headers headers = {};

@@ -1,107 +1,89 @@
 #include "http/connection.h"
 
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <charconv>
+#include <cstring>
 
 #include "common/error.h"
 
 namespace outrigger::http {
 namespace {
 
-void set_option(int socket, int level, int name, int value) {
-  ::setsockopt(socket, level, name, &value, sizeof value);
+// A TLS record. What is larger than this grows it, as far as a head may.
+constexpr size_t kBuffer = 16 << 10;
+
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+void add_field(std::string& head, std::string_view name, std::string_view value) {
+  // A line break would begin a field, or a request, that nobody asked for.
+  if (std::ranges::any_of(value, is_control))
+    throw InvalidInput("header field " + std::string(name) +
+                       ": its value holds a control character");
+  head.append(name).append(": ").append(value).append("\r\n");
 }
 
-bool parse_port(std::string_view text, int& port) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return error == std::errc{} && end == text.data() + text.size() && text.size() <= 5;
+bool is_target_char(char c) {
+  return !is_control(c) && c != ' ' && static_cast<unsigned char>(c) < 0x80;
 }
 
 }  // namespace
 
-ServerAddress parse_server_url(const std::string& url) {
-  const InvalidInput refused("URL '" + url + "': wanted is http://host:port or https://host:port");
-  std::string_view rest = url;
-  ServerAddress address;
-  address.tls = rest.starts_with("https://");
-  if (!address.tls && !rest.starts_with("http://")) throw refused;
-  rest.remove_prefix(address.tls ? 8 : 7);
-  address.port = address.tls ? 443 : 80;
-  if (const size_t colon = rest.rfind(':'); colon != std::string_view::npos && rest.back() != ']') {
-    if (!parse_port(rest.substr(colon + 1), address.port)) throw refused;
-    rest = rest.substr(0, colon);
-  }
-  const bool bracketed = rest.starts_with('[') && rest.ends_with(']');
-  if (bracketed) rest = rest.substr(1, rest.size() - 2);
-  const std::string_view allowed =
-      bracketed ? ":.0123456789abcdefABCDEF"
-                : "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-  if (rest.empty() || rest.find_first_not_of(allowed) != std::string_view::npos) throw refused;
-  address.host = rest;
-  return address;
-}
-
 Connection::Connection(const ServerAddress& address, const ClientOptions& options,
-                       const TlsMaterial& tls, Use use) {
-  if (address.tls) {
-    auto library = std::make_unique<httplib::SSLClient>(address.host, address.port);
-    tls.identify(library->ssl_context());
-    if (use == Use::kWaiting) SSL_CTX_set_mode(library->ssl_context(), SSL_MODE_RELEASE_BUFFERS);
-    if (X509_STORE* store = tls.authorities()) {
-      library->set_ca_cert_store(store);
-      // With neither file nor folder the library would trust the system's authorities as well.
-      library->set_ca_cert_path("", "/nonexistent");
+                       std::shared_ptr<const TlsContext> tls, Use use)
+    : options_(options),
+      host_(address.authority()),
+      use_(use),
+      channel_(address, std::move(tls)),
+      buffer_(kBuffer) {}
+
+void Connection::connect() {
+  channel_.connect(std::min(options_.timeout, options_.connect_timeout));
+  if (use_ == Use::kWaiting) channel_.keep_no_buffers();
+  connected_ = true;
+}
+
+std::string Connection::written(const ClientRequest& request) const {
+  if (!request.target.starts_with('/') || !std::ranges::all_of(request.target, is_target_char))
+    throw InvalidInput("target '" + request.target + "': wanted is a path, percent-encoded");
+  std::string text;
+  text.reserve(request.body.size() + request.target.size() + 1024);
+  text.append(request.method).append(" ").append(request.target).append(" HTTP/1.1\r\n");
+  add_field(text, "Host", host_);
+  for (const auto& [name, value] : options_.headers) add_field(text, name, value);
+  for (const auto& [name, value] : request.headers) add_field(text, name, value);
+  if (!request.body.empty() || request.method != "GET")
+    add_field(text, "Content-Length", std::to_string(request.body.size()));
+  text.append("\r\n").append(request.body);
+  return text;
+}
+
+void Connection::receive(ResponseParser& parser, std::chrono::milliseconds silence) {
+  while (!parser.done()) {
+    if (begin_ == end_) {
+      begin_ = end_ = 0;
+    } else if (end_ == buffer_.size()) {  // part of a head or of a chunk's size
+      std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+      end_ -= std::exchange(begin_, 0);
+      if (end_ == buffer_.size()) buffer_.resize(2 * buffer_.size());
     }
-    if (!options.ca_file.empty()) library->set_ca_cert_path(options.ca_file);
-    library->enable_server_certificate_verification(options.tls.verify);
-    library_ = std::move(library);
-  } else {
-    library_ = std::make_unique<httplib::ClientImpl>(address.host, address.port);
+    const size_t count = channel_.read(std::span(buffer_).subspan(end_), silence);
+    if (count == 0) return parser.finish();
+    end_ += count;
+    begin_ += parser.feed({buffer_.data() + begin_, end_ - begin_});
   }
-  library_->set_connection_timeout(std::min(options.timeout, options.connect_timeout));
-  library_->set_write_timeout(options.timeout);
-  library_->set_keep_alive(true);
-  library_->set_tcp_nodelay(true);
-  library_->set_socket_options([this](socket_t socket) { prepare_socket(socket); });
 }
 
-void Connection::prepare_socket(int socket) {
-  // A peer that vanished is noticed within 15 + 3 x 5 seconds of silence, or as soon as what we
-  // sent has gone unacknowledged for half a minute.
-  set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 15);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 5);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
-  const std::scoped_lock lock(mutex_);
-  socket_.reset(::fcntl(socket, F_DUPFD_CLOEXEC, 0));
-  if (broken_) ::shutdown(socket, SHUT_RDWR);
-}
-
-void Connection::break_off() {
-  const std::scoped_lock lock(mutex_);
-  broken_ = true;
-  // Also ends a connect() in progress, which the library's own stop() does not.
-  if (socket_) ::shutdown(socket_.get(), SHUT_RDWR);
-}
-
-httplib::Result Connection::send(const httplib::Request& request, std::chrono::milliseconds silence,
-                                 const std::stop_token& stop) {
-  library_->set_read_timeout(silence);
-  const std::stop_callback breaking(stop, [this] { break_off(); });
-  if (stop.stop_requested()) return {nullptr, httplib::Error::Canceled};
-  return library_->send(request);
-}
-
-bool Connection::usable() {
-  const std::scoped_lock lock(mutex_);
-  return !broken_;
+Response Connection::send(const ClientRequest& request, std::chrono::milliseconds silence,
+                          const ResponseParser::Receiver& receiver, const std::stop_token& stop) {
+  usable_ = false;
+  const std::string text = written(request);
+  const std::stop_callback breaking(stop, [this] { channel_.break_off(); });
+  if (!connected_) connect();
+  channel_.write(text, options_.timeout);
+  ResponseParser parser(receiver);
+  receive(parser, silence);
+  // What came behind the response belongs to nobody.
+  usable_ = parser.keeps_connection() && begin_ == end_;
+  return std::move(parser.head());
 }
 
 }  // namespace outrigger::http

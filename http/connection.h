@@ -1,56 +1,51 @@
 #pragma once
 
-#include <httplib.h>
-
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "common/file.h"
+#include "http/channel.h"
 #include "http/client.h"
-#include "http/tls.h"
+#include "http/response_parser.h"
 
 namespace outrigger::http {
 
-/// Where a client connects to.
-struct ServerAddress {
-  bool tls = false;
-  std::string host;  // without brackets
-  int port = 80;
-};
-
-/// Throws InvalidInput unless `url` is scheme://host or scheme://host:port; an IPv6 host is in
-/// brackets.
-ServerAddress parse_server_url(const std::string& url);
-
-/// One connection of the library, which a stop request can break from another thread at any moment,
-/// also while it is being made.
+/// One connection, which a stop request can break from another thread at any moment, also while it
+/// is being made. It carries one request after the other (RFC 9112). Not thread-safe but for that.
 class Connection {
  public:
   /// What it is for. One that waits keeps no buffers of records meanwhile, 34 KiB each; one for
   /// requests, which come one after the other, would make them anew for each.
   enum class Use : uint8_t { kRequests, kWaiting };
 
-  Connection(const ServerAddress& address, const ClientOptions& options, const TlsMaterial& tls,
-             Use use);
+  Connection(const ServerAddress& address, const ClientOptions& options,
+             std::shared_ptr<const TlsContext> tls, Use use);
 
-  /// Sends and receives. `silence` bounds each read.
-  httplib::Result send(const httplib::Request& request, std::chrono::milliseconds silence,
-                       const std::stop_token& stop);
+  /// Sends and receives, and connects where that is to be done; the body goes to `receiver`.
+  /// `silence` bounds each read. Throws InvalidInput where a field or the target holds what none
+  /// may, IoError with the cause where no whole response comes.
+  Response send(const ClientRequest& request, std::chrono::milliseconds silence,
+                const ResponseParser::Receiver& receiver, const std::stop_token& stop);
   /// Whether another request may be sent on it.
-  bool usable();
+  bool usable() const { return usable_ && channel_.idle(); }
 
  private:
-  void prepare_socket(int socket);
-  void break_off();
+  void connect();
+  std::string written(const ClientRequest& request) const;
+  void receive(ResponseParser& parser, std::chrono::milliseconds silence);
 
-  std::unique_ptr<httplib::ClientImpl> library_;
-  std::mutex mutex_;
-  // A second descriptor of the library's socket: it stays ours when the library closes its own, so
-  // that shutting it down can never hit a stranger who got the same number.
-  FileDescriptor socket_;
-  bool broken_ = false;
+  const ClientOptions& options_;
+  const std::string host_;
+  const Use use_;
+  Channel channel_;
+  std::vector<char> buffer_;
+  size_t begin_ = 0;  // of what came and was not read
+  size_t end_ = 0;
+  bool connected_ = false;
+  bool usable_ = false;
 };
 
 }  // namespace outrigger::http

@@ -3,6 +3,7 @@
 #include <openssl/types.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "http/client.h"
@@ -13,24 +14,28 @@ struct FreeOpenSsl {
   void operator()(X509* certificate) const;
   void operator()(X509_STORE* store) const;
   void operator()(EVP_PKEY* key) const;
+  void operator()(SSL_CTX* context) const;
+  void operator()(SSL* session) const;
 };
+using TlsSession = std::unique_ptr<SSL, FreeOpenSsl>;
 
-/// TlsOptions, read once for all connections of a client. Immutable after that; thread-safe.
-class TlsMaterial {
+/// What all TLS connections of a client share: whom it trusts and what it shows. Immutable;
+/// thread-safe.
+class TlsContext {
  public:
   /// Throws InvalidInput where a text is not what it should be, or key and certificate do not
   /// belong together.
-  explicit TlsMaterial(const TlsOptions& options);
+  explicit TlsContext(const TlsOptions& options);
 
-  /// Shows our certificate, if there is one, on connections made from `context`.
-  void identify(SSL_CTX* context) const;
-  /// The authorities as a store of which the caller owns one reference; null: the system's.
-  X509_STORE* authorities() const;
+  /// A session on a connected socket, which has to lead to `host` (a name or an address). Throws
+  /// IoError where none comes about, or its certificate is not trusted or for another host.
+  TlsSession connect(int socket, const std::string& host) const;
 
  private:
-  std::unique_ptr<X509_STORE, FreeOpenSsl> authorities_;
-  std::vector<std::unique_ptr<X509, FreeOpenSsl>> chain_;  // ours first
-  std::unique_ptr<EVP_PKEY, FreeOpenSsl> key_;
+  void trust(const std::string& authorities);
+  void identify(const TlsOptions& options);
+
+  std::unique_ptr<SSL_CTX, FreeOpenSsl> context_;
 };
 
 }  // namespace outrigger::http

@@ -1,106 +1,58 @@
 #include "transport/internal/socket.h"
 
-#include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <system_error>
 
 #include "common/error.h"
+#include "common/tcp.h"
 #include "transport/link.h"
 
 namespace outrigger::transport {
 namespace {
 
-using ResolvedAddresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
-std::string error_text(int number) { return std::generic_category().message(number); }
-
-ResolvedAddresses resolve(const Address& address, int flags) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const std::string port = std::to_string(address.port);
-  const int failure = getaddrinfo(address.host.empty() ? nullptr : address.host.c_str(),
-                                  port.c_str(), &hints, &found);
-  if (failure != 0) {
-    throw IoError("cannot resolve " + to_string(address) + ": " +
-                  (failure == EAI_SYSTEM ? error_text(errno) : gai_strerror(failure)));
-  }
-  return {found, &freeaddrinfo};
-}
-
-FileDescriptor open_socket(const addrinfo& info) {
-  return FileDescriptor(
-      ::socket(info.ai_family, info.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, info.ai_protocol));
-}
-
-void set_option(int fd, int level, int option, int value) {
-  ::setsockopt(fd, level, option, &value, sizeof value);
-}
+using tcp::error_text;
+using tcp::ResolveFor;
+using tcp::set_option;
+using tcp::SocketAddress;
+using tcp::wait_for;
 
 /// 0 or the errno of what failed.
-int try_listen(const addrinfo& info, FileDescriptor& result) {
-  FileDescriptor fd = open_socket(info);
+int try_listen(const SocketAddress& address, FileDescriptor& result) {
+  FileDescriptor fd = tcp::open_socket(address);
   if (!fd) return errno;
   set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  if (info.ai_family == AF_INET6) set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (address.family == AF_INET6) set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
   constexpr int kBacklog = 512;
-  if (::bind(fd.get(), info.ai_addr, info.ai_addrlen) != 0 || ::listen(fd.get(), kBacklog) != 0)
-    return errno;
+  const auto* at = reinterpret_cast<const sockaddr*>(&address.storage);
+  if (::bind(fd.get(), at, address.size) != 0 || ::listen(fd.get(), kBacklog) != 0) return errno;
   result = std::move(fd);
   return 0;
 }
 
-int try_connect(const addrinfo& info, TimePoint deadline, FileDescriptor& result) {
-  FileDescriptor fd = open_socket(info);
+int try_connect(const SocketAddress& address, TimePoint deadline, FileDescriptor& result) {
+  FileDescriptor fd = tcp::open_socket(address);
   if (!fd) return errno;
-  if (::connect(fd.get(), info.ai_addr, info.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS) return errno;
-    if (!wait_for(fd.get(), POLLOUT, deadline)) return ETIMEDOUT;
-    int failure = 0;
-    socklen_t size = sizeof failure;
-    if (::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &failure, &size) != 0) return errno;
-    if (failure != 0) return failure;
-  }
+  if (const int failure = tcp::connect(fd.get(), address, deadline)) return failure;
   result = std::move(fd);
   return 0;
-}
-
-std::string name_of(const sockaddr_storage& storage, socklen_t size) {
-  std::array<char, NI_MAXHOST> host{};
-  std::array<char, NI_MAXSERV> port{};
-  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&storage), size, host.data(), host.size(),
-                    port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "unknown";
-  }
-  std::string text = host.data();
-  if (constexpr std::string_view kMapped = "::ffff:"; text.starts_with(kMapped))
-    text.erase(0, kMapped.size());
-  return text.find(':') == std::string::npos ? text + ":" + port.data()
-                                             : "[" + text + "]:" + port.data();
 }
 
 }  // namespace
 
 FileDescriptor listen_on(const Address& address) {
-  const ResolvedAddresses list = resolve(address, AI_PASSIVE);
+  const auto candidates = tcp::resolve(address.host, address.port, ResolveFor::kListening);
   // IPv6 first: unless a host is named, its socket takes IPv4 too. Where the kernel has none, IPv4
   // is what is left.
   int failure = 0;
   for (const int family : {AF_INET6, AF_INET}) {
-    for (const addrinfo* info = list.get(); info != nullptr; info = info->ai_next) {
-      if (info->ai_family != family) continue;
+    for (const SocketAddress& candidate : candidates) {
+      if (candidate.family != family) continue;
       FileDescriptor fd;
-      failure = try_listen(*info, fd);
+      failure = try_listen(candidate, fd);
       if (failure == 0) return fd;
       if (failure == EADDRINUSE) throw_errno("cannot listen on " + to_string(address), failure);
     }
@@ -119,27 +71,24 @@ uint16_t local_port(int fd) {
 }
 
 std::string peer_name(int fd) {
-  sockaddr_storage storage{};
-  socklen_t size = sizeof storage;
-  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &size) != 0) return "unknown";
-  return name_of(storage, size);
+  SocketAddress peer;
+  peer.size = sizeof peer.storage;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer.storage), &peer.size) != 0)
+    return "unknown";
+  return peer.text();
 }
 
 FileDescriptor connect_to(const Address& address, TimePoint deadline) {
-  const ResolvedAddresses list = resolve(address, AI_ADDRCONFIG);
   std::string failures;
-  for (const addrinfo* info = list.get(); info != nullptr; info = info->ai_next) {
+  for (const SocketAddress& candidate :
+       tcp::resolve(address.host, address.port, ResolveFor::kConnecting)) {
     FileDescriptor fd;
-    const int failure = try_connect(*info, deadline, fd);
+    const int failure = try_connect(candidate, deadline, fd);
     if (failure == 0) {
       tune(fd.get());
       return fd;
     }
-    if (!failures.empty()) failures += "; ";
-    sockaddr_storage storage{};
-    std::copy_n(reinterpret_cast<const char*>(info->ai_addr), info->ai_addrlen,
-                reinterpret_cast<char*>(&storage));
-    failures += name_of(storage, info->ai_addrlen) + ": " + error_text(failure);
+    failures += (failures.empty() ? "" : "; ") + candidate.text() + ": " + error_text(failure);
   }
   throw IoError("cannot connect to " + to_string(address) + " (" + failures + ")");
 }
@@ -147,18 +96,6 @@ FileDescriptor connect_to(const Address& address, TimePoint deadline) {
 void tune(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-}
-
-bool wait_for(int fd, short events, TimePoint deadline) {
-  for (;;) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - SystemClock().now()).count();
-    pollfd poller{.fd = fd, .events = events, .revents = 0};
-    const int ready = ::poll(&poller, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 3'600'000)));
-    if (ready > 0) return true;
-    if (ready < 0 && errno != EINTR) throw_errno("poll", errno);
-    if (left <= 0) return false;
-  }
 }
 
 void read_all(int fd, std::span<std::byte> bytes, TimePoint deadline) {

@@ -31,10 +31,6 @@ FileDescriptor connect_to(const Address& address, TimePoint deadline);
 /// No delay for small packets, and keepalive as a second net under the heartbeats.
 void tune(int fd);
 
-/// Waits until `fd` is ready for `events` (poll's); false at the deadline. Errors and hang-ups
-/// count as ready.
-bool wait_for(int fd, short events, TimePoint deadline);
-
 /// Reads or writes all of it; throws LinkClosed at the deadline or when the peer ends.
 void read_all(int fd, std::span<std::byte> bytes, TimePoint deadline);
 void write_all(int fd, std::span<const std::byte> bytes, TimePoint deadline);

@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "common/tcp.h"
 #include "transport/internal/socket.h"
 #include "transport/link.h"
 
@@ -29,7 +29,7 @@ constexpr Duration kLotPatience = std::chrono::milliseconds(50);
 constexpr Duration kSlice = std::chrono::milliseconds(20);
 
 [[noreturn]] void lost(int number) {
-  throw LinkClosed("the connection broke: " + std::generic_category().message(number));
+  throw LinkClosed("the connection broke: " + tcp::error_text(number));
 }
 
 std::string in_words(Duration time) {
@@ -109,7 +109,7 @@ void SocketChannel::wait_to_write(TimePoint last_progress) const {
   for (;;) {
     // Looks at the socket before at the clock: if we were the ones who stood still, the peer is not
     // to blame.
-    if (wait_for(fd_.get(), POLLOUT, system_now() + kSlice)) return;
+    if (tcp::wait_for(fd_.get(), POLLOUT, system_now() + kSlice)) return;
     const TimePoint time = system_now();
     if (time.time_since_epoch().count() >= end_by_.load())
       throw LinkClosed("closed before all was written");
@@ -146,10 +146,10 @@ void SocketChannel::wake_for(int bytes) {
 bool SocketChannel::wait_to_read(size_t wanted, TimePoint limit) {
   if (wanted >= size_t{kLot}) {
     wake_for(kLot);
-    if (wait_for(fd_.get(), POLLIN, std::min(system_now() + kLotPatience, limit))) return true;
+    if (tcp::wait_for(fd_.get(), POLLIN, std::min(system_now() + kLotPatience, limit))) return true;
   }
   wake_for(1);
-  return wait_for(fd_.get(), POLLIN, limit);
+  return tcp::wait_for(fd_.get(), POLLIN, limit);
 }
 
 void SocketChannel::read_some(std::vector<iovec>& todo, size_t& first) {

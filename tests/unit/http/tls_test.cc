@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "common/error.h"
-#include "common/file.h"
 #include "http/client.h"
 
 namespace outrigger::http {
@@ -96,10 +95,9 @@ class TlsServer {
 TEST(Tls, AServerWhoseAuthorityIsTrustedIsAnswered) {
   const SelfSigned identity("IP:127.0.0.1");
   TlsServer server(identity);
-  const TemporaryDirectory folder;
-  const auto ca = folder.path() / "ca.pem";
-  write_file_atomically(ca, identity.pem());
-  EXPECT_EQ(Client({.base_url = server.url(), .ca_file = ca}).get("/").body, "secret");
+  EXPECT_EQ(
+      Client({.base_url = server.url(), .tls = {.authorities = identity.pem()}}).get("/").body,
+      "secret");
 }
 
 TEST(Tls, AnUnknownAuthorityIsRefused) {
@@ -111,10 +109,8 @@ TEST(Tls, AnUnknownAuthorityIsRefused) {
 TEST(Tls, ACertificateForAnotherHostIsRefused) {
   const SelfSigned identity("DNS:elsewhere.example");
   TlsServer server(identity);
-  const TemporaryDirectory folder;
-  const auto ca = folder.path() / "ca.pem";
-  write_file_atomically(ca, identity.pem());
-  EXPECT_THROW(Client({.base_url = server.url(), .ca_file = ca}).get("/"), IoError);
+  EXPECT_THROW(Client({.base_url = server.url(), .tls = {.authorities = identity.pem()}}).get("/"),
+               IoError);
 }
 
 TEST(Tls, AuthoritiesMayBeGivenAsText) {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "common/hash.h"
+#include "common/tcp.h"
 #include "link_pairs.h"
 #include "transport/internal/dialer.h"
 #include "transport/internal/framing.h"
@@ -89,7 +90,7 @@ TEST_F(ListenerTest, WhoSaysNothingOrDripsBytesIsTurnedAwayInTime) {
   try {
     while (SystemClock().now() < limit) {
       write_all(dripping.get(), byte, limit);
-      wait_for(dripping.get(), POLLIN, in(milliseconds(20)));
+      tcp::wait_for(dripping.get(), POLLIN, in(milliseconds(20)));
     }
     ADD_FAILURE() << "a byte now and then kept the connection open";
   } catch (const LinkClosed&) {
