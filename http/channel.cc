@@ -69,8 +69,7 @@ void Channel::connect(milliseconds time) {
   for (const auto& candidate :
        tcp::resolve(address_.host, address_.port, tcp::ResolveFor::kConnecting)) {
     adopt(tcp::open_socket(candidate));
-    const int failure =
-        socket_ ? tcp::connect(socket_.get(), candidate, deadline) : errno;
+    const int failure = socket_ ? tcp::connect(socket_.get(), candidate, deadline) : errno;
     if (failure == 0) {
       failures.clear();
       break;

@@ -11,8 +11,8 @@
 
 namespace outrigger::http {
 
-/// Bytes to and from a server, through TLS where there is a context for it. One thread at a time uses it; break_off() may be
-/// called from any thread at any moment.
+/// Bytes to and from a server, through TLS where there is a context for it. One thread at a time
+/// uses it; break_off() may be called from any thread at any moment.
 class Channel {
  public:
   /// Does not connect.
@@ -22,8 +22,8 @@ class Channel {
   void connect(std::chrono::milliseconds time);
   /// All of it. Throws IoError where it is not taken.
   void write(std::string_view bytes, std::chrono::milliseconds silence);
-  /// What is there, at least a byte; 0 at the end. Throws IoError where nothing comes for `silence`, and where the connection
-  /// breaks.
+  /// What is there, at least a byte; 0 at the end. Throws IoError where nothing comes for
+  /// `silence`, and where the connection breaks.
   size_t read(std::span<char> into, std::chrono::milliseconds silence);
 
   /// Connected, and the server has neither closed it nor said anything that nobody asked for.

@@ -85,7 +85,7 @@ struct Client::Impl {
     };
     return explained(request, stop, [&] {
       auto connection = take();
-      Response response = connection->send(request, options.timeout, receiver, stop);
+      Response response = connection->send(request, {options.timeout}, receiver, stop);
       if (!body.refused.empty()) throw IoError(body.refused);
       response.body = std::move(body.text);
       give_back(std::move(connection));
@@ -106,7 +106,7 @@ struct Client::Impl {
     return explained(request, stop, [&] {
       // Not one of those that are idle, nor one of them later: a stream lasts for minutes.
       Connection connection(address, options, tls, Connection::Use::kWaiting);
-      Response response = connection.send(request, limits.silence, sorted, stop);
+      Response response = connection.send(request, {limits.silence, limits.gather}, sorted, stop);
       if (late) throw IoError("lasted longer than " + in_ms(limits.whole));
       if (!body.refused.empty()) throw IoError(body.refused);
       response.body = std::move(body.text);

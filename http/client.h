@@ -44,6 +44,9 @@ struct StreamLimits {
   std::chrono::milliseconds silence{150'000};
   /// The stream is ended as soon as something, or silence, comes after so long.
   std::chrono::milliseconds whole{660'000};
+  /// Within so long after a piece no other is read: what comes meanwhile is read at once then, and
+  /// wakes this process once. Zero: everything is read as it comes.
+  std::chrono::milliseconds gather{0};
 };
 
 /// Asks one server. Connections are kept and used again; a peer that vanishes is noticed by TCP

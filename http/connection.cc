@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "common/error.h"
 
@@ -56,23 +57,34 @@ std::string Connection::written(const ClientRequest& request) const {
   return text;
 }
 
-void Connection::receive(ResponseParser& parser, std::chrono::milliseconds silence) {
+void Connection::make_room() {
+  if (begin_ == end_) {
+    begin_ = end_ = 0;
+  } else if (end_ == buffer_.size()) {  // part of a head or of a chunk's size
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= std::exchange(begin_, 0);
+    if (end_ == buffer_.size()) buffer_.resize(2 * buffer_.size());
+  }
+}
+
+void Connection::let_gather(std::chrono::milliseconds time) const {
+  const Duration left = came_ + time - system_now();
+  if (left > left.zero() && channel_.idle()) std::this_thread::sleep_for(left);
+}
+
+void Connection::receive(ResponseParser& parser, const Pace& pace) {
   while (!parser.done()) {
-    if (begin_ == end_) {
-      begin_ = end_ = 0;
-    } else if (end_ == buffer_.size()) {  // part of a head or of a chunk's size
-      std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
-      end_ -= std::exchange(begin_, 0);
-      if (end_ == buffer_.size()) buffer_.resize(2 * buffer_.size());
-    }
-    const size_t count = channel_.read(std::span(buffer_).subspan(end_), silence);
+    make_room();
+    if (pace.gather > pace.gather.zero()) let_gather(pace.gather);
+    const size_t count = channel_.read(std::span(buffer_).subspan(end_), pace.silence);
+    if (pace.gather > pace.gather.zero()) came_ = system_now();
     if (count == 0) return parser.finish();
     end_ += count;
     begin_ += parser.feed({buffer_.data() + begin_, end_ - begin_});
   }
 }
 
-Response Connection::send(const ClientRequest& request, std::chrono::milliseconds silence,
+Response Connection::send(const ClientRequest& request, const Pace& pace,
                           const ResponseParser::Receiver& receiver, const std::stop_token& stop) {
   usable_ = false;
   const std::string text = written(request);
@@ -80,7 +92,7 @@ Response Connection::send(const ClientRequest& request, std::chrono::millisecond
   if (!connected_) connect();
   channel_.write(text, options_.timeout);
   ResponseParser parser(receiver);
-  receive(parser, silence);
+  receive(parser, pace);
   // What came behind the response belongs to nobody.
   usable_ = parser.keeps_connection() && begin_ == end_;
   return std::move(parser.head());

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/clock.h"
 #include "http/channel.h"
 #include "http/client.h"
 #include "http/response_parser.h"
@@ -21,13 +22,19 @@ class Connection {
   /// requests, which come one after the other, would make them anew for each.
   enum class Use : uint8_t { kRequests, kWaiting };
 
+  /// How a response is read: `silence` bounds each wait for more; `gather` as in StreamLimits.
+  struct Pace {
+    std::chrono::milliseconds silence;
+    std::chrono::milliseconds gather{0};
+  };
+
   Connection(const ServerAddress& address, const ClientOptions& options,
              std::shared_ptr<const TlsContext> tls, Use use);
 
-  /// Sends and receives, and connects where that is to be done; the body goes to `receiver`.
-  /// `silence` bounds each read. Throws InvalidInput where a field or the target holds what none
-  /// may, IoError with the cause where no whole response comes.
-  Response send(const ClientRequest& request, std::chrono::milliseconds silence,
+  /// Sends and receives, and connects where that is to be done; the body goes to `receiver`. Throws
+  /// InvalidInput where a field or the target holds what none may, IoError with the cause where no
+  /// whole response comes.
+  Response send(const ClientRequest& request, const Pace& pace,
                 const ResponseParser::Receiver& receiver, const std::stop_token& stop);
   /// Whether another request may be sent on it.
   bool usable() const { return usable_ && channel_.idle(); }
@@ -35,7 +42,9 @@ class Connection {
  private:
   void connect();
   std::string written(const ClientRequest& request) const;
-  void receive(ResponseParser& parser, std::chrono::milliseconds silence);
+  void receive(ResponseParser& parser, const Pace& pace);
+  void make_room();
+  void let_gather(std::chrono::milliseconds time) const;
 
   const ClientOptions& options_;
   const std::string host_;
@@ -44,6 +53,7 @@ class Connection {
   std::vector<char> buffer_;
   size_t begin_ = 0;  // of what came and was not read
   size_t end_ = 0;
+  TimePoint came_{};  // when something came last
   bool connected_ = false;
   bool usable_ = false;
 };

@@ -11,7 +11,8 @@ struct ServerAddress {
   std::string host;  // without brackets
   uint16_t port = 80;
 
-  /// "host", "host:port" where the port is not the scheme's own, "[::1]:8080": what the field Host says.
+  /// "host", "host:port" where the port is not the scheme's own, "[::1]:8080": what the field Host
+  /// says.
   std::string authority() const;
 };
 

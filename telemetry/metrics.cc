@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <mutex>
 #include <sstream>
+#include <tuple>
 #include <utility>
 
 #include "common/error.h"
@@ -50,9 +51,24 @@ class PrometheusHistogram final : public Histogram {
   prometheus::Histogram& histogram_;
 };
 
-using Key = std::pair<std::string, Labels>;
+struct Key {
+  std::string name;
+  Labels labels;
+};
+struct KeyView {
+  const std::string& name;
+  const Labels& labels;
+};
+// Keys are found without a copy of the labels.
+struct KeyOrder {
+  using is_transparent = void;
+  template <typename A, typename B>
+  bool operator()(const A& a, const B& b) const {
+    return std::tie(a.name, a.labels) < std::tie(b.name, b.labels);
+  }
+};
 template <typename Metric>
-using Table = std::map<Key, std::unique_ptr<Metric>>;
+using Table = std::map<Key, std::unique_ptr<Metric>, KeyOrder>;
 
 void check_labels(const MetricInfo& info, const Labels& labels) {
   const bool all = std::all_of(info.labels.begin(), info.labels.end(),
@@ -65,10 +81,10 @@ void check_labels(const MetricInfo& info, const Labels& labels) {
 template <typename Metric, typename Make>
 Metric& find_or_make(Table<Metric>& table, const MetricInfo& info, const Labels& labels,
                      const Make& make) {
+  const auto found = table.find(KeyView{info.name, labels});
+  if (found != table.end()) return *found->second;
   check_labels(info, labels);
-  auto& slot = table[{info.name, labels}];
-  if (!slot) slot = make();
-  return *slot;
+  return *table.emplace(Key{info.name, labels}, make()).first->second;
 }
 
 /// A metric whose samples are not kept.

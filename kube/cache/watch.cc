@@ -16,6 +16,8 @@ using std::chrono::seconds;
 
 // How much later than asked the server may end a watch.
 constexpr seconds kGrace{30};
+// Where changes come by the hundred, so many at once; one by itself is told as it comes.
+constexpr milliseconds kGather{10};
 
 std::string target_of(const WatchOptions& options, seconds lasting) {
   std::string target = options.resource.path(options.selection.ns);
@@ -123,7 +125,7 @@ WatchEnd watch(Client& client, const WatchOptions& options,
   try {
     const auto result = client.stream(
         target_of(options, lasting),
-        {options.silence, milliseconds(lasting + kGrace), options.selection.form},
+        {options.silence, milliseconds(lasting + kGrace), options.selection.form, kGather},
         [&follower](std::string_view piece) { return follower.take(piece); }, stop);
     if (result) return follower.finish();
     const bool expired = result.error().expired();

@@ -65,11 +65,6 @@ const char* text_of(Propagation propagation) {
   impossible("a propagation policy");
 }
 
-// What is sent. Bad UTF-8 (in a note that quotes a process's output, say) is replaced.
-std::string text_of(const Json& object) {
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 std::string body_of(const DeleteOptions& options) {
   Json body{{"kind", "DeleteOptions"},
             {"apiVersion", "v1"},
@@ -78,7 +73,7 @@ std::string body_of(const DeleteOptions& options) {
   if (!options.resource_version.empty())
     body["preconditions"]["resourceVersion"] = options.resource_version;
   if (options.grace_period) body["gracePeriodSeconds"] = options.grace_period->count();
-  return text_of(body);
+  return to_text(body);
 }
 
 std::string what(const Sender::Message& message) {
@@ -161,7 +156,7 @@ Result<Json> Client::create(const Resource& resource, const Json& object,
                      {"POST",
                       resource.path(namespace_of(object)) + query_of(options),
                       {{"Content-Type", kJsonType}},
-                      text_of(object)},
+                      to_text(object)},
                      false,
                      options.answer});
 }
@@ -172,7 +167,7 @@ Result<Json> Client::update(const Resource& resource, const Json& object,
                      {"PUT",
                       item_path(resource, key_of(object), subresource) + query_of(options),
                       {{"Content-Type", kJsonType}},
-                      text_of(object)},
+                      to_text(object)},
                      true,
                      options.answer});
 }
@@ -192,7 +187,7 @@ Result<Json> Client::patch(const Resource& resource, const ObjectKey& key, Patch
                      {"PATCH",
                       item_path(resource, key, subresource) + query_of(options),
                       {{"Content-Type", content_type_of(type)}},
-                      text_of(patch)},
+                      to_text(patch)},
                      type != PatchType::kJson,
                      options.answer});
 }
@@ -217,8 +212,8 @@ Result<std::monostate> Client::stream(const std::string& target, const StreamLim
                                       const Receiver& receiver, const std::stop_token& stop) {
   Sender::Message message{"WATCH", {"GET", target}, false, limits.form};
   const std::string tried = what(message);
-  const http::Response response =
-      impl_->sender.stream(std::move(message), {limits.silence, limits.whole}, receiver, stop);
+  const http::Response response = impl_->sender.stream(
+      std::move(message), {limits.silence, limits.whole, limits.gather}, receiver, stop);
   if (response.status / 100 != 2) return ApiError::from(tried, response);
   return std::monostate();
 }

@@ -105,6 +105,7 @@ class Client {
     std::chrono::milliseconds silence;
     std::chrono::milliseconds whole;
     Form form = Form::kWhole;
+    std::chrono::milliseconds gather{0};  // as http::StreamLimits
   };
   Result<std::monostate> stream(const std::string& target, const StreamLimits& limits,
                                 const Receiver& receiver, const std::stop_token& stop);

@@ -23,4 +23,8 @@ inline const std::vector<DroppedField> kManagedFields{{"metadata", "managedField
 /// the beginning.
 Json parse_json(std::string_view text, const std::vector<DroppedField>& dropped = {});
 
+/// One JSON text without spaces, as the library writes it, several times faster. Bad UTF-8 (in a
+/// note that quotes a process's output, say) is replaced.
+std::string to_text(const Json& value);
+
 }  // namespace outrigger::kube

@@ -106,8 +106,12 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
           queue_.add_after(job_key, gathering_time(queue_.size()));
       });
   caches_.on_child_change([this](const std::string& job_key, bool urgent) {
-    queue_.add_after(job_key, gathering_time(queue_.size()),
-                     urgent ? kube::Priority::kNormal : kube::Priority::kLow);
+    const Duration gathering = gathering_time(queue_.size());
+    if (urgent) return queue_.add_after(job_key, gathering);
+    // What will only be told comes together with what follows, as it cannot be written before.
+    const auto memory = memory_.find(job_key);
+    const Duration rest = memory ? memory->may_wait(SystemClock().now()) : Duration::zero();
+    queue_.add_after(job_key, std::max(gathering, rest), kube::Priority::kLow);
   });
 }
 

@@ -21,9 +21,10 @@ kube::CachedPtr<JobRecord> JobMemory::own_write() const {
   return job_;
 }
 
-void JobMemory::wrote_job(kube::CachedPtr<JobRecord> job) {
+void JobMemory::wrote_job(kube::CachedPtr<JobRecord> job, TimePoint now) {
   const std::scoped_lock lock(mutex_);
   job_ = std::move(job);
+  wrote_ = now;
 }
 
 kube::CachedPtr<JobRecord> JobMemory::own_write(const std::string& version) const {
@@ -39,15 +40,10 @@ bool JobMemory::cache_shows(const std::string& version) {
   return own;
 }
 
-Duration JobMemory::may_wait(TimePoint now) {
+Duration JobMemory::may_wait(TimePoint now) const {
   const std::scoped_lock lock(mutex_);
-  if (!unwritten_) unwritten_ = now;
-  return std::max(Duration::zero(), *unwritten_ + kBetweenNumbers - now);
-}
-
-void JobMemory::written() {
-  const std::scoped_lock lock(mutex_);
-  unwritten_.reset();
+  if (!wrote_) return Duration::zero();
+  return std::max(Duration::zero(), *wrote_ + kBetweenNumbers - now);
 }
 
 std::vector<Pod> JobMemory::overlay(const std::vector<kube::CachedPtr<PodRecord>>& cached,

@@ -23,17 +23,15 @@ class JobMemory {
   /// The job as we wrote it last, until the cache shows it: who asks and then looks into the cache
   /// has the newest.
   kube::CachedPtr<JobRecord> own_write() const;
-  void wrote_job(kube::CachedPtr<JobRecord> job);
+  void wrote_job(kube::CachedPtr<JobRecord> job, TimePoint now);
   /// That, if it is of this version.
   kube::CachedPtr<JobRecord> own_write(const std::string& version) const;
   /// The cache shows that version. True if it is our own last write, which nobody has to remember
   /// any more, nor any older one.
   bool cache_shows(const std::string& version);
 
-  /// For how long numbers may go unwritten yet: from the first call on a second, until written().
-  Duration may_wait(TimePoint now);
-  /// The status is as it should be.
-  void written();
+  /// For how long numbers may go unwritten yet: they are written once a second at most.
+  Duration may_wait(TimePoint now) const;
 
   /// Pods of the cache with our own newer writes over them.
   std::vector<Pod> overlay(const std::vector<kube::CachedPtr<PodRecord>>& cached, TimePoint now);
@@ -90,7 +88,7 @@ class JobMemory {
   const std::string uid_;
   mutable std::mutex mutex_;
   kube::CachedPtr<JobRecord> job_;
-  std::optional<TimePoint> unwritten_;     // since when
+  std::optional<TimePoint> wrote_;         // when that was
   std::map<std::string, Written> pods_;    // by UID
   std::map<std::string, TimePoint> gone_;  // UIDs of pods that are gone, and since when
   std::map<std::string, WrittenChild> children_;

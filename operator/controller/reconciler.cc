@@ -147,7 +147,7 @@ bool Reconciler::write_status(const kube::Cached<JobRecord>& job, const Plan& pl
   written->value = job.value;
   written->value.job.status = plan.status;
   written->value.job.metadata.resource_version = written->resource_version;
-  memory.wrote_job(std::move(written));
+  memory.wrote_job(std::move(written), SystemClock().now());
   return true;
 }
 
@@ -208,7 +208,6 @@ Reconciler::Outcome Reconciler::reconcile(const std::string& job_key) {
   if (writes && !write_status(*job, made, *memory))
     return {.again = kAfterConflict, .server_ip = outcome.server_ip};
   if (writes) tell(*job, made);
-  if (writes || !differs) memory->written();
   const auto again_in = [&](Duration time, kube::Priority priority = kube::Priority::kNormal) {
     if (outcome.again && *outcome.again <= time) return;
     outcome.again = time;

@@ -220,11 +220,9 @@ Json build_pod(const api::TrainingJob& job, const PodOrder& order, const Options
 }
 
 bool outlives_server_pod(const api::TrainingJob& job, const std::string& path) {
-  const PodOrder order{.place = {.role = api::Role::kServer, .index = 0}};
   Json spec = template_part(job, api::Role::kServer, "spec");
   Json container = take_container(spec, std::string(role_name(api::Role::kServer)));
-  add_volumes(spec, container, job, order);
-  return outlives_pod(spec, container, path);
+  return outlives_pod(job, std::move(spec), std::move(container), path);
 }
 
 std::string wanted_image(const api::TrainingJob& job, api::Role role, const Options& options) {

@@ -99,24 +99,31 @@ void mount_results(Mounts& mounts, const api::TrainingJobSpec& spec) {
   }
 }
 
+// All but what tells a process its job.
+void mount_folders(Mounts& mounts, const api::TrainingJob& job, api::Role role) {
+  if (job.spec.data.volume_claim_name) {
+    mounts.mount_claim(*job.spec.data.volume_claim_name, std::string(api::kDataMountPath), true);
+  }
+  if (role == api::Role::kServer) mount_results(mounts, job.spec);
+  // NCCL passes through /dev/shm what GPUs of one pod cannot send each other; runtimes give 64 MiB.
+  const bool shares = role == api::Role::kServer && api::ranks_per_pod(job.spec) > 1;
+  if (shares && !mounts.covered("/dev/shm"))
+    mounts.mount_empty(kSharedMemoryVolume, "/dev/shm", {{"medium", "Memory"}});
+  if (!mounts.covered("/tmp")) mounts.mount_empty(kTemporaryVolume, "/tmp");
+}
+
 }  // namespace
 
 void add_volumes(Json& spec, Json& container, const api::TrainingJob& job, const PodOrder& order) {
   Mounts mounts(spec, container);
   const auto folder = std::filesystem::path(api::kJobFilePath).parent_path().string();
   mounts.mount(config_volume(job, order), folder, true);
-  if (job.spec.data.volume_claim_name) {
-    mounts.mount_claim(*job.spec.data.volume_claim_name, std::string(api::kDataMountPath), true);
-  }
-  if (order.place.role == api::Role::kServer) mount_results(mounts, job.spec);
-  // NCCL passes through /dev/shm what GPUs of one pod cannot send each other; runtimes give 64 MiB.
-  const bool shares = order.place.role == api::Role::kServer && api::ranks_per_pod(job.spec) > 1;
-  if (shares && !mounts.covered("/dev/shm"))
-    mounts.mount_empty(kSharedMemoryVolume, "/dev/shm", {{"medium", "Memory"}});
-  if (!mounts.covered("/tmp")) mounts.mount_empty(kTemporaryVolume, "/tmp");
+  mount_folders(mounts, job, order.place.role);
 }
 
-bool outlives_pod(const Json& spec, const Json& container, const std::string& path) {
+bool outlives_pod(const api::TrainingJob& job, Json spec, Json container, const std::string& path) {
+  Mounts mounts(spec, container);
+  mount_folders(mounts, job, api::Role::kServer);
   std::string nearest;
   std::string volume;
   for (const Json& mount : container.at("volumeMounts")) {

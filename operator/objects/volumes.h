@@ -11,7 +11,8 @@ namespace outrigger::controller {
 /// at an output path that no claim and no mount of the template covers.
 void add_volumes(Json& spec, Json& container, const api::TrainingJob& job, const PodOrder& order);
 
-/// Whether what our container writes at `path` is still there when the pod of that spec is gone.
-bool outlives_pod(const Json& spec, const Json& container, const std::string& path);
+/// Whether what the server writes at `path` is still there when its pod is gone. `spec` and
+/// `container` are what the job's template says of them.
+bool outlives_pod(const api::TrainingJob& job, Json spec, Json container, const std::string& path);
 
 }  // namespace outrigger::controller

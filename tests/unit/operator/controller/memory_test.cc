@@ -48,15 +48,15 @@ TEST(Memory, APodThatWeMadeIsThereBeforeTheCacheShowsIt) {
   EXPECT_THAT(names(memory.overlay({shown}, TimePoint())), ElementsAre("faces-worker-0-0"));
 }
 
-TEST(Memory, NumbersWaitForASecondFromTheFirstOn) {
+TEST(Memory, NumbersAreWrittenOnceASecondAtMost) {
   JobMemory memory("uid");
   const TimePoint begin;
+  EXPECT_EQ(memory.may_wait(begin), seconds(0));
+  memory.wrote_job(std::make_shared<kube::Cached<JobRecord>>(), begin);
   EXPECT_EQ(memory.may_wait(begin), seconds(1));
   EXPECT_EQ(memory.may_wait(begin + std::chrono::milliseconds(400)),
             std::chrono::milliseconds(600));
   EXPECT_EQ(memory.may_wait(begin + seconds(3)), seconds(0));
-  memory.written();
-  EXPECT_EQ(memory.may_wait(begin + seconds(3)), seconds(1));
 }
 
 TEST(Memory, AJobIsKnownAgainInTheVersionThatWeWrote) {
@@ -64,7 +64,7 @@ TEST(Memory, AJobIsKnownAgainInTheVersionThatWeWrote) {
   EXPECT_EQ(memory.own_write("7"), nullptr);
   auto record = std::make_shared<kube::Cached<JobRecord>>();
   record->resource_version = "7";
-  memory.wrote_job(record);
+  memory.wrote_job(record, TimePoint());
   EXPECT_EQ(memory.own_write("7"), record);
   EXPECT_EQ(memory.own_write("8"), nullptr);
 }
@@ -129,13 +129,13 @@ TEST(Memory, AJobWrittenIsRememberedUntilTheCacheShowsIt) {
     return kube::CachedPtr<JobRecord>(job);
   };
   EXPECT_FALSE(memory.cache_shows("6"));
-  memory.wrote_job(version("7"));
+  memory.wrote_job(version("7"), TimePoint());
   EXPECT_FALSE(memory.cache_shows("6"));
   ASSERT_NE(memory.own_write(), nullptr);
   EXPECT_EQ(memory.own_write()->resource_version, "7");
   EXPECT_TRUE(memory.cache_shows("7"));
   EXPECT_EQ(memory.own_write(), nullptr);
-  memory.wrote_job(version("9"));
+  memory.wrote_job(version("9"), TimePoint());
   EXPECT_FALSE(memory.cache_shows("10")) << "somebody else's";
   EXPECT_EQ(memory.own_write(), nullptr);
 }
