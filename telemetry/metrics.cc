@@ -61,7 +61,7 @@ struct KeyView {
 };
 // Keys are found without a copy of the labels.
 struct KeyOrder {
-  using is_transparent = void;
+  using is_transparent = void;  // NOLINT(readability-identifier-naming): the standard's name
   template <typename A, typename B>
   bool operator()(const A& a, const B& b) const {
     return std::tie(a.name, a.labels) < std::tie(b.name, b.labels);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/random.h"
+#include "common/tcp.h"
 #include "transport/codec.h"
 #include "transport/endpoint.h"
 #include "transport/internal/socket.h"
@@ -70,7 +71,7 @@ RawEnds connect_raw() {
   const FileDescriptor listening = listen_on({"127.0.0.1", 0});
   RawEnds ends;
   ends.there = connect_to({"127.0.0.1", local_port(listening.get())}, in(std::chrono::seconds(5)));
-  wait_for(listening.get(), POLLIN, in(std::chrono::seconds(5)));
+  tcp::wait_for(listening.get(), POLLIN, in(std::chrono::seconds(5)));
   ends.here = FileDescriptor(::accept4(listening.get(), nullptr, nullptr, SOCK_NONBLOCK));
   tune(ends.here.get());
   return ends;

@@ -56,7 +56,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Json wanted = Json::parse(text, nullptr, false);
   if (wanted.is_discarded()) {
     if (!is_refused(text)) std::abort();
-  } else if (parse_json(text) != wanted ||
+  } else if (to_text(wanted) != wanted.dump(-1, ' ', false, Json::error_handler_t::replace) ||
+             parse_json(text) != wanted ||
              parse_json(text, kDropped) != without_dropped(wanted, "", true)) {
     std::abort();
   }

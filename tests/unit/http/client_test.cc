@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "common/error.h"
+#include "http/response_parser.h"
 
 namespace outrigger::http {
 namespace {
@@ -217,6 +218,85 @@ TEST(Client, UrlsOfEveryKindOfHostAreTaken) {
                           "http://10.0.0.1:80", "https://[fe80::1]", "http://[::1]:8080"}) {
     EXPECT_NO_THROW(Client({.base_url = url})) << url;
   }
+}
+
+TEST(Client, WhatWouldBeginAnotherRequestIsRefused) {
+  KeepAliveServer server;
+  Client client({.base_url = server.url()});
+  EXPECT_THROW(client.send({"GET", "/port", {{"X-Own", "a\r\nX-Other: b"}}}), InvalidInput);
+  for (const char* target : {"", "port", "/a b", "/a\r\nX: y"})
+    EXPECT_THROW(client.send({"GET", target}), InvalidInput) << target;
+  EXPECT_EQ(client.get("/port").status, 200);
+}
+
+TEST(Client, AStreamThatGathersLosesNothing) {
+  KeepAliveServer server;
+  Client client({.base_url = server.url()});
+  std::string body;
+  const auto receiver = [&body](std::string_view piece) {
+    body += piece;
+    return true;
+  };
+  client.stream({"GET", "/three"}, {.gather = std::chrono::milliseconds(5)}, receiver);
+  EXPECT_EQ(body, "xxx");
+}
+
+// What a response is made of, whatever pieces it comes in.
+struct Parsed {
+  int status = 0;
+  std::string body;
+  bool keeps = false;
+};
+
+Parsed parsed(std::string_view bytes, size_t piece) {
+  Parsed result;
+  ResponseParser parser([&](const Response&, std::string_view part) {
+    result.body += part;
+    return true;
+  });
+  std::string waiting;
+  for (size_t at = 0; at < bytes.size() && !parser.done(); at += piece) {
+    waiting += bytes.substr(at, piece);
+    waiting.erase(0, parser.feed(waiting));
+  }
+  if (!parser.done()) parser.finish();
+  result.status = parser.head().status;
+  result.keeps = parser.keeps_connection();
+  return result;
+}
+
+TEST(ResponseParser, ReadsResponsesInAnyPieces) {
+  const struct {
+    const char* bytes;
+    int status;
+    const char* body;
+    bool keeps;
+  } cases[] = {
+      {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", 200, "abc", true},
+      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n", 200,
+       "abc", true},
+      {"HTTP/1.1 204 No Content\r\n\r\n", 204, "", true},
+      {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 1\r\n\r\nx", 201, "x",
+       true},
+      {"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx", 200, "x", false},
+      {"HTTP/1.0 200 OK\r\n\r\nuntil the end", 200, "until the end", false},
+  };
+  for (const auto& one : cases) {
+    for (const size_t piece : {size_t{1}, size_t{2}, size_t{7}, size_t{1000}}) {
+      const Parsed result = parsed(one.bytes, piece);
+      EXPECT_EQ(result.status, one.status) << one.bytes;
+      EXPECT_EQ(result.body, one.body) << one.bytes << " in pieces of " << piece;
+      EXPECT_EQ(result.keeps, one.keeps) << one.bytes;
+    }
+  }
+}
+
+TEST(ResponseParser, RefusesWhatIsNoneAndWhatBreaksOff) {
+  for (const char* bytes :
+       {"", "SSH-2.0-x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", "HTTP/1.1 200 OK\r\nHalf",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"})
+    EXPECT_THROW(parsed(bytes, 1000), IoError) << bytes;
 }
 
 TEST(PercentEncode, LeavesOnlyWhatNeedsNoEncoding) {

@@ -183,5 +183,19 @@ TEST(Base64, RefusesWhatIsNone) {
   }
 }
 
+TEST(Text, IsWhatTheLibraryWrites) {
+  for (const char* text :
+       {"{}", "[]", "null", "true", "[false,0,-7,18446744073709551615,1.5,1e300]",
+        R"({"a":{"b":[{},[],""]},"c":"x\n\"y\"\\","d\u0001":"\u00e9","e":[[1],{"f":2}]})"}) {
+    const Json value = Json::parse(text);
+    EXPECT_EQ(to_text(value), value.dump()) << text;
+  }
+}
+
+TEST(Text, ReplacesWhatIsNoUtf8) {
+  const Json value = std::string("a\xffz");
+  EXPECT_EQ(to_text(value), "\"a\xef\xbf\xbdz\"");
+}
+
 }  // namespace
 }  // namespace outrigger::kube
