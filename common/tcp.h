@@ -22,9 +22,10 @@ struct SocketAddress {
   std::string text() const;
 };
 
+enum class ResolveFor : uint8_t { kConnecting, kListening };
+
 /// The addresses of a host, best first; what listens may name none. Throws IoError with host, port
 /// and cause. The system's resolver has time-outs of its own.
-enum class ResolveFor : uint8_t { kConnecting, kListening };
 std::vector<SocketAddress> resolve(const std::string& host, uint16_t port, ResolveFor use);
 
 /// Non-blocking, and closed on exec. False with errno where there is none.

@@ -68,8 +68,10 @@ void Channel::connect(milliseconds time) {
   std::string failures;
   for (const auto& candidate :
        tcp::resolve(address_.host, address_.port, tcp::ResolveFor::kConnecting)) {
-    adopt(tcp::open_socket(candidate));
-    const int failure = socket_ ? tcp::connect(socket_.get(), candidate, deadline) : errno;
+    FileDescriptor socket = tcp::open_socket(candidate);
+    int failure = socket ? 0 : errno;
+    adopt(std::move(socket));
+    if (failure == 0) failure = tcp::connect(socket_.get(), candidate, deadline);
     if (failure == 0) {
       failures.clear();
       break;

@@ -62,14 +62,20 @@ struct Client::Impl {
   std::vector<Idle> idle;  // the one used last at the end
 
   std::unique_ptr<Connection> take() {
-    const std::scoped_lock lock(mutex);
-    if (!idle.empty() && SteadyClock::now() - idle.back().since > kLongestIdle) idle.clear();
-    while (!idle.empty()) {
-      auto connection = std::move(idle.back().connection);
-      idle.pop_back();
-      if (connection->usable()) return connection;
+    while (auto connection = take_idle()) {
+      if (connection->alive()) return connection;
     }
     return std::make_unique<Connection>(address, options, tls, Connection::Use::kRequests);
+  }
+
+  // Null if there is none.
+  std::unique_ptr<Connection> take_idle() {
+    const std::scoped_lock lock(mutex);
+    if (!idle.empty() && SteadyClock::now() - idle.back().since > kLongestIdle) idle.clear();
+    if (idle.empty()) return nullptr;
+    auto connection = std::move(idle.back().connection);
+    idle.pop_back();
+    return connection;
   }
 
   void give_back(std::unique_ptr<Connection> connection) {

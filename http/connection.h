@@ -36,8 +36,10 @@ class Connection {
   /// whole response comes.
   Response send(const ClientRequest& request, const Pace& pace,
                 const ResponseParser::Receiver& receiver, const std::stop_token& stop);
-  /// Whether another request may be sent on it.
-  bool usable() const { return usable_ && channel_.idle(); }
+  /// Whether another request may be sent on it, as far as the last response says.
+  bool usable() const { return usable_; }
+  /// Whether the server has not closed it since.
+  bool alive() const { return channel_.idle(); }
 
  private:
   void connect();

@@ -1,5 +1,5 @@
-// Any bytes as what a server may answer. The first byte says how they are cut into pieces. Either an
-// exception of ours, or a response that does not depend on the pieces.
+// Any bytes as what a server may answer. The first byte says how they are cut into pieces. Either
+// an exception of ours, or a response that does not depend on the pieces.
 
 #include <cstddef>
 #include <cstdint>
