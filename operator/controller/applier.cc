@@ -42,6 +42,7 @@ bool only_time_mends(const kube::ApiError& error) {
 }  // namespace
 
 Applier::Outcome Applier::apply(const Plan& plan) {
+  attempt_ = plan.status.execution_attempts;
   for (const Action& action : plan.actions) {
     const Outcome outcome = std::visit([this](const auto& one) { return carry_out(one); }, action);
     if (outcome != Outcome::kDone) return outcome;
@@ -95,7 +96,7 @@ void Applier::remember(const Create& create, const Json& object) {
   if (create.kind == ObjectKind::kPod) {
     memory_.wrote_pod(object, now());
   } else if (create.kind == ObjectKind::kSecret) {
-    memory_.wrote_secret(job_.status->execution_attempts);
+    memory_.wrote_secret(attempt_);
   } else {
     memory_.wrote_child(child, attempt_of(object), now());
   }

@@ -35,6 +35,7 @@ class Applier {
   kube::Client& client_;
   const api::TrainingJob& job_;
   JobMemory& memory_;
+  int attempt_ = 0;  // that the plan is for; the job that was observed may not tell of it yet
 };
 
 }  // namespace outrigger::controller

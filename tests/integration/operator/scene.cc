@@ -75,6 +75,8 @@ void Scene::start(const Json& more) {
     return names("server").size() == static_cast<size_t>(servers) &&
            names("worker").size() == static_cast<size_t>(workers);
   });
+  // A first pass makes the pods before it writes the status.
+  until("the job's beginning is told", [&] { return !at("/startTime").is_null(); });
 }
 
 void Scene::start_and_run(const Json& more) {

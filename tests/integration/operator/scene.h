@@ -48,7 +48,7 @@ class Scene {
   Json sample(const Json& more = Json::object()) const;
   /// Creates it; the job that this scene is about from now on.
   Json create(const Json& job);
-  /// create(sample(more)), and waits for all its pods.
+  /// create(sample(more)), and waits for all its pods and for the status that tells of them.
   void start(const Json& more = Json::object());
   /// start(), and all pods run and are ready.
   void start_and_run(const Json& more = Json::object());
