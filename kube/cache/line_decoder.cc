@@ -3,6 +3,12 @@
 #include "common/error.h"
 
 namespace outrigger::kube {
+namespace {
+
+// Most objects' lines; what a large one took is given back.
+constexpr size_t kKeptCapacity = 64 << 10;
+
+}  // namespace
 
 bool LineDecoder::feed(std::string_view piece,
                        const std::function<bool(std::string_view line)>& line) {
@@ -15,16 +21,18 @@ bool LineDecoder::feed(std::string_view piece,
 }
 
 bool LineDecoder::finish(std::string_view end, const std::function<bool(std::string_view)>& line) {
-  std::string whole;
   if (!pending_.empty()) {
     keep(end);
-    whole.swap(pending_);
-    end = whole;
+    line_.clear();
+    line_.swap(pending_);  // the line's place is the next one's
+    end = line_;
   }
   if (end.size() > longest_)
     throw IoError("a line of more than " + std::to_string(longest_) + " bytes came");
   if (end.ends_with('\r')) end.remove_suffix(1);
-  return end.empty() || line(end);
+  const bool go_on = end.empty() || line(end);
+  if (line_.capacity() > kKeptCapacity) std::string().swap(line_);
+  return go_on;
 }
 
 void LineDecoder::keep(std::string_view part) {

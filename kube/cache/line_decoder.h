@@ -27,6 +27,7 @@ class LineDecoder {
 
   const size_t longest_;
   std::string pending_;
+  std::string line_;  // the last that was spread over pieces, for its room
 };
 
 }  // namespace outrigger::kube

@@ -26,8 +26,9 @@ std::optional<api::Role> role_of(const Json& object) {
 int attempt_of(const Json& object) { return keep_child(object).attempt; }
 
 // Of a pod just made, what is read of pods: its metadata as answered, its node as sent.
-Json made_pod(const Json& answer, const Json& sent) {
-  Json pod{{"metadata", answer.value("metadata", Json::object())}};
+Json made_pod(Json answer, const Json& sent) {
+  Json pod;
+  pod["metadata"] = std::move(answer["metadata"]);
   const auto spec = sent.find("spec");
   if (spec != sent.end() && spec->contains("nodeName"))
     pod["spec"]["nodeName"] = (*spec)["nodeName"];
@@ -51,11 +52,13 @@ Applier::Outcome Applier::apply(const Plan& plan) {
 }
 
 Applier::Outcome Applier::carry_out(const Create& create) {
-  const auto result =
+  auto result =
       client_.create(resource_of(create.kind), create.object, {.answer = kube::Form::kMetadata});
   const std::string name = kube::name_of(create.object);
   if (result) {
-    remember(create, create.kind == ObjectKind::kPod ? made_pod(*result, create.object) : *result);
+    Json answer = std::move(result).take();
+    const bool pod = create.kind == ObjectKind::kPod;
+    remember(create, pod ? made_pod(std::move(answer), create.object) : answer);
     log::info("{}/{}: made {}", job_.metadata.namespace_name, job_.metadata.name,
               child_name(create.kind, name));
     return Outcome::kDone;

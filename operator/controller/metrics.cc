@@ -134,6 +134,11 @@ ControllerMetrics::ControllerMetrics(telemetry::Metrics& metrics)
       reconcile_time_(metrics.histogram(kReconcileTime, {{"controller", kController}})) {
   for (const char* state : kStates) metrics_.gauge(kJobs, {{"state", state}});
   metrics_.counter(kReconcileErrors, {{"controller", kController}});
+  for (const auto& [result, name] :
+       {std::pair(Result::kSuccess, "success"), std::pair(Result::kRequeueAfter, "requeue_after"),
+        std::pair(Result::kError, "error")})
+    reconciles_[result] =
+        &metrics_.counter(kReconciles, {{"controller", kController}, {"result", name}});
   const auto tell = [&](const MetricInfo& info, double ActiveJobs::Job::*what) {
     metrics.gauge_of(info, [active = active_, what] { return active->samples(what); });
   };
@@ -143,10 +148,7 @@ ControllerMetrics::ControllerMetrics(telemetry::Metrics& metrics)
 }
 
 void ControllerMetrics::reconciled(Result result, Duration took) {
-  const char* name = result == Result::kSuccess        ? "success"
-                     : result == Result::kRequeueAfter ? "requeue_after"
-                                                       : "error";
-  metrics_.counter(kReconciles, {{"controller", kController}, {"result", name}}).add();
+  reconciles_.at(result)->add();
   if (result == Result::kError)
     metrics_.counter(kReconcileErrors, {{"controller", kController}}).add();
   reconcile_time_.observe(to_seconds(took));
@@ -199,13 +201,33 @@ void ControllerMetrics::count(const std::vector<kube::CachedPtr<JobRecord>>& job
   active_->set(jobs);
 }
 
+const ControllerMetrics::RequestMetrics& ControllerMetrics::of(const Request& request) {
+  const auto& [verb, host, code, duration] = request;
+  const std::scoped_lock lock(found_mutex_);
+  const auto found = requests_.find(std::tie(verb, host, code));
+  if (found != requests_.end()) return found->second;
+  const RequestMetrics made{
+      metrics_.counter(kRequests, {{"code", code}, {"method", verb}, {"host", host}}),
+      metrics_.histogram(kRequestTime, {{"verb", verb}, {"host", host}})};
+  return requests_.emplace(std::tuple(verb, host, code), made).first->second;
+}
+
+const ControllerMetrics::QueueMetrics& ControllerMetrics::of(const std::string& queue) {
+  const std::scoped_lock lock(found_mutex_);
+  const auto found = queues_.find(queue);
+  if (found != queues_.end()) return found->second;
+  const telemetry::Labels labels{{"name", queue}};
+  const QueueMetrics made{
+      metrics_.counter(kQueueAdds, labels), metrics_.counter(kQueueRetries, labels),
+      metrics_.gauge(kQueueDepth, labels), metrics_.histogram(kQueueWait, labels),
+      metrics_.histogram(kQueueWork, labels)};
+  return queues_.emplace(queue, made).first->second;
+}
+
 void ControllerMetrics::request_finished(const Request& request) {
-  metrics_
-      .counter(kRequests,
-               {{"code", request.code}, {"method", request.verb}, {"host", request.host}})
-      .add();
-  metrics_.histogram(kRequestTime, {{"verb", request.verb}, {"host", request.host}})
-      .observe(to_seconds(request.duration));
+  const RequestMetrics& metrics = of(request);
+  metrics.count.add();
+  metrics.time.observe(to_seconds(request.duration));
 }
 
 void ControllerMetrics::request_retried(const Request& request) {
@@ -215,20 +237,16 @@ void ControllerMetrics::request_retried(const Request& request) {
       .add();
 }
 
-void ControllerMetrics::queue_added(const std::string& queue) {
-  metrics_.counter(kQueueAdds, {{"name", queue}}).add();
-}
+void ControllerMetrics::queue_added(const std::string& queue) { of(queue).adds.add(); }
+void ControllerMetrics::queue_retried(const std::string& queue) { of(queue).retries.add(); }
 void ControllerMetrics::queue_depth(const std::string& queue, size_t keys) {
-  metrics_.gauge(kQueueDepth, {{"name", queue}}).set(static_cast<double>(keys));
+  of(queue).depth.set(static_cast<double>(keys));
 }
 void ControllerMetrics::queue_waited(const std::string& queue, Duration waited) {
-  metrics_.histogram(kQueueWait, {{"name", queue}}).observe(to_seconds(waited));
+  of(queue).wait.observe(to_seconds(waited));
 }
 void ControllerMetrics::queue_worked(const std::string& queue, Duration worked) {
-  metrics_.histogram(kQueueWork, {{"name", queue}}).observe(to_seconds(worked));
-}
-void ControllerMetrics::queue_retried(const std::string& queue) {
-  metrics_.counter(kQueueRetries, {{"name", queue}}).add();
+  of(queue).work.observe(to_seconds(worked));
 }
 void ControllerMetrics::listed(const std::string& resource, size_t /*objects*/, Duration /*took*/) {
   metrics_.counter(kLists, {{"name", resource}}).add();

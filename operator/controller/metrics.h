@@ -1,8 +1,11 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "common/clock.h"
@@ -46,10 +49,29 @@ class ControllerMetrics final : public kube::Observer {
 
  private:
   struct ActiveJobs;
+  /// Of requests with the same verb, answer and host.
+  struct RequestMetrics {
+    telemetry::Counter& count;
+    telemetry::Histogram& time;
+  };
+  struct QueueMetrics {
+    telemetry::Counter& adds;
+    telemetry::Counter& retries;
+    telemetry::Gauge& depth;
+    telemetry::Histogram& wait;
+    telemetry::Histogram& work;
+  };
+  const RequestMetrics& of(const Request& request);
+  const QueueMetrics& of(const std::string& queue);
   void look_for_failure(const std::string& ns, const api::TrainingJobStatus& status);
 
   telemetry::Metrics& metrics_;
   std::mutex failures_mutex_;
+  std::mutex found_mutex_;
+  // What was asked for before; it stays where it is.
+  std::map<std::tuple<std::string, std::string, std::string>, RequestMetrics, std::less<>>
+      requests_;
+  std::map<std::string, QueueMetrics> queues_;
   std::shared_ptr<ActiveJobs> active_;  // which the page asks when it is asked for
   telemetry::Gauge& busy_workers_;
   telemetry::Gauge& workers_;
@@ -58,6 +80,7 @@ class ControllerMetrics final : public kube::Observer {
   telemetry::Counter& events_dropped_;
   telemetry::Histogram& first_step_;
   telemetry::Histogram& reconcile_time_;
+  std::map<Result, telemetry::Counter*> reconciles_;
 };
 
 }  // namespace outrigger::controller

@@ -105,7 +105,8 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
     seen.service = ServiceState{*attempt};
   for (const auto& map : own(ObjectKind::kConfigMap))
     seen.config_maps[map->value.attempt] = map->key.name;
-  const int attempt = record.job.status->execution_attempts;
+  // The first attempt's objects are made before the status tells of it.
+  const int attempt = std::max(1, record.job.status->execution_attempts);
   if (known(ObjectKind::kConfigMap, config_map_name(name, attempt)))
     seen.config_maps[attempt] = config_map_name(name, attempt);
   seen.network_policy = known(ObjectKind::kNetworkPolicy, network_policy_name(name)).has_value();

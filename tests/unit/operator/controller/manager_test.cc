@@ -19,6 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 constexpr seconds kPatience{20};
 constexpr const char* kPodsPath = "/api/v1/namespaces/team/pods";
@@ -239,6 +240,19 @@ TEST_F(ManagerTest, NoSecretIsEverRead) {
   ASSERT_TRUE(all_made());
   EXPECT_THAT(server_.requests("GET /api/v1/namespaces/team/secrets"), IsEmpty());
   EXPECT_THAT(server_.requests("GET /api/v1/secrets"), IsEmpty());
+}
+
+TEST_F(ManagerTest, NothingOfAnAttemptIsMadeTwice) {
+  operator_.start();
+  apply(job());
+  ASSERT_TRUE(all_made());
+  for (const char* pod : {"faces-server-0-0", "faces-worker-0-0", "faces-worker-1-0"}) run_pod(pod);
+  ASSERT_TRUE(eventually([&] { return condition("PodsReady") == "True/Ready"; }));
+  const std::string in_team = "POST /api/v1/namespaces/team/";
+  EXPECT_THAT(server_.requests(in_team + "secrets"), SizeIs(1));
+  EXPECT_THAT(server_.requests(in_team + "services"), SizeIs(1));
+  EXPECT_THAT(server_.requests(in_team + "configmaps"), SizeIs(1));
+  EXPECT_THAT(server_.requests(in_team + "pods"), SizeIs(3));
 }
 
 TEST_F(ManagerTest, SomebodyElsesPodOfOurNameFailsTheJobAndIsLeftAlone) {
