@@ -3,9 +3,7 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <span>
 #include <string>
 
@@ -27,19 +25,6 @@ void keep_heaps_small() {
   constexpr int kLarge = 128 << 10;
   mallopt(M_ARENA_MAX, kHeaps);
   mallopt(M_MMAP_THRESHOLD, kLarge);
-}
-
-// Objects of the API are thousands of small blocks that live for moments. glibc lets a thread put
-// seven of a size aside; with these it hardly ever takes a lock or looks for room (decision 31).
-// Only the environment of a program that starts can say so. Where there is no /proc, or the user
-// has set something there, all stays as it is.
-void set_more_blocks_aside(char** argv) {
-  constexpr const char* kTunables = "GLIBC_TUNABLES";
-  if (std::getenv(kTunables) != nullptr) return;
-  setenv(kTunables, "glibc.malloc.tcache_count=1000", 0);
-  std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) execv(program.c_str(), argv);  // returns only if it failed
 }
 
 // Two lives of one pod are two candidates.
@@ -84,7 +69,6 @@ int run(std::span<const char* const> arguments) {
 
 int main(int argc, char** argv) {
   using namespace outrigger;
-  controller::set_more_blocks_aside(argv);
   const std::span<const char* const> arguments(argv + 1, static_cast<size_t>(argc - 1));
   if (api::asks_for_help(arguments)) {
     std::fputs(controller::flags_help().c_str(), stdout);

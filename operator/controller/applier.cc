@@ -25,14 +25,11 @@ std::optional<api::Role> role_of(const Json& object) {
 
 int attempt_of(const Json& object) { return keep_child(object).attempt; }
 
-// Of a pod just made, what is read of pods: its metadata as answered, its node as sent.
-Json made_pod(Json answer, const Json& sent) {
-  Json pod;
-  pod["metadata"] = std::move(answer["metadata"]);
+// Of a pod just made only the metadata is answered; its node is as it was sent.
+void add_node(Json& answer, const Json& sent) {
   const auto spec = sent.find("spec");
   if (spec != sent.end() && spec->contains("nodeName"))
-    pod["spec"]["nodeName"] = (*spec)["nodeName"];
-  return pod;
+    answer["spec"]["nodeName"] = (*spec)["nodeName"];
 }
 
 // The server is overloaded or broken: what was asked for is not to blame.
@@ -57,8 +54,8 @@ Applier::Outcome Applier::carry_out(const Create& create) {
   const std::string name = kube::name_of(create.object);
   if (result) {
     Json answer = std::move(result).take();
-    const bool pod = create.kind == ObjectKind::kPod;
-    remember(create, pod ? made_pod(std::move(answer), create.object) : answer);
+    if (create.kind == ObjectKind::kPod) add_node(answer, create.object);
+    remember(create, answer);
     log::info("{}/{}: made {}", job_.metadata.namespace_name, job_.metadata.name,
               child_name(create.kind, name));
     return Outcome::kDone;
