@@ -11,6 +11,7 @@
 #include "api/time.h"
 #include "api/training_job.h"
 #include "common/boxed.h"
+#include "common/shared_text.h"
 #include "operator/condition_types.h"
 #include "operator/workload.h"
 
@@ -35,8 +36,8 @@ struct Why {
 
 /// A pod but for who it is: what a cache of thousands keeps of each.
 struct PodState {
-  std::string node;     // empty: not placed yet
-  std::string job_uid;  // of the owner; another's is a leftover of a job of the same name
+  SharedText node;     // empty: not placed yet
+  SharedText job_uid;  // of the owner; another's is a leftover of a job of the same name
   api::Role role = api::Role::kServer;
   int index = 0;
   int number = 0;  // at the end of the name
@@ -45,7 +46,7 @@ struct PodState {
   PodPhase phase = PodPhase::kPending;
   bool ready = false;
   std::string ip;
-  std::string image_id;  // of our container, once it runs
+  SharedText image_id;  // of our container, once it runs
   std::optional<api::Time> created;
   std::optional<api::Time> started;   // our container
   std::optional<api::Time> deleting;  // the end of the grace it was given

@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "bench/operator/process.h"
 #include "bench/operator/rivals.h"
 #include "bench/operator/scale.h"
 #include "bench/operator/stage.h"
@@ -109,6 +110,7 @@ int main(int argc, char** argv) {
   }
   try {
     outrigger::log::set_level(outrigger::log::parse_level("warning"));
+    outrigger::bench::use_environment_of_image();
     return outrigger::bench::run(effort);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "operator_bench: %s\n", error.what());

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <sstream>
 #include <string>
 
@@ -34,6 +35,19 @@ double resident_mebibytes(pid_t process) {
     if (line.starts_with("VmRSS:")) return std::stod(line.substr(6)) / 1024;
   }
   throw IoError("/proc/…/status has no VmRSS");
+}
+
+void use_environment_of_image() {
+  const std::string file = OUTRIGGER_SOURCE_DIR "/docker/Dockerfile";
+  const std::string text = read_file(file);
+  const size_t begin = text.find(" AS operator\n");
+  if (begin == text.npos) throw IoError(file + " has no image 'operator'");
+  std::istringstream lines(text.substr(begin, text.find("\nFROM ", begin) - begin));
+  for (std::string line; std::getline(lines, line);) {
+    const size_t equals = line.find('=');
+    if (!line.starts_with("ENV ") || equals == line.npos) continue;
+    setenv(line.substr(4, equals - 4).c_str(), line.c_str() + equals + 1, 1);
+  }
 }
 
 }  // namespace outrigger::bench

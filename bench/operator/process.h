@@ -10,4 +10,8 @@ namespace outrigger::bench {
 std::chrono::duration<double> cpu_time(pid_t process);
 double resident_mebibytes(pid_t process);
 
+/// Sets what docker/Dockerfile sets in the operator's image, for processes that are started from
+/// now on. Throws IoError where there is no such image.
+void use_environment_of_image();
+
 }  // namespace outrigger::bench

@@ -1,6 +1,6 @@
-// What links and codecs reach: `link_bench [--quick | --frames MEBIBYTES]`. Rates against raw
-// sockets in the same run, interleaved, medians. --frames measures rates only, of frames of one
-// size, so that a profiler sees nothing else.
+// What links and codecs reach: `link_bench [--quick | --frames MEBIBYTES | --codec]`. Rates
+// against raw sockets in the same run, interleaved, medians. --frames measures rates only, of
+// frames of one size, and --codec codecs only, so that a profiler sees nothing else.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -260,13 +260,15 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const bool quick = arguments == std::vector<std::string>{"--quick"};
   const bool one_size = arguments.size() == 2 && arguments[0] == "--frames";
-  if (!arguments.empty() && !quick && !one_size) {
-    std::fprintf(stderr, "usage: link_bench [--quick | --frames MEBIBYTES]\n");
+  const bool codec = arguments == std::vector<std::string>{"--codec"};
+  if (!arguments.empty() && !quick && !one_size && !codec) {
+    std::fprintf(stderr, "usage: link_bench [--quick | --frames MEBIBYTES | --codec]\n");
     return 2;
   }
   Effort effort;
   if (quick) effort = {.rounds = 1, .bytes = size_t{8} << 20, .pings = 20, .codec_rows = 1000};
   if (one_size) effort.frames = {std::stoul(arguments[1])};
+  if (codec) return bench_codec(effort) ? 0 : kMissed;
   bool met = bench_rates(effort);
   if (!one_size) {
     bench_latency(effort);

@@ -19,6 +19,9 @@ struct InformerOptions {
   /// The same where something was kept of an earlier version of the object, which can spare work;
   /// absent: keep() again.
   std::function<T(Json object, const T& before)> keep_again = {};
+  /// The object in that version, if its user has it already (from its own write, say): it goes into
+  /// the cache as it is, and what a watch tells of it is not read. Absent: nobody has it.
+  std::function<CachedPtr<T>(const ObjectKey& key, const std::string& version)> known = {};
   /// By name; see Store::by_index.
   std::map<std::string, Indexer<T>> indexers = {};
 };
@@ -37,7 +40,7 @@ class Informer {
   using Handler = std::function<void(const CachedPtr<T>& before, const CachedPtr<T>& after)>;
 
   Informer(Client& client, InformerOptions<T> options)
-      : reflector_(client, std::move(options.source)),
+      : reflector_(client, source_of(options)),
         keep_(std::move(options.keep)),
         keep_again_(std::move(options.keep_again)),
         store_(std::move(options.indexers)),
@@ -80,6 +83,15 @@ class Informer {
   const Store<T>& store() const { return store_; }
 
  private:
+  static ReflectorOptions source_of(InformerOptions<T>& options) {
+    if (options.known) {
+      options.source.known = [known = std::move(options.known)](const Json& head) {
+        return known(key_of(head), resource_version_of(head));
+      };
+    }
+    return std::move(options.source);
+  }
+
   class Sink final : public ReflectorSink {
    public:
     explicit Sink(Informer& owner) : owner_(owner) {}
@@ -117,7 +129,19 @@ class Informer {
     if (same_object && before->resource_version == made->resource_version) return;
     made->value = same_object && keep_again_ ? keep_again_(std::move(object), before->value)
                                              : keep_(std::move(object));
-    const CachedPtr<T> after = std::move(made);
+    replace(before, std::move(made));
+  }
+
+  void put_known(const CachedPtr<T>& known) {
+    const std::scoped_lock lock(telling_);
+    const CachedPtr<T> before = store_.get(known->key);
+    const bool same_object = before && before->uid == known->uid;
+    if (same_object && before->resource_version == known->resource_version) return;
+    replace(before, known);
+  }
+
+  void replace(const CachedPtr<T>& before, const CachedPtr<T>& after) {
+    const bool same_object = before && before->uid == after->uid;
     if (before && !same_object) {
       store_.remove(after->key);
       tell(before, nullptr);
@@ -146,6 +170,7 @@ class Informer {
               : tombstones_.is_older(key, version))
       return;
     if (change.type != ChangeType::kDeleted) {
+      if (change.known) return put_known(std::static_pointer_cast<const Cached<T>>(change.known));
       put(std::move(change.object));
     } else if (known) {
       remove(key);

@@ -77,6 +77,7 @@ WatchEnd Reflector::watch_once(ReflectorSink& sink, const std::stop_token& stop)
   options.longest = options_.longest_watch;
   options.silence = options_.silence;
   options.dropped = options_.dropped;
+  options.known = options_.known;
   client_.options().observer->watched(options_.resource.plural);
   return watch(
       client_, options, [&sink](Change change) { sink.change(std::move(change)); }, stop);

@@ -25,6 +25,8 @@ struct ReflectorOptions {
   Resource resource;
   Selection selection = {};
   std::vector<DroppedField> dropped = kManagedFields;
+  /// As WatchOptions::known.
+  std::function<std::shared_ptr<const void>(const Json& head)> known = {};
   int chunk = 500;
   /// The API server need not know the resource, or not yet: that it refuses to list it is not worth
   /// a warning.

@@ -17,7 +17,7 @@ using std::chrono::seconds;
 // How much later than asked the server may end a watch.
 constexpr seconds kGrace{30};
 // Where changes come by the hundred, so many at once; one by itself is told as it comes.
-constexpr milliseconds kGather{10};
+constexpr milliseconds kGather{25};
 
 std::string target_of(const WatchOptions& options, seconds lasting) {
   std::string target = options.resource.path(options.selection.ns);
@@ -37,12 +37,18 @@ seconds draw_length(const WatchOptions& options) {
   return options.shortest + seconds(static_cast<int64_t>(range * random_chance()));
 }
 
+std::vector<DroppedField> without_body(std::vector<DroppedField> dropped) {
+  for (const char* part : {"spec", "status"}) dropped.push_back({"object", part});
+  return dropped;
+}
+
 // Follows one stream and remembers how far it came.
 class Follower {
  public:
   Follower(const WatchOptions& options, const std::function<void(Change)>& change)
       : options_(options),
         change_(change),
+        head_(without_body(options.dropped)),
         decoder_(options.longest_line),
         end_{WatchEnd::Why::kEnded, options.resource_version} {}
 
@@ -70,6 +76,7 @@ class Follower {
 
  private:
   bool take_line(std::string_view text) {
+    if (take_known(text)) return true;
     WatchLine line = parse_watch_line(text, options_.dropped);
     if (line.kind == WatchLine::Kind::kError) {
       end_.error = ApiError::from("watching " + options_.resource.plural, line.object);
@@ -77,15 +84,34 @@ class Follower {
       return false;
     }
     const std::string version = resource_version_of(line.object);
-    if (line.kind == WatchLine::Kind::kChange) {
-      caller_failed_ = true;
-      change_({line.type, std::move(line.object)});
-      caller_failed_ = false;
-    }
-    // Never back: what came late or twice says nothing about how far the stream is.
+    if (line.kind == WatchLine::Kind::kChange) tell({line.type, std::move(line.object)});
+    came_to(version);
+    return true;
+  }
+
+  // False where the line has to be read whole.
+  bool take_known(std::string_view text) {
+    if (!options_.known) return false;
+    WatchLine head = parse_watch_line(text, head_);
+    if (head.kind != WatchLine::Kind::kChange) return false;
+    auto known = options_.known(head.object);
+    if (known == nullptr) return false;
+    const std::string version = resource_version_of(head.object);
+    tell({head.type, std::move(head.object), std::move(known)});
+    came_to(version);
+    return true;
+  }
+
+  void tell(Change change) {
+    caller_failed_ = true;
+    change_(std::move(change));
+    caller_failed_ = false;
+  }
+
+  // Never back: what came late or twice says nothing about how far the stream is.
+  void came_to(const std::string& version) {
     if (!version.empty() && !is_older_version(version, end_.resource_version))
       end_.resource_version = version;
-    return true;
   }
 
   WatchEnd expired(const std::string& reason) {
@@ -94,6 +120,7 @@ class Follower {
 
   const WatchOptions& options_;
   const std::function<void(Change)>& change_;
+  const std::vector<DroppedField> head_;  // what a line's object is without at first
   LineDecoder decoder_;
   WatchEnd end_;
   std::exception_ptr failure_;

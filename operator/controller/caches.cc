@@ -21,9 +21,11 @@ kube::InformerOptions<JobRecord> job_options(const std::string& ns, const OwnWri
   options.source.resource = kTrainingJobs;
   options.source.selection.ns = ns;
   options.keep = [](Json object) { return read_job(std::move(object)); };
-  options.keep_again = [own_write](Json object, const JobRecord& before) {
-    const auto own = own_write(kube::key_of(object).text(), kube::resource_version_of(object));
-    return own ? own->value : read_job_again(std::move(object), before);
+  options.keep_again = [](Json object, const JobRecord& before) {
+    return read_job_again(std::move(object), before);
+  };
+  options.known = [own_write](const kube::ObjectKey& key, const std::string& version) {
+    return own_write(key.text(), version);
   };
   return options;
 }
@@ -72,7 +74,7 @@ std::string child_name(ObjectKind kind, const std::string& name) {
 
 PodRecord keep_pod(const Json& object) {
   auto pod = read_pod(object);
-  PodRecord record{{}, job_label(object), pod.has_value()};
+  PodRecord record{{}, SharedText(job_label(object)), pod.has_value()};
   if (pod) record.pod = std::move(*pod);
   return record;
 }

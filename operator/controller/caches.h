@@ -17,14 +17,14 @@ namespace outrigger::controller {
 /// A pod of ours and the job that it is for.
 struct PodRecord {
   PodState pod;
-  std::string job;  // name
+  SharedText job;  // name
   bool ours = false;
 };
 
 /// Another child.
 struct ChildRecord {
-  std::string job;      // name
-  std::string job_uid;  // of the owner
+  SharedText job;      // name
+  SharedText job_uid;  // of the owner
   int attempt = 0;
 };
 

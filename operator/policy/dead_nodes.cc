@@ -8,7 +8,7 @@ namespace outrigger::controller {
 std::vector<std::string> nodes_wanted(const std::vector<Pod>& pods, api::Time now) {
   std::set<std::string> names;
   for (const Pod& pod : pods) {
-    if (is_overdue(pod, now) && !pod.node.empty()) names.insert(pod.node);
+    if (is_overdue(pod, now) && !pod.node.get().empty()) names.insert(pod.node);
   }
   return {names.begin(), names.end()};
 }

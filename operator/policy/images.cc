@@ -42,10 +42,10 @@ void pin_images(Pass& pass) {
     if (image.find('@') != image.npos) continue;
     for (const Pod& pod : pass.seen.pods) {
       if (role_name(pod.role) != role || !pass.is_own(pod)) continue;
-      const size_t at = pod.image_id.find("@sha256:");
-      if (at == pod.image_id.npos || full_repository(pod.image_id) != full_repository(image))
-        continue;
-      image = std::string(repository(image)) + pod.image_id.substr(at);
+      const std::string& id = pod.image_id;
+      const size_t at = id.find("@sha256:");
+      if (at == id.npos || full_repository(id) != full_repository(image)) continue;
+      image = std::string(repository(image)) + id.substr(at);
       break;
     }
   }

@@ -22,7 +22,7 @@ int count_if(const std::vector<const Pod*>& pods, bool (*holds)(const Pod&)) {
 }
 
 bool is_ready(const Pod& pod) { return is_living(pod) && pod.ready; }
-bool is_placed(const Pod& pod) { return is_living(pod) && !pod.node.empty(); }
+bool is_placed(const Pod& pod) { return is_living(pod) && !pod.node.get().empty(); }
 
 /// Pods of one role as they are and as they should be.
 struct Tally {

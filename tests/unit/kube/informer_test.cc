@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "tests/fakes/api_server.h"
 
 namespace outrigger::kube {
@@ -248,6 +250,40 @@ TEST_F(InformerTest, WhatComesTwiceOrLateIsNotTold) {
   make("c");
   EXPECT_THAT(told_until("+c"), ElementsAre("+c"));
   EXPECT_EQ(informer_->store().get({"team", "a"}), nullptr);
+}
+
+TEST_F(InformerTest, WhatItsUserHasAlreadyIsTakenAsItIsAndNotRead) {
+  std::atomic<int> read = 0;
+  CachedPtr<Pod> own;  // set before the version that it is of is told
+  InformerOptions<Pod> asking = options();
+  asking.keep = [&read](const Json& object) {
+    ++read;
+    return keep_pod(object);
+  };
+  asking.known = [&own](const ObjectKey& key, const std::string& version) {
+    return own && own->key == key && own->resource_version == version ? own : nullptr;
+  };
+  follow(std::move(asking));
+  const Json made = make("a");
+  start_watching();
+  told_until("+a");
+  Json written = made;
+  written["metadata"]["resourceVersion"] = "1000000";
+  written["status"] = {{"phase", "on the wire"}};
+  own = std::make_shared<Cached<Pod>>(
+      Cached<Pod>{{"team", "a"}, uid_of(made), "1000000", {"two", "in hand"}});
+  server_.say_to_watches(event("MODIFIED", written));
+  EXPECT_THAT(told_until("~a"), ElementsAre("~a"));
+  EXPECT_EQ(informer_->store().get({"team", "a"}), own);
+  EXPECT_THAT(informer_->store().by_index("node", "two"), ElementsAre(own));
+  EXPECT_EQ(read, 1);
+  // Another's is read, whole; what comes again is not told again.
+  Json foreign = written;
+  foreign["metadata"]["resourceVersion"] = "1000001";
+  server_.say_to_watches(event("MODIFIED", written) + event("MODIFIED", foreign));
+  EXPECT_THAT(told_until("~a"), ElementsAre("~a"));
+  EXPECT_EQ(phase_of("a"), "on the wire");
+  EXPECT_EQ(read, 2);
 }
 
 TEST_F(InformerTest, AServerRestoredFromABackupIsBelieved) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <thread>
 
 #include "common/error.h"
@@ -164,6 +165,32 @@ TEST_F(WatchTest, ABookmarkMovesTheVersionAndTellsNothing) {
   const WatchEnd end = run();
   EXPECT_THAT(seen_, ElementsAre());
   EXPECT_EQ(end.resource_version, std::to_string(server_.store().version()));
+}
+
+TEST_F(WatchTest, OfWhatIsKnownNoMoreThanItsHeadIsRead) {
+  const auto known = std::make_shared<const int>(7);
+  options_.known = [&known](const Json& head) -> std::shared_ptr<const void> {
+    EXPECT_FALSE(head.contains("spec") || head.contains("status")) << head;
+    return name_of(head) == "b" ? known : nullptr;
+  };
+  for (const char* name : {"a", "b"}) {
+    ASSERT_TRUE(client_.create(kConfigMaps, {{"metadata", {{"name", name}, {"namespace", "team"}}},
+                                             {"spec", {{"x", 1}}},
+                                             {"status", "new"}}));
+  }
+  std::map<std::string, Change> changes;
+  const auto told = [&](Change change) {
+    const std::string name = name_of(change.object);
+    changes.insert_or_assign(name, std::move(change));
+    if (changes.size() == 2) server_.break_watches();
+  };
+  const WatchEnd end = watch(client_, options_, told, {});
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_EQ(changes.at("a").known, nullptr);
+  EXPECT_EQ(changes.at("a").object["status"], "new");
+  EXPECT_EQ(changes.at("b").known, known);
+  EXPECT_FALSE(changes.at("b").object.contains("spec"));
+  EXPECT_EQ(end.resource_version, resource_version_of(changes.at("b").object));
 }
 
 TEST_F(WatchTest, ABrokenConnectionKeepsWhatWasTold) {
