@@ -41,11 +41,16 @@ std::vector<SocketAddress> resolve(const std::string& host, uint16_t port, Resol
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV | (use == ResolveFor::kListening ? AI_PASSIVE : AI_ADDRCONFIG);
   addrinfo* found = nullptr;
   const std::string number = std::to_string(port);
-  const int failure =
-      ::getaddrinfo(host.empty() ? nullptr : host.c_str(), number.c_str(), &hints, &found);
+  const int passive = use == ResolveFor::kListening ? AI_PASSIVE : 0;
+  const auto look_up = [&](int flags) {
+    hints.ai_flags = AI_NUMERICSERV | passive | flags;
+    return ::getaddrinfo(host.empty() ? nullptr : host.c_str(), number.c_str(), &hints, &found);
+  };
+  // For what is an address already the kernel need not list the machine's own.
+  int failure = look_up(AI_NUMERICHOST);
+  if (failure == EAI_NONAME) failure = look_up(passive != 0 ? 0 : AI_ADDRCONFIG);
   if (failure != 0) {
     throw IoError("cannot resolve " + joined(host, number) + ": " +
                   (failure == EAI_SYSTEM ? error_text(errno) : gai_strerror(failure)));
