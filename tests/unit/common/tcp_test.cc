@@ -23,9 +23,7 @@ TEST(TcpResolve, AnAddressIsItself) {
   EXPECT_THAT(texts("::1"), ElementsAre("[::1]:80"));
 }
 
-TEST(TcpResolve, ANameIsLookedUp) {
-  EXPECT_THAT(texts("localhost"), Contains("127.0.0.1:80"));
-}
+TEST(TcpResolve, ANameIsLookedUp) { EXPECT_THAT(texts("localhost"), Contains("127.0.0.1:80")); }
 
 TEST(TcpResolve, WhatListensMayNameNoHost) {
   EXPECT_THAT(texts("", ResolveFor::kListening), Contains("0.0.0.0:80"));
