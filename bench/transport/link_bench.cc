@@ -29,7 +29,8 @@ struct Effort {
   int rounds = 11;
   size_t bytes = size_t{256} << 20;  ///< per measurement
   int pings = 2000;
-  size_t codec_rows = 32 * 56 * 56;
+  /// Of 64 channels: micro-batches of 4 and of 32, one for a core's cache and one for memory.
+  std::vector<size_t> codec_rows = {4 * 56 * 56, 32 * 56 * 56};
   std::vector<size_t> frames = {1, 4, 16, 64};  ///< MiB
 };
 
@@ -217,10 +218,10 @@ void bench_latency(const Effort& effort) {
 }
 
 /// Whether packing to int8 is as fast as it must be.
-bool bench_codec(const Effort& effort) {
+bool bench_codec(const Effort& effort, size_t rows) {
   constexpr double kInt8 = 4;  // GB/s
   constexpr int64_t kChannels = 64;
-  Tensor tensor(ElementType::kFloat32, {static_cast<int64_t>(effort.codec_rows), kChannels});
+  Tensor tensor(ElementType::kFloat32, {static_cast<int64_t>(rows), kChannels});
   uint32_t state = 1;
   for (float& value : tensor.as<float>()) {
     state = state * 1664525U + 1013904223U;
@@ -228,8 +229,8 @@ bool bench_codec(const Effort& effort) {
   }
   Tensor out(ElementType::kFloat32, tensor.shape());
   const auto gigabytes = static_cast<double>(tensor.bytes()) / 1e9;
-  std::printf("\ncodec, GB/s of float32 on one core, {%zu, %ld}   encode   decode\n",
-              effort.codec_rows, kChannels);
+  std::printf("\ncodec, GB/s of float32 on one core, {%zu, %ld}   encode   decode\n", rows,
+              kChannels);
   const auto row = [&](const char* name, WireFormat format,
                        const std::optional<StochasticRounding>& rounding, const char* target = "") {
     std::vector<double> encode_rates;
@@ -246,10 +247,17 @@ bool bench_codec(const Effort& effort) {
   };
   row("float32", WireFormat::kFloat32, std::nullopt);
   row("bfloat16", WireFormat::kBFloat16, std::nullopt);
-  const double nearest =
-      row("int8, to nearest", WireFormat::kInt8, std::nullopt, "   encode at least 4");
-  row("int8, stochastic", WireFormat::kInt8, StochasticRounding{.seed = 1});
-  return nearest >= kInt8;
+  constexpr const char* kTold = "   encode at least 4";
+  const double nearest = row("int8, to nearest", WireFormat::kInt8, std::nullopt, kTold);
+  const double stochastic =
+      row("int8, stochastic", WireFormat::kInt8, StochasticRounding{.seed = 1}, kTold);
+  return std::min(nearest, stochastic) >= kInt8;
+}
+
+bool bench_codecs(const Effort& effort) {
+  bool met = true;
+  for (const size_t rows : effort.codec_rows) met &= bench_codec(effort, rows);
+  return met;
 }
 
 }  // namespace
@@ -266,13 +274,13 @@ int main(int argc, char** argv) {
     return 2;
   }
   Effort effort;
-  if (quick) effort = {.rounds = 1, .bytes = size_t{8} << 20, .pings = 20, .codec_rows = 1000};
+  if (quick) effort = {.rounds = 1, .bytes = size_t{8} << 20, .pings = 20, .codec_rows = {1000}};
   if (one_size) effort.frames = {std::stoul(arguments[1])};
-  if (codec) return bench_codec(effort) ? 0 : kMissed;
+  if (codec) return bench_codecs(effort) ? 0 : kMissed;
   bool met = bench_rates(effort);
   if (!one_size) {
     bench_latency(effort);
-    met &= bench_codec(effort);
+    met &= bench_codecs(effort);
   }
   return met || quick ? 0 : kMissed;  // so little work judges nothing
 }
