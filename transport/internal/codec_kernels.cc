@@ -106,11 +106,21 @@ HWY_INLINE void philox_round(Vector k0, Vector k1, Vector& c0, Vector& c1, Vecto
   c3 = p0;
 }
 
-/// The constants are Philox's (common/random.cc).
+constexpr size_t kRounds = 10;
+
+/// The constants are Philox's (common/random.cc). Rounds are written out and their keys made
+/// before: what a processor sees at once is then several blocks' rounds, each of which waits for
+/// the former.
 void philox_vectors(const PhiloxRange& range, uint32_t* words) {
   const Words d;
   const Wide wide;
-  const size_t lanes = hn::Lanes(d);
+  const size_t lanes = hn::Lanes(d), step = hn::Lanes(wide);
+  HWY_ALIGN uint64_t keys[2 * kRounds * hn::MaxLanes(wide)];
+  auto [k0, k1] = range.key;
+  for (size_t round = 0; round < kRounds; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
+    hn::Store(hn::Set(wide, uint64_t{k0}), wide, keys + 2 * round * step);
+    hn::Store(hn::Set(wide, uint64_t{k1}), wide, keys + (2 * round + 1) * step);
+  }
   const auto joined = [&](Vector even, Vector odd) {
     return hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
   };
@@ -120,12 +130,13 @@ void philox_vectors(const PhiloxRange& range, uint32_t* words) {
     auto a1 = hn::Set(wide, uint64_t{range.first[1]}), b1 = a1;
     auto a2 = hn::Set(wide, uint64_t{range.first[2]}), b2 = a2;
     auto a3 = hn::Set(wide, uint64_t{range.first[3]}), b3 = a3;
-    auto [k0, k1] = range.key;
-    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-      const auto key0 = hn::Set(wide, uint64_t{k0}), key1 = hn::Set(wide, uint64_t{k1});
+    const auto both = [&](size_t round) HWY_ATTR {
+      const auto key0 = hn::Load(wide, keys + 2 * round * step);
+      const auto key1 = hn::Load(wide, keys + (2 * round + 1) * step);
       philox_round(key0, key1, a0, a1, a2, a3);
       philox_round(key0, key1, b0, b1, b2, b3);
-    }
+    };
+    both(0), both(1), both(2), both(3), both(4), both(5), both(6), both(7), both(8), both(9);
     hn::StoreInterleaved4(joined(a0, b0), joined(a1, b1), joined(a2, b2), joined(a3, b3), d,
                           words + 4 * i);
   }
@@ -139,8 +150,7 @@ size_t quantise_part(D d, const float* row, uint8_t* to, const uint16_t* random,
   const hn::RebindToSigned<D> di;
   const hn::Rebind<uint16_t, D> d16;
   const hn::Rebind<uint8_t, D> d8;
-  const auto low = hn::Set(di, how.is_signed ? -127 : 0);
-  const auto high = hn::Set(di, how.is_signed ? 127 : 255);
+  const hn::Rebind<int8_t, D> d8s;
   for (; c + hn::Lanes(d) <= how.channels; c += hn::Lanes(d)) {
     const auto scaled = hn::Mul(hn::LoadU(d, row + c), hn::LoadU(d, how.inverse_scale + c));
     auto whole = hn::Zero(di);
@@ -151,10 +161,13 @@ size_t quantise_part(D d, const float* row, uint8_t* to, const uint16_t* random,
       const auto fixed = hn::NearestInt(hn::Mul(scaled, hn::Set(d, 65536.0F)));
       whole = hn::ShiftRight<16>(hn::Add(fixed, number));
     }
-    const auto kept = hn::Min(hn::Max(whole, low), high);
-    const auto byte = hn::And(hn::BitCast(hn::RebindToUnsigned<D>(), kept),
-                              hn::Set(hn::RebindToUnsigned<D>(), 255u));
-    hn::StoreU(hn::TruncateTo(d8, byte), d8, to + c);
+    // Both saturate; of the signed ones there is no -128.
+    if (how.is_signed) {
+      const auto kept = hn::Max(whole, hn::Set(di, -127));
+      hn::StoreU(hn::BitCast(d8, hn::DemoteTo(d8s, kept)), d8, to + c);
+    } else {
+      hn::StoreU(hn::DemoteTo(d8, whole), d8, to + c);
+    }
   }
   return c;
 }

@@ -197,6 +197,44 @@ TEST(CodecTest, NumbersForRoundingAreThoseOfPhilox) {
   }
 }
 
+// Of a step of 1: to nearest, or with a number added that is rounded down.
+int whole_of(float value, bool is_signed, std::optional<uint16_t> number) {
+  const double whole = number
+                           ? std::floor((std::nearbyint(double{value} * 65536) + *number) / 65536)
+                           : std::nearbyint(double{value});
+  return static_cast<int>(std::clamp(whole, is_signed ? -127.0 : 0.0, is_signed ? 127.0 : 255.0));
+}
+
+TEST(CodecTest, QuantisesAsTheScalarDefinitionDoes) {
+  constexpr size_t kChannels = 133;  // whole vectors and a rest
+  RandomStream stream(11, RandomUse::kSyntheticData, 0);
+  const std::vector<float> inverse(kChannels, 1.0F);
+  for (const bool is_signed : {true, false}) {
+    std::vector<float> values = {0.5F,      1.5F,   -0.5F,  127.49F, -127.0001F,
+                                 127.9999F, 255.0F, 256.0F, -1.0F};
+    std::vector<uint16_t> numbers = {0, 65535, 1, 65535, 0, 65535, 65535, 0, 0};
+    while (values.size() < 3 * kChannels) {
+      values.push_back((stream.uniform() * 2 - 1) * (is_signed ? 127.0F : 255.0F));
+      numbers.push_back(static_cast<uint16_t>(stream.next_u32()));
+    }
+    for (const bool stochastic : {false, true}) {
+      const uint16_t* random = stochastic ? numbers.data() : nullptr;
+      std::vector<uint8_t> bytes(values.size());
+      kernels::quantise(values.data(), bytes.data(),
+                        {.row_count = 3,
+                         .channels = kChannels,
+                         .inverse_scale = inverse.data(),
+                         .is_signed = is_signed,
+                         .random = random});
+      for (size_t i = 0; i < values.size(); ++i) {
+        const auto number = random == nullptr ? std::nullopt : std::optional(numbers[i]);
+        const int got = is_signed ? int{static_cast<int8_t>(bytes[i])} : int{bytes[i]};
+        ASSERT_EQ(got, whole_of(values[i], is_signed, number)) << values[i] << " at " << i;
+      }
+    }
+  }
+}
+
 TEST(CodecTest, StochasticRoundingOfBFloat16AndFloat32Agree) {
   const Tensor wide = normal({100, 33}, 9);
   const EncodedTensor narrow = encode(wide.view(), WireFormat::kBFloat16);
