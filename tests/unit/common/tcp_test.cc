@@ -31,10 +31,10 @@ TEST(TcpResolve, WhatListensMayNameNoHost) {
 
 TEST(TcpResolve, ANameThatIsNoneIsToldWithItsPort) {
   try {
-    (void)texts("no host");
+    (void)texts("a..b");
     FAIL() << "resolved";
   } catch (const IoError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("no host:80"));
+    EXPECT_THAT(error.what(), HasSubstr("a..b:80"));
   }
 }
 
