@@ -48,7 +48,7 @@ struct WatchOptions {
   std::chrono::milliseconds silence{150'000};
   std::vector<DroppedField> dropped = kManagedFields;
   /// Asked with every object without its spec and status, before these are read: what is known
-  /// already, if it is. Then they are passed over, which costs a tenth. Absent: nothing is known.
+  /// already, if it is. Then they are passed over. Absent: nothing is known.
   std::function<std::shared_ptr<const void>(const Json& head)> known = {};
   size_t longest_line = size_t{16} << 20;
 };
