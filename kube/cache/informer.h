@@ -134,14 +134,12 @@ class Informer {
 
   void put_known(const CachedPtr<T>& known) {
     const std::scoped_lock lock(telling_);
-    const CachedPtr<T> before = store_.get(known->key);
-    const bool same_object = before && before->uid == known->uid;
-    if (same_object && before->resource_version == known->resource_version) return;
-    replace(before, known);
+    replace(store_.get(known->key), known);
   }
 
   void replace(const CachedPtr<T>& before, const CachedPtr<T>& after) {
     const bool same_object = before && before->uid == after->uid;
+    if (same_object && before->resource_version == after->resource_version) return;
     if (before && !same_object) {
       store_.remove(after->key);
       tell(before, nullptr);
