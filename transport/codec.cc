@@ -24,6 +24,8 @@ constexpr size_t kScaleAlignment = 64;
 constexpr size_t kBlock = 4096;
 constexpr int32_t kInfinityBits = 0x7F800000;
 constexpr float kSmallest = 0x1.0p-100f;
+/// Of a step, as whole numbers that noise is added to.
+constexpr float kNoiseSteps = 65536.0F;
 
 ElementType stored_type(WireFormat format) {
   switch (format) {
@@ -87,20 +89,11 @@ void for_row_blocks(const ConstTensorView& tensor, const Use& use) {
   }
 }
 
-/// Numbers for the elements [first, first + count): eight from each block of Philox, numbered by
-/// the element alone. They lie in `words`, as long as that is.
-const uint16_t* draw(const StochasticRounding& rounding, size_t first, size_t count,
-                     std::vector<uint32_t>& words) {
-  const size_t first_block = first / 8;
-  const size_t blocks = (first + count + 7) / 8 - first_block;
-  words.resize(4 * blocks + kernels::kPhiloxSlack);
-  kernels::philox_blocks(
-      {.key = random_key(rounding.seed, RandomUse::kStochasticRounding),
-       .first = {static_cast<uint32_t>(first_block), rounding.b, static_cast<uint32_t>(rounding.a),
-                 static_cast<uint32_t>(rounding.a >> 32)},
-       .blocks = blocks},
-      words.data());
-  return reinterpret_cast<const uint16_t*>(words.data()) + first % 8;
+kernels::Noise noise_of(const StochasticRounding& rounding) {
+  const auto words = philox(
+      random_key(rounding.seed, RandomUse::kStochasticRounding),
+      {0, rounding.b, static_cast<uint32_t>(rounding.a), static_cast<uint32_t>(rounding.a >> 32)});
+  return {.key = {words[0], words[1]}};
 }
 
 struct Scales {
@@ -109,7 +102,8 @@ struct Scales {
   bool is_signed = false;
 };
 
-Scales find_scales(const ConstTensorView& tensor) {
+/// `whole`: what the elements of a step are multiplied by once more.
+Scales find_scales(const ConstTensorView& tensor, float whole) {
   const size_t channels = rows_of(tensor.shape).channels;
   std::vector<int32_t> magnitude(channels);
   Scales scales;
@@ -124,7 +118,7 @@ Scales find_scales(const ConstTensorView& tensor) {
     scales.scale.push_back(!finite ? std::bit_cast<float>(0x7FC00000)
                            : tiny  ? 0.0F
                                    : largest / steps);
-    scales.inverse.push_back(!finite || tiny ? 0.0F : steps / largest);
+    scales.inverse.push_back(!finite || tiny ? 0.0F : steps / largest * whole);
   }
   return scales;
 }
@@ -132,23 +126,23 @@ Scales find_scales(const ConstTensorView& tensor) {
 EncodedTensor encode_int8(const ConstTensorView& tensor,
                           const std::optional<StochasticRounding>& rounding) {
   const Rows rows = rows_of(tensor.shape);
-  const Scales scales = find_scales(tensor);
+  const Scales scales = find_scales(tensor, rounding ? kNoiseSteps : 1.0F);
   const size_t head = scales_size(rows.channels);
   Tensor data(ElementType::kUint8, {static_cast<int64_t>(head + rows.count * rows.channels)});
   std::byte* bytes = data.view().data;
   std::memset(bytes, 0, head);
   std::copy(scales.scale.begin(), scales.scale.end(), reinterpret_cast<float*>(bytes));
-  std::vector<uint32_t> words;
+  const kernels::Noise noise = rounding ? noise_of(*rounding) : kernels::Noise{};
   for_row_blocks(tensor, [&](const float* from, size_t first, size_t count) {
     const size_t at = first * rows.channels;
-    const uint16_t* numbers =
-        rounding ? draw(*rounding, at, count * rows.channels, words) : nullptr;
     kernels::quantise(from, reinterpret_cast<uint8_t*>(bytes) + head + at,
                       {.row_count = count,
                        .channels = rows.channels,
                        .inverse_scale = scales.inverse.data(),
                        .is_signed = scales.is_signed,
-                       .random = numbers});
+                       .is_stochastic = rounding.has_value(),
+                       .noise = noise,
+                       .first_element = at});
   });
   return {WireFormat::kInt8, scales.is_signed, tensor.shape, Payload::of(std::move(data))};
 }

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
-#include "common/random.h"
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "transport/internal/codec_kernels.cc"
 #include <hwy/foreach_target.h>
 // Highway wants its own headers behind foreach_target.h.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -19,6 +18,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 // lane, for the rest.
 using Full = hn::ScalableTag<float>;
 using One = hn::CappedTag<float, 1>;
+
+// Floats of a page: processors fetch ahead of such loops by themselves, but not past its end.
+constexpr size_t kAhead = 1024;
 
 template <class D>
 size_t to_bfloat16_part(D d, const float* from, uint16_t* to, size_t i, size_t count) {
@@ -56,128 +58,97 @@ void widen_bfloat16(const uint16_t* from, float* to, size_t count) {
   from_bfloat16_part(One(), from, to, from_bfloat16_part(Full(), from, to, 0, count), count);
 }
 
+/// Four rows at a time (of those that are left, the last one several times), so that a magnitude is
+/// loaded and stored seldom.
 template <class D>
-size_t magnitudes_part(D d, const float* row, size_t c, size_t channels, int32_t* magnitude,
-                       bool& negative) {
+size_t magnitudes_part(D d, const std::array<const float*, 4>& rows, size_t c, size_t channels,
+                       int32_t* magnitude, bool& negative) {
   const hn::RebindToSigned<D> di;
+  auto least = hn::Zero(d);
   for (; c + hn::Lanes(d) <= channels; c += hn::Lanes(d)) {
-    const auto value = hn::LoadU(d, row + c);
-    const auto bits = hn::BitCast(di, hn::Abs(value));
-    hn::StoreU(hn::Max(hn::LoadU(di, magnitude + c), bits), di, magnitude + c);
-    negative |= !hn::AllFalse(d, hn::Lt(value, hn::Zero(d)));
+    auto largest = hn::LoadU(di, magnitude + c);
+    for (const float* row : rows) {
+      const auto value = hn::LoadU(d, row + c);
+      hwy::Prefetch(row + c + kAhead);
+      largest = hn::Max(largest, hn::BitCast(di, hn::Abs(value)));
+      least = hn::IfThenElse(hn::Lt(value, least), value, least);
+    }
+    hn::StoreU(largest, di, magnitude + c);
   }
+  negative |= !hn::AllFalse(d, hn::Lt(least, hn::Zero(d)));
   return c;
 }
 
 bool find_magnitudes(const float* rows, size_t row_count, size_t channels, int32_t* magnitude) {
   bool negative = false;
-  for (size_t r = 0; r < row_count; ++r) {
-    const float* row = rows + r * channels;
-    const size_t rest = magnitudes_part(Full(), row, 0, channels, magnitude, negative);
-    magnitudes_part(One(), row, rest, channels, magnitude, negative);
+  for (size_t r = 0; r < row_count; r += 4) {
+    std::array<const float*, 4> four{};
+    for (size_t i = 0; i < 4; ++i) four[i] = rows + std::min(r + i, row_count - 1) * channels;
+    const size_t rest = magnitudes_part(Full(), four, 0, channels, magnitude, negative);
+    magnitudes_part(One(), four, rest, channels, magnitude, negative);
   }
   return negative;
 }
 
-#if HWY_TARGET == HWY_SCALAR  // has no 64-bit products
-
-void philox_vectors(const PhiloxRange& range, uint32_t* words) {
-  auto counter = range.first;
-  for (size_t i = 0; i < range.blocks; ++i, ++counter[0]) {
-    const auto block = philox(range.key, counter);
-    std::copy(block.begin(), block.end(), words + 4 * i);
-  }
+/// noise_at of codec_kernels.h; `element` are the elements' indices plus key[0].
+template <class V>
+HWY_INLINE V noise(V element, const Noise& of) {
+  const hn::DFromV<V> d;
+  auto x = hn::Mul(hn::Xor(element, hn::ShiftRight<16>(element)), hn::Set(d, kNoiseFactors[0]));
+  x = hn::Xor(x, hn::Set(d, of.key[1]));
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<13>(x)), hn::Set(d, kNoiseFactors[1]));
+  return hn::ShiftRight<16>(x);
 }
 
-#else
-
-using Words = hn::ScalableTag<uint32_t>;
-using Wide = hn::Repartition<uint64_t, Words>;
-using Vector = hn::Vec<Wide>;
-
-/// A round of one block a lane, its words in the lower halves; the upper ones hold anything.
-HWY_INLINE void philox_round(Vector k0, Vector k1, Vector& c0, Vector& c1, Vector& c2, Vector& c3) {
-  const Words d;
-  const auto p0 = hn::MulEven(hn::BitCast(d, c0), hn::Set(d, 0xD2511F53u));
-  const auto p1 = hn::MulEven(hn::BitCast(d, c2), hn::Set(d, 0xCD9E8D57u));
-  c0 = hn::Xor3(hn::ShiftRight<32>(p1), c1, k0);
-  c2 = hn::Xor3(hn::ShiftRight<32>(p0), c3, k1);
-  c1 = p1;
-  c3 = p0;
-}
-
-constexpr size_t kRounds = 10;
-
-/// The constants are Philox's (common/random.cc). Rounds are written out and their keys made
-/// before: what a processor sees at once is then several blocks' rounds, each of which waits for
-/// the former.
-void philox_vectors(const PhiloxRange& range, uint32_t* words) {
-  const Words d;
-  const Wide wide;
-  const size_t lanes = hn::Lanes(d), step = hn::Lanes(wide);
-  HWY_ALIGN uint64_t keys[2 * kRounds * hn::MaxLanes(wide)];
-  auto [k0, k1] = range.key;
-  for (size_t round = 0; round < kRounds; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u) {
-    hn::Store(hn::Set(wide, uint64_t{k0}), wide, keys + 2 * round * step);
-    hn::Store(hn::Set(wide, uint64_t{k1}), wide, keys + (2 * round + 1) * step);
-  }
-  const auto joined = [&](Vector even, Vector odd) {
-    return hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
-  };
-  for (size_t i = 0; i < range.blocks; i += lanes) {
-    auto a0 = hn::BitCast(wide, hn::Iota(d, range.first[0] + static_cast<uint32_t>(i)));
-    auto b0 = hn::ShiftRight<32>(a0);
-    auto a1 = hn::Set(wide, uint64_t{range.first[1]}), b1 = a1;
-    auto a2 = hn::Set(wide, uint64_t{range.first[2]}), b2 = a2;
-    auto a3 = hn::Set(wide, uint64_t{range.first[3]}), b3 = a3;
-    const auto both = [&](size_t round) HWY_ATTR {
-      const auto key0 = hn::Load(wide, keys + 2 * round * step);
-      const auto key1 = hn::Load(wide, keys + (2 * round + 1) * step);
-      philox_round(key0, key1, a0, a1, a2, a3);
-      philox_round(key0, key1, b0, b1, b2, b3);
-    };
-    both(0), both(1), both(2), both(3), both(4), both(5), both(6), both(7), both(8), both(9);
-    hn::StoreInterleaved4(joined(a0, b0), joined(a1, b1), joined(a2, b2), joined(a3, b3), d,
-                          words + 4 * i);
-  }
-}
-
-#endif
-
-template <class D>
-size_t quantise_part(D d, const float* row, uint8_t* to, const uint16_t* random, size_t c,
-                     const Quantise& how) {
-  const hn::RebindToSigned<D> di;
-  const hn::Rebind<uint16_t, D> d16;
+/// Bytes of whole numbers; both ways saturate, and of the signed ones there is no -128.
+template <bool is_signed, class D>
+HWY_INLINE void store_bytes(D, hn::Vec<hn::RebindToSigned<D>> whole, uint8_t* to) {
   const hn::Rebind<uint8_t, D> d8;
-  const hn::Rebind<int8_t, D> d8s;
+  if constexpr (is_signed) {
+    const hn::RebindToSigned<D> di;
+    const hn::Rebind<int8_t, D> d8s;
+    hn::StoreU(hn::BitCast(d8, hn::DemoteTo(d8s, hn::Max(whole, hn::Set(di, -127)))), d8, to);
+  } else {
+    hn::StoreU(hn::DemoteTo(d8, whole), d8, to);
+  }
+}
+
+/// What is known when compiling is as the loop is short; `how` is a copy so that the compiler sees
+/// that what is stored does not change it.
+template <bool is_signed, bool is_stochastic, class D>
+HWY_INLINE size_t quantise_part(D d, const float* row, uint8_t* to, size_t c, const Quantise how) {
+  const hn::RebindToSigned<D> di;
+  const hn::RebindToUnsigned<D> du;
+  auto element = hn::Iota(du, static_cast<uint32_t>(how.first_element + c) + how.noise.key[0]);
   for (; c + hn::Lanes(d) <= how.channels; c += hn::Lanes(d)) {
+    hwy::Prefetch(row + c + kAhead);
     const auto scaled = hn::Mul(hn::LoadU(d, row + c), hn::LoadU(d, how.inverse_scale + c));
-    auto whole = hn::Zero(di);
-    if (random == nullptr) {
-      whole = hn::NearestInt(scaled);
-    } else {
-      const auto number = hn::PromoteTo(di, hn::LoadU(d16, random + c));
-      const auto fixed = hn::NearestInt(hn::Mul(scaled, hn::Set(d, 65536.0F)));
-      whole = hn::ShiftRight<16>(hn::Add(fixed, number));
+    auto whole = hn::NearestInt(scaled);
+    if constexpr (is_stochastic) {
+      whole = hn::ShiftRight<16>(hn::Add(whole, hn::BitCast(di, noise(element, how.noise))));
+      element = hn::Add(element, hn::Set(du, static_cast<uint32_t>(hn::Lanes(d))));
     }
-    // Both saturate; of the signed ones there is no -128.
-    if (how.is_signed) {
-      const auto kept = hn::Max(whole, hn::Set(di, -127));
-      hn::StoreU(hn::BitCast(d8, hn::DemoteTo(d8s, kept)), d8, to + c);
-    } else {
-      hn::StoreU(hn::DemoteTo(d8, whole), d8, to + c);
-    }
+    store_bytes<is_signed>(d, whole, to + c);
   }
   return c;
 }
 
-void quantise_rows(const float* rows, uint8_t* to, const Quantise& how) {
+template <bool is_signed, bool is_stochastic>
+void quantise_all(const float* rows, uint8_t* to, Quantise how) {
   for (size_t r = 0; r < how.row_count; ++r) {
-    const size_t at = r * how.channels;
-    const uint16_t* random = how.random == nullptr ? nullptr : how.random + at;
-    const size_t rest = quantise_part(Full(), rows + at, to + at, random, 0, how);
-    quantise_part(One(), rows + at, to + at, random, rest, how);
+    const size_t rest = quantise_part<is_signed, is_stochastic>(Full(), rows, to, 0, how);
+    quantise_part<is_signed, is_stochastic>(One(), rows, to, rest, how);
+    rows += how.channels;
+    to += how.channels;
+    how.first_element += how.channels;
+  }
+}
+
+void quantise_rows(const float* rows, uint8_t* to, const Quantise& how) {
+  if (!how.is_stochastic) {
+    (how.is_signed ? quantise_all<true, false> : quantise_all<false, false>)(rows, to, how);
+  } else {
+    (how.is_signed ? quantise_all<true, true> : quantise_all<false, true>)(rows, to, how);
   }
 }
 
@@ -213,7 +184,6 @@ namespace outrigger::transport::kernels {
 HWY_EXPORT(narrow_floats);
 HWY_EXPORT(widen_bfloat16);
 HWY_EXPORT(find_magnitudes);
-HWY_EXPORT(philox_vectors);
 HWY_EXPORT(quantise_rows);
 HWY_EXPORT(dequantise_rows);
 
@@ -229,8 +199,12 @@ bool channel_magnitudes(const float* rows, size_t row_count, size_t channels, in
   return HWY_DYNAMIC_DISPATCH(find_magnitudes)(rows, row_count, channels, magnitude);
 }
 
-void philox_blocks(const PhiloxRange& range, uint32_t* words) {
-  HWY_DYNAMIC_DISPATCH(philox_vectors)(range, words);
+uint16_t noise_at(const Noise& noise, uint32_t element) {
+  uint32_t x = element + noise.key[0];
+  x = (x ^ (x >> 16)) * kNoiseFactors[0];
+  x ^= noise.key[1];
+  x = (x ^ (x >> 13)) * kNoiseFactors[1];
+  return static_cast<uint16_t>(x >> 16);
 }
 
 void quantise(const float* rows, uint8_t* to, const Quantise& how) {

@@ -16,24 +16,25 @@ void bfloat16_to_floats(const uint16_t* from, float* to, size_t count);
 /// zero.
 bool channel_magnitudes(const float* rows, size_t row_count, size_t channels, int32_t* magnitude);
 
-/// Philox 4x32-10 as in common/random.h, for the counters {first, c[1], c[2], c[3]}, {first + 1,
-/// …}, …: four words each. Writes up to kPhiloxSlack words more than 4 · blocks.
-struct PhiloxRange {
+/// Which numbers a tensor's elements are rounded with. The key is a random one itself.
+struct Noise {
   std::array<uint32_t, 2> key{};
-  std::array<uint32_t, 4> first{};
-  size_t blocks = 0;
 };
-constexpr size_t kPhiloxSlack = 4 * 64;
-void philox_blocks(const PhiloxRange& range, uint32_t* words);
+/// In [0, 65536): an element's index and the key, mixed as MurmurHash3's finaliser does, whose
+/// factors these are. No better generator is needed where numbers only have to be uniform and
+/// unlike those of neighbours and of other tensors.
+constexpr std::array<uint32_t, 2> kNoiseFactors = {0x85EBCA6B, 0xC2B2AE35};
+uint16_t noise_at(const Noise& noise, uint32_t element);
 
 struct Quantise {
   size_t row_count = 0;
   size_t channels = 0;
-  const float* inverse_scale = nullptr;  ///< per channel
+  const float* inverse_scale = nullptr;  ///< per channel; of stochastic ones times 65536
   bool is_signed = false;
-  /// Per element, a number in [0, 65536): rounds down after adding number / 65536. Null: rounds to
-  /// nearest even.
-  const uint16_t* random = nullptr;
+  /// Rounds down after adding noise_at() / 65536, not to nearest even.
+  bool is_stochastic = false;
+  Noise noise;
+  size_t first_element = 0;  ///< of the tensor; its index modulo 2^32 is what the noise depends on
 };
 void quantise(const float* rows, uint8_t* to, const Quantise& how);
 

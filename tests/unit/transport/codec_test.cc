@@ -187,13 +187,28 @@ TEST(CodecTest, StochasticRoundingHasTheRightMeanAndDependsOnItsKeyOnly) {
   }
 }
 
-TEST(CodecTest, NumbersForRoundingAreThoseOfPhilox) {
-  const kernels::PhiloxRange range{.key = {1, 2}, .first = {0xFFFFFFF0, 7, 8, 9}, .blocks = 37};
-  std::vector<uint32_t> words(4 * range.blocks + kernels::kPhiloxSlack);
-  kernels::philox_blocks(range, words.data());
-  for (uint32_t i = 0; i < range.blocks; ++i) {
-    const auto expected = philox(range.key, {range.first[0] + i, 7, 8, 9});
-    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), words.begin() + 4 * i)) << i;
+// Correlations of 65,536 numbers have a deviation of 1/256.
+double correlation(const kernels::Noise& a, const kernels::Noise& b, uint32_t distance) {
+  constexpr uint32_t kCount = 65536;
+  double sum = 0;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    sum += (kernels::noise_at(a, i) / 65536.0 - 0.5) *
+           (kernels::noise_at(b, i + distance) / 65536.0 - 0.5);
+  }
+  return 12 * sum / kCount;
+}
+
+TEST(CodecTest, NoiseIsUniformAndUnlikeThatOfNeighboursAndOtherTensors) {
+  const kernels::Noise noise{.key = {0xFFFFFFF0, 7}};
+  std::array<int, 64> counts{};
+  for (uint32_t i = 0; i < 65536; ++i) ++counts[kernels::noise_at(noise, i) / 1024];
+  for (const int count : counts) EXPECT_NEAR(count, 1024, 5 * 32);
+  for (const uint32_t distance : {1, 2, 3, 4, 8, 16, 31, 32, 64, 256, 4096})
+    EXPECT_LT(std::fabs(correlation(noise, noise, distance)), 5.0 / 256) << distance;
+  RandomStream keys(12, RandomUse::kSyntheticData, 0);
+  for (int i = 0; i < 100; ++i) {
+    const kernels::Noise other{.key = {keys.next_u32(), keys.next_u32()}};
+    EXPECT_LT(std::fabs(correlation(noise, other, 0)), 5.0 / 256) << i;
   }
 }
 
@@ -208,26 +223,28 @@ int whole_of(float value, bool is_signed, std::optional<uint16_t> number) {
 TEST(CodecTest, QuantisesAsTheScalarDefinitionDoes) {
   constexpr size_t kChannels = 133;  // whole vectors and a rest
   RandomStream stream(11, RandomUse::kSyntheticData, 0);
-  const std::vector<float> inverse(kChannels, 1.0F);
+  const kernels::Noise noise{.key = {3, 4}};
+  constexpr size_t kFirst = 0xFFFFFFF0;  // the index overflows on the way
   for (const bool is_signed : {true, false}) {
     std::vector<float> values = {0.5F,      1.5F,   -0.5F,  127.49F, -127.0001F,
                                  127.9999F, 255.0F, 256.0F, -1.0F};
-    std::vector<uint16_t> numbers = {0, 65535, 1, 65535, 0, 65535, 65535, 0, 0};
-    while (values.size() < 3 * kChannels) {
+    while (values.size() < 7 * kChannels)
       values.push_back((stream.uniform() * 2 - 1) * (is_signed ? 127.0F : 255.0F));
-      numbers.push_back(static_cast<uint16_t>(stream.next_u32()));
-    }
     for (const bool stochastic : {false, true}) {
-      const uint16_t* random = stochastic ? numbers.data() : nullptr;
+      const std::vector<float> inverse(kChannels, stochastic ? 65536.0F : 1.0F);
       std::vector<uint8_t> bytes(values.size());
       kernels::quantise(values.data(), bytes.data(),
-                        {.row_count = 3,
+                        {.row_count = 7,
                          .channels = kChannels,
                          .inverse_scale = inverse.data(),
                          .is_signed = is_signed,
-                         .random = random});
+                         .is_stochastic = stochastic,
+                         .noise = noise,
+                         .first_element = kFirst});
       for (size_t i = 0; i < values.size(); ++i) {
-        const auto number = random == nullptr ? std::nullopt : std::optional(numbers[i]);
+        const auto element = static_cast<uint32_t>(kFirst + i);
+        const auto number =
+            stochastic ? std::optional(kernels::noise_at(noise, element)) : std::nullopt;
         const int got = is_signed ? int{static_cast<int8_t>(bytes[i])} : int{bytes[i]};
         ASSERT_EQ(got, whole_of(values[i], is_signed, number)) << values[i] << " at " << i;
       }
