@@ -1,38 +1,13 @@
 #include "worker/agent.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "common/error.h"
+#include "worker/stopwatch.h"
 
 namespace outrigger::worker {
-namespace {
-
-/// Adds the seconds of its life to a sum.
-class Stopwatch {
- public:
-  explicit Stopwatch(float& sum) : sum_(sum), begin_(std::chrono::steady_clock::now()) {}
-  ~Stopwatch() {
-    sum_ += std::chrono::duration<float>(std::chrono::steady_clock::now() - begin_).count();
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  float& sum_;
-  const std::chrono::steady_clock::time_point begin_;
-};
-
-bool is_evaluation(const feed::Lease& lease) {
-  return lease.kind == feed::WorkKind::kEvaluate || lease.kind == feed::WorkKind::kScore;
-}
-
-}  // namespace
-
 using feed::WorkKind;
 
 int64_t scored_at_once(int64_t micro_batch) {
@@ -84,19 +59,17 @@ void Agent::take(feed::Lease&& lease) {
                        std::to_string(lease.samples.size()) + " samples, a micro-batch has " +
                        std::to_string(options_.micro_batch));
   }
-  Work work;
-  const auto& image = graph_.input();
+  pixels_.prefetch(lease.samples, is_evaluation(lease));
   // Others are not for the server's device as they are.
   const bool sends_pixels = lease.kind == WorkKind::kForward && lease.cut == 0;
-  work.pixels = Tensor(ElementType::kUint8,
-                       {static_cast<int64_t>(lease.samples.size()), image[0], image[1], image[2]},
-                       sends_pixels ? options_.pixel_memory.get() : nullptr);
-  work.gradient = lease.cut_gradient;
-  work.room_given_back = scores;  // it took none
-  pixels_.prefetch(lease.samples, is_evaluation(lease));
+  Decoding decoding(lease.samples.size(), graph_.input(),
+                    sends_pixels ? options_.pixel_memory.get() : nullptr);
   const feed::WorkKey key = lease.key;
-  work.lease = std::move(lease);
-  works_.emplace(key, std::move(work));
+  auto gradient = lease.cut_gradient;
+  works_.emplace(key, Work{.lease = std::move(lease),
+                           .decoding = std::move(decoding),
+                           .gradient = std::move(gradient),
+                           .room_given_back = scores});  // it took none
 }
 
 void Agent::take(feed::StemWeights&& weights) {
@@ -147,7 +120,8 @@ feed::WorkTimes Agent::times_of(const Work& work) const {
   feed::WorkTimes times = work.times;
   times.cut = work.lease.cut;
   times.decoded_ago =
-      std::chrono::duration<float>(std::chrono::steady_clock::now() - work.decoded_at).count();
+      std::chrono::duration<float>(std::chrono::steady_clock::now() - work.decoding.made_at())
+          .count();
   times.bytes_per_second = link_rate_;
   return times;
 }
@@ -169,65 +143,25 @@ bool Agent::work() {
              whole != works_.end() && (next == works_.end() || whole->first < next->first)) {
     score(whole);
   } else if (next != works_.end()) {
-    decode_some(next->second);
-    if (next->second.decoded == next->second.lease.samples.size()) finish_decoding(next);
+    Work& work = next->second;
+    work.decoding.make_some(work.lease, pixels_, threads_, work.times);
+    if (work.decoding.done()) finish_decoding(next);
   } else {
     return false;
   }
   return true;
 }
 
-// A few samples at a time, so that a gradient that arrives meanwhile does not wait for a whole
-// micro-batch.
-void Agent::decode_some(Work& work) {
-  float seconds = 0;
-  std::atomic<int64_t> read{0};  // of all threads' time, in nanoseconds
-  std::atomic<int64_t> made{0};
-  const auto& samples = work.lease.samples;
-  const auto count =
-      std::min<size_t>(samples.size() - work.decoded, static_cast<size_t>(threads_.size()));
-  const size_t sample_bytes = static_cast<size_t>(element_count(graph_.input()));
-  const bool evaluation = is_evaluation(work.lease);
-  std::mutex mutex;
-  const auto make = [&](int task) {
-    const auto begin = std::chrono::steady_clock::now();
-    const size_t position = work.decoded + static_cast<size_t>(task);
-    try {
-      read += pixels_
-                  .make(samples[position], evaluation,
-                        {work.pixels.view().data + position * sample_bytes, sample_bytes})
-                  .count();
-    } catch (const InvalidInput& error) {
-      const std::scoped_lock lock(mutex);
-      work.broken.push_back({static_cast<uint32_t>(position), error.what()});
-    } catch (const IoError& error) {
-      const std::scoped_lock lock(mutex);
-      work.read_error = error.what();
-    }
-    made += Duration(std::chrono::steady_clock::now() - begin).count();
-  };
-  {
-    const Stopwatch watch(seconds);
-    threads_.parallel_for(static_cast<int>(count), make);
-  }
-  work.times.decode += seconds;
-  work.times.read += seconds * static_cast<float>(std::min<int64_t>(read, made)) /
-                     static_cast<float>(std::max<int64_t>(1, made));
-  work.decoded += static_cast<uint32_t>(count);
-  work.decoded_at = std::chrono::steady_clock::now();
-}
-
 void Agent::finish_decoding(Works::iterator at) {
   Work& work = at->second;
-  if (work.read_error) {
-    outbox_.push_back(feed::ReadFailed{at->first, *work.read_error});
+  if (work.decoding.read_error()) {
+    outbox_.push_back(feed::ReadFailed{at->first, *work.decoding.read_error()});
     finish(at);
-  } else if (!work.broken.empty()) {
-    std::ranges::sort(work.broken, {}, &feed::Broken::Item::position);
-    outbox_.push_back(feed::Broken{at->first, std::move(work.broken)});
+  } else if (auto broken = work.decoding.take_broken(); !broken.empty()) {
+    outbox_.push_back(feed::Broken{at->first, std::move(broken)});
     finish(at);
   } else {
-    work.pixel_hash = pixel_hash(std::as_const(work.pixels).view().raw());
+    work.pixel_hash = pixel_hash(work.decoding.pixels().view().raw());
     if (work.lease.cut == 0) {
       send_pixels(at);
     } else {
@@ -238,10 +172,11 @@ void Agent::finish_decoding(Works::iterator at) {
 
 void Agent::send_pixels(Works::iterator at) {
   Work& work = at->second;
-  outbox_.push_back(feed::MicroBatch{.key = at->first,
-                                     .tensor = std::make_shared<Tensor>(std::move(work.pixels)),
-                                     .pixel_hash = work.pixel_hash,
-                                     .times = times_of(work)});
+  outbox_.push_back(
+      feed::MicroBatch{.key = at->first,
+                       .tensor = std::make_shared<Tensor>(work.decoding.take_pixels()),
+                       .pixel_hash = work.pixel_hash,
+                       .times = times_of(work)});
   finish(at);
 }
 
@@ -262,9 +197,10 @@ void Agent::forward(Works::iterator at) {
   {
     const nn::Weights& weights = stems_.weights(work.lease.stem_version, cut);
     const Stopwatch watch(work.times.forward);
-    program.forward(weights, *work.tape,
-                    {work.pixels.view(), static_cast<int64_t>(slots.size()), slots, labels},
-                    {output->view(), statistics});
+    program.forward(
+        weights, *work.tape,
+        {work.decoding.pixels().view(), static_cast<int64_t>(slots.size()), slots, labels},
+        {output->view(), statistics});
   }
   if (work.lease.kind == WorkKind::kBackward) {
     work.stage = Stage::kBackward;
@@ -316,7 +252,7 @@ void Agent::score(Works::iterator at) {
   std::span<const float> rows;
   {
     const Stopwatch watch(work.times.forward);
-    rows = scorer_.score(std::as_const(work.pixels).view(), labels);
+    rows = scorer_.score(work.decoding.pixels().view(), labels);
   }
   outbox_.push_back(feed::Scores{at->first, {rows.begin(), rows.end()}, times_of(work)});
   finish(at);
@@ -332,20 +268,6 @@ Agent::Works::iterator Agent::finish(Works::iterator at) {
   give_room_back(at->second);
   stems_.give_back_tape(at->second.lease.cut, std::move(at->second.tape));
   return works_.erase(at);
-}
-
-uint64_t pixel_hash(std::span<const std::byte> pixels) {
-  constexpr uint64_t kPrime = 0x100000001B3ull;
-  uint64_t hash = 0xCBF29CE484222325ull;
-  size_t at = 0;
-  for (; at + 8 <= pixels.size(); at += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, pixels.data() + at, 8);
-    hash = (hash ^ word) * kPrime;
-    hash ^= hash >> 32;
-  }
-  for (; at < pixels.size(); ++at) hash = (hash ^ std::to_integer<uint64_t>(pixels[at])) * kPrime;
-  return hash;
 }
 
 }  // namespace outrigger::worker

@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -16,22 +15,10 @@
 #include "nn/graph.h"
 #include "nn/program.h"
 #include "nn/scorer.h"
+#include "worker/decoding.h"
 #include "worker/stems.h"
 
 namespace outrigger::worker {
-
-/// Makes one sample's pixels. Thread-safe.
-class PixelSource {
- public:
-  virtual ~PixelSource() = default;
-  /// Writes uint8 {H, W, C}; returns how long the bytes were read for. `evaluation`: the centre
-  /// crop, and the sample lies in the validation set. Throws InvalidInput where the bytes are no
-  /// image, IoError where they could not be read.
-  virtual Duration make(const feed::LeaseSample& sample, bool evaluation,
-                        std::span<std::byte> pixels) = 0;
-  /// These will be wanted soon.
-  virtual void prefetch(std::span<const feed::LeaseSample> /*samples*/, bool /*evaluation*/) {}
-};
 
 struct AgentOptions {
   uint32_t leases = 4;      // how many forward leases it asks for at once
@@ -73,12 +60,8 @@ class Agent {
   enum class Stage : uint8_t { kDecode, kForward, kAwaitGradient, kBackward, kScore };
   struct Work {
     feed::Lease lease;
+    Decoding decoding;
     Stage stage = Stage::kDecode;
-    Tensor pixels;         // uint8 {n, H, W, C}
-    uint32_t decoded = 0;  // samples tried so far
-    TimePoint decoded_at;
-    std::vector<feed::Broken::Item> broken;
-    std::optional<std::string> read_error;
     uint64_t pixel_hash = 0;
     feed::WorkTimes times;
     std::unique_ptr<nn::Tape> tape;
@@ -95,7 +78,6 @@ class Agent {
   void take(feed::Farewell&& farewell);
 
   feed::WorkTimes times_of(const Work& work) const;
-  void decode_some(Work& work);
   void finish_decoding(Works::iterator at);
   void forward(Works::iterator at);
   void backward(Works::iterator at);
@@ -123,8 +105,5 @@ class Agent {
 
 /// Images of a score lease, at most: few, so that a gradient for a stem does not wait for long.
 int64_t scored_at_once(int64_t micro_batch);
-
-/// FNV-1a over 64-bit words: tells two micro-batches' pixels apart in the audit; not cryptographic.
-uint64_t pixel_hash(std::span<const std::byte> pixels);
 
 }  // namespace outrigger::worker

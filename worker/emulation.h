@@ -11,7 +11,7 @@
 #include "common/clock.h"
 #include "nn/program.h"
 #include "transport/link.h"
-#include "worker/agent.h"
+#include "worker/pixel_source.h"
 
 /// Machines that compute nothing and take their time, for experiments: a fast device and many
 /// workers on few cores. Ledger, leases, links, optimizer and checkpoints are the real ones.

@@ -8,7 +8,7 @@
 
 #include "data/pipeline.h"
 #include "data/sample_reader.h"
-#include "worker/agent.h"
+#include "worker/pixel_source.h"
 
 namespace outrigger::worker {
 
