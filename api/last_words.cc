@@ -26,7 +26,7 @@ std::string to_json_text(const LastWords& words) {
   constexpr size_t kLongestEscape = 6;
   while (text.size() > kMostBytes && !message.empty()) {
     const size_t surplus = (text.size() - kMostBytes) / kLongestEscape + 1;
-    message.resize(message.size() - std::min(message.size(), surplus));
+    message.erase(message.size() - std::min(message.size(), surplus));
     text = text_of(words, message);
   }
   return text;
