@@ -252,6 +252,30 @@ TEST(CodecTest, QuantisesAsTheScalarDefinitionDoes) {
   }
 }
 
+TEST(CodecTest, QuantisesWithTheLeastAndTheGreatestNumberAsTheScalarDefinitionDoes) {
+  const kernels::Noise noise{.key = {3, 4}};
+  const float inverse = 65536.0F;
+  for (const uint16_t number : {0, 1, 65535}) {
+    uint32_t element = 0;
+    while (kernels::noise_at(noise, element) != number) ++element;
+    for (const bool is_signed : {true, false}) {
+      for (const float value : {0.5F, -0.5F, -127.0001F, 127.9999F, 255.0F, 256.0F, -1.0F}) {
+        uint8_t byte = 0;
+        kernels::quantise(&value, &byte,
+                          {.row_count = 1,
+                           .channels = 1,
+                           .inverse_scale = &inverse,
+                           .is_signed = is_signed,
+                           .is_stochastic = true,
+                           .noise = noise,
+                           .first_element = element});
+        const int got = is_signed ? int{static_cast<int8_t>(byte)} : int{byte};
+        EXPECT_EQ(got, whole_of(value, is_signed, number)) << value << " with " << number;
+      }
+    }
+  }
+}
+
 TEST(CodecTest, StochasticRoundingOfBFloat16AndFloat32Agree) {
   const Tensor wide = normal({100, 33}, 9);
   const EncodedTensor narrow = encode(wide.view(), WireFormat::kBFloat16);
