@@ -2,10 +2,12 @@
 // under the planner and, plan by plan, under every legal plan held fixed; figures are printed
 // beside their targets. Exit status 3 where one is missed, as bench/figures.py has it.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bench/plan/figures.h"
 #include "bench/plan/scenarios.h"
@@ -14,7 +16,10 @@
 namespace outrigger::training {
 namespace {
 
+const std::vector<std::string> kParts{"drawn", "changes", "costs", "card", "sizes"};
+
 struct Asked {
+  std::vector<std::string> parts = kParts;
   int scenarios = 1000;
   int first = 0;
   std::optional<int> only;
@@ -31,6 +36,9 @@ void add_options(CLI::App& program, Asked& asked) {
       ->capture_default_str();
   program.add_option("--best", asked.best,
                      "file where their best plans are kept for other runs of the same simulator");
+  program.add_option("--part", asked.parts, "only this part, or these")
+      ->check(CLI::IsMember(kParts))
+      ->delimiter(',');
   program.add_option("--only", asked.only, "shows every plan of one of them, and nothing else")
       ->check(CLI::Range(0, kMost));
 }
@@ -41,9 +49,17 @@ int run(const Asked& asked) {
     show_scenario(*asked.only);
     return 0;
   }
-  BestPlans best_plans(asked.best);
-  run_scenarios(asked.first, asked.scenarios, best_plans);
-  run_situations(asked.scenarios >= 100);
+  const auto wanted = [&](const char* part) {
+    return std::ranges::find(asked.parts, part) != asked.parts.end();
+  };
+  if (wanted("drawn")) {
+    BestPlans best_plans(asked.best);
+    run_scenarios(asked.first, asked.scenarios, best_plans);
+  }
+  if (wanted("changes")) run_changes();
+  if (wanted("costs")) run_costs();
+  if (wanted("card")) run_narrow_card();
+  if (wanted("sizes")) run_sizes(asked.scenarios >= 100);
   return any_missed() ? kMissed : 0;
 }
 

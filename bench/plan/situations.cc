@@ -71,6 +71,8 @@ void follow(const std::string& what, const SimulatedCluster& cluster) {
   judge("  " + what, percent(share), "least 95 %", share >= 0.95);
 }
 
+}  // namespace
+
 void run_changes() {
   constexpr uint64_t kChange = 60;
   std::printf("of the new best, 20 steps after a change\n");
@@ -91,6 +93,8 @@ void run_changes() {
   const auto late = std::ranges::count_if(steady.moves, [](const auto& m) { return m.step > 50; });
   judge("  moves in 1,000 steps of steady load", std::to_string(late), "most 1", late <= 1);
 }
+
+namespace {
 
 // ---- size
 
@@ -152,6 +156,8 @@ void run_loss() {
   show("    time that the loss cost", fmt::format("{:.2f} s", lost));
 }
 
+}  // namespace
+
 void run_sizes(bool all) {
   std::printf("of min(device, workers, link), speeds spread 4x\n");
   for (const double supply : {0.7, 1.3}) {
@@ -184,6 +190,8 @@ void run_narrow_card() {
         std::abs(told.local_input - local) <= 0.1);
 }
 
+namespace {
+
 // ---- cost
 
 double cpu_seconds() {
@@ -211,21 +219,14 @@ void run_cost(uint32_t micro_batches, size_t count) {
         percent(share), "most 1 %", share <= 0.01);
 }
 
+}  // namespace
+
 void run_costs() {
   std::printf("comparing plans\n");
   run_cost(4, 8);
   run_cost(8, 4);
   run_cost(16, 16);
   run_cost(64, 20);
-}
-
-}  // namespace
-
-void run_situations(bool all) {
-  run_changes();
-  run_costs();
-  run_narrow_card();
-  run_sizes(all);
 }
 
 }  // namespace outrigger::training

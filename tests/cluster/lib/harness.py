@@ -78,9 +78,10 @@ class Target:
 
 
 class Cases:
-    """Runs cases in order; one whose `needs` did not pass is skipped."""
+    """Runs cases in order; one whose `needs` did not pass is skipped, and after one that fails `tell` is called."""
 
-    def __init__(self):
+    def __init__(self, tell):
+        self.tell = tell
         self.passed, self.failed, self.skipped = [], [], []
 
     def run(self, name, needs, body):
@@ -95,6 +96,7 @@ class Cases:
         except Exception as error:  # pylint: disable=broad-except  # whatever a case throws is its verdict
             print(f"FAILED  {name} ({time.monotonic() - began:.1f} s)\n        {type(error).__name__}: {error}", flush=True)
             self.failed.append(name)
+            self.tell()
             return
         print(f"passed  {name} ({time.monotonic() - began:.1f} s)", flush=True)
         self.passed.append(name)

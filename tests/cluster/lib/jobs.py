@@ -80,37 +80,41 @@ def uids(name, role=None):
     return {pod_name: pod["metadata"]["uid"] for pod_name, pod in pods(name, role).items()}
 
 
-def is_ready(pod):
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", []))
-
-
-def steps_done(name):
-    """Steps that the server wrote down, over all its lives."""
+def metrics(name):
+    """What the server wrote down, over all its lives."""
     path = VOLUMES / "runs" / name / "metrics.jsonl"
     if not path.exists():
         return []
-    lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
-    return [line["step"] for line in lines if line["type"] == "step"]
+    return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
 
 
-def wait_for_step(name, step, seconds=120):
+def steps_done(name):
+    return [line["step"] for line in metrics(name) if line["type"] == "step"]
+
+
+def lives_that_trained(name):
+    """How many of its servers have done a step; each begins with its plan, which stays in a short job."""
+    types = [line["type"] for line in metrics(name) if line["type"] in ("plan", "step")]
+    return sum(pair == ("plan", "step") for pair in zip(types, types[1:]))
+
+
+def wait_until(name, what, seconds, probe):
+    """As until(), but a job that has failed is not waited for."""
     def there():
         if holds(name, "Failed"):
             raise Failed(f"{name} failed: {condition(name, 'Failed')}")
-        done = steps_done(name)
-        return done and max(done) >= step
+        return probe()
 
-    until(f"{name} is at step {step}", seconds, there)
+    return until(what, seconds, there)
+
+
+def wait_for_step(name, step, seconds=120):
+    wait_until(name, f"{name} is at step {step}", seconds, lambda: max(steps_done(name), default=-1) >= step)
 
 
 def wait_for_end(name, seconds=240):
     """Waits for Complete and returns the status."""
-    def ended():
-        if holds(name, "Failed"):
-            raise Failed(f"{name} failed: {condition(name, 'Failed')}")
-        return holds(name, "Complete")
-
-    until(f"{name} is complete", seconds, ended)
+    wait_until(name, f"{name} is complete", seconds, lambda: holds(name, "Complete"))
     return status(name)
 
 
