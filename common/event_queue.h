@@ -28,13 +28,15 @@ class EventQueue final : public Clock {
   struct Event {
     TimePoint at;
     uint64_t number = 0;
-    std::function<void()> run;
+    size_t place = 0;  // in actions_
   };
   static bool later(const Event& a, const Event& b);
 
   TimePoint now_{};
   uint64_t next_number_ = 0;
   std::vector<Event> events_;  // a heap, the earliest in front
+  std::vector<std::function<void()>> actions_;
+  std::vector<size_t> free_;  // of their places
 };
 
 }  // namespace outrigger

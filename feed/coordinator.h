@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/container/flat_map.hpp>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -102,9 +103,15 @@ class Coordinator {
     std::map<uint64_t, int32_t> stems_sent;  // version to deepest cut sent
     double pace = 0;                       // seconds a micro-batch while it has work; 0: not known
     std::optional<TimePoint> busy_since;   // its last result, or the lease that ended its idleness
-    uint32_t leases = 0;                   // that wait for a result; counted anew by each dispatch
+    uint32_t leases = 0;                   // that wait for a result; by count_leases()
     std::optional<TimePoint> could_since;  // since when the first of them has its weights; likewise
     uint32_t kept = 0;  // items that wait for it to have room; counted anew by each round of leases
+  };
+  /// When a worker would be done with one lease more.
+  struct Bid {
+    WorkerId id = 0;
+    Worker* worker = nullptr;
+    double done_in = 0;  // seconds
   };
   struct Stem {
     std::shared_ptr<const std::vector<float>> parameters;
@@ -128,10 +135,18 @@ class Coordinator {
 
   /// Leases all that can be leased now.
   void dispatch(TimePoint now);
-  void dispatch_missing(WorkItem::Missing missing, TimePoint now);
+  /// Sorts out what is missing: what nobody holds, and what is leased.
+  void survey();
+  /// By the last survey.
+  bool anything_to_lease() const;
+  void lease_all(const std::vector<WorkItem*>& items, TimePoint now);
+  /// Whether any worker has room for a lease.
+  bool has_room() const;
   bool may_lease_now(const WorkItem& item) const;
   bool is_urgent(const WorkItem& item) const;
+  /// Counts anew what each worker holds, by the last survey.
   void count_leases(TimePoint now);
+  void lease_what_is_late(TimePoint now);
   /// The mean of the remote workers' whose pace is known; 0 where there are none.
   double mean_pace() const;
   /// A slow worker that nobody gives work to any more may have become faster meanwhile.
@@ -156,6 +171,8 @@ class Coordinator {
   bool of_scoring(const WorkKey& key) const { return scoring_ && scoring_->is_mine(key); }
   void cancel(const std::vector<std::pair<WorkerId, WorkKey>>& attempts);
   void cancel(const WorkItem& item, const std::vector<Holder>& attempts);
+  /// Before one of several is the first with an item: what the others are at now.
+  void note_rivals(const WorkItem& item, TimePoint now);
   /// Another was faster.
   void overtaken(const WorkItem& item, const std::vector<Holder>& attempts, TimePoint now);
   void post(WorkerId to, ServerMessage message) { outbox_.push_back({to, std::move(message)}); }
@@ -174,7 +191,8 @@ class Coordinator {
   uint64_t next_draw_;
   std::map<uint64_t, Stem> stems_;
   WorkerId next_worker_ = 1;
-  std::map<WorkerId, Worker> workers_;
+  // Every message goes through all of them: they lie side by side.
+  boost::container::flat_map<WorkerId, Worker> workers_;
   std::deque<WorkerId> turn_;  // workers, the one that got a lease last behind the others
   LatencyWindow forward_latency_;
   LatencyWindow backward_latency_;
@@ -188,8 +206,12 @@ class Coordinator {
   uint64_t evaluations_ = 0;
   uint32_t evaluation_taken_ = 0;
   std::optional<Scoring> scoring_;
-  double usual_pace_ = 0;  // of those whose pace is known; counted anew by each dispatch
-  bool waiting_ = false;   // the trainer waits for something
+  // What the last survey found, each in the ledger's order.
+  std::vector<WorkItem*> to_compute_;    // a forward result is missing, and nobody holds it
+  std::vector<WorkItem*> to_redo_;       // likewise the stem's gradient
+  std::vector<const WorkItem*> leased_;  // somebody holds the forward result that is missing
+  double usual_pace_ = 0;                // of those whose pace is known; by count_leases()
+  bool waiting_ = false;                 // the trainer waits for something
   uint64_t second_leases_ = 0;
   uint64_t dropped_ = 0;
 };

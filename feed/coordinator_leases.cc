@@ -17,17 +17,14 @@ void Coordinator::count_leases(TimePoint now) {
     worker.leases = 0;
     worker.could_since.reset();
   }
-  for (const auto& step : ledger_.steps()) {
-    for (const WorkItem& item : step.second) {
-      if (item.missing() != WorkItem::Missing::kForward) continue;
-      const auto since = weights_since(item);
-      for (const Holder& holder : item.holders) {
-        const auto found = workers_.find(holder.worker);
-        if (found == workers_.end()) continue;
-        Worker& worker = found->second;
-        ++worker.leases;
-        if (since) worker.could_since = std::min(worker.could_since.value_or(*since), *since);
-      }
+  for (const WorkItem* item : leased_) {
+    const auto since = weights_since(*item);
+    for (const Holder& holder : item->holders) {
+      const auto found = workers_.find(holder.worker);
+      if (found == workers_.end()) continue;
+      Worker& worker = found->second;
+      ++worker.leases;
+      if (since) worker.could_since = std::min(worker.could_since.value_or(*since), *since);
     }
   }
   usual_pace_ = mean_pace();
@@ -88,26 +85,59 @@ uint64_t Coordinator::last_to_draw() const {
 
 void Coordinator::dispatch(TimePoint now) {
   if (bad_data_ || unreadable_) return;
-  count_leases(now);
-  dispatch_missing(WorkItem::Missing::kGradient, now);
-  dispatch_missing(WorkItem::Missing::kForward, now);
-  // Draw ahead while somebody has room for more.
-  const uint64_t last = last_to_draw();
-  while (next_draw_ < last &&
-         std::ranges::any_of(workers_, [](const auto& w) { return w.second.appetite > 0; })) {
-    draw_step();
-    dispatch_missing(WorkItem::Missing::kForward, now);
+  survey();
+  for (auto& entry : workers_) entry.second.kept = 0;
+  if (anything_to_lease()) {
+    count_leases(now);
+    lease_all(to_redo_, now);
+    lease_all(to_compute_, now);
+    // Draw ahead while somebody has room for more.
+    for (const uint64_t last = last_to_draw(); next_draw_ < last && has_room();) {
+      draw_step();
+      survey();
+      lease_all(to_compute_, now);
+    }
   }
   dispatch_scores();
 }
 
-void Coordinator::dispatch_missing(WorkItem::Missing missing, TimePoint now) {
-  for (auto& entry : workers_) entry.second.kept = 0;
+bool Coordinator::anything_to_lease() const {
+  if (has_room()) return !to_redo_.empty() || !to_compute_.empty() || next_draw_ < last_to_draw();
+  const auto urgent = [this](const WorkItem* item) { return is_urgent(*item); };
+  return !to_redo_.empty() || std::ranges::any_of(to_compute_, urgent);
+}
+
+void Coordinator::survey() {
+  to_compute_.clear();
+  to_redo_.clear();
+  leased_.clear();
   for (auto& step : ledger_.steps()) {
     for (WorkItem& item : step.second) {
-      if (item.missing() != missing || !item.holders.empty() || !may_lease_now(item)) continue;
-      if (const auto worker = choose_worker(item, now)) lease_to(*worker, item, now);
+      const auto missing = item.missing();
+      if (missing == WorkItem::Missing::kNothing) continue;
+      const bool forward = missing == WorkItem::Missing::kForward;
+      if (item.holders.empty()) {
+        (forward ? to_compute_ : to_redo_).push_back(&item);
+      } else if (forward) {
+        leased_.push_back(&item);
+      }
     }
+  }
+}
+
+bool Coordinator::has_room() const {
+  return std::ranges::any_of(workers_, [](const auto& w) { return w.second.appetite > 0; });
+}
+
+void Coordinator::lease_all(const std::vector<WorkItem*>& items, TimePoint now) {
+  for (auto& entry : workers_) entry.second.kept = 0;
+  bool room = has_room();
+  for (WorkItem* item : items) {
+    if (!may_lease_now(*item) || (!room && !is_urgent(*item))) continue;
+    const auto worker = choose_worker(*item, now);
+    if (!worker) continue;
+    lease_to(*worker, *item, now);
+    room = has_room();
   }
 }
 
@@ -149,23 +179,24 @@ std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item, TimePoi
   const bool urgent = is_urgent(item);
   const bool of_remote = !urgent && !item.local && can_take(item, false);
   const bool of_local = !urgent && item.local && can_take(item, true);
-  const auto done_sooner = [&](WorkerId id, std::optional<WorkerId> than) {
-    return !than || done_in(workers_.at(id), now) < done_in(workers_.at(*than), now);
-  };
-  std::optional<WorkerId> with_room;
-  std::optional<WorkerId> without;
-  std::optional<WorkerId> least_on_top;
+  std::optional<Bid> with_room;
+  std::optional<Bid> without;
+  std::optional<Bid> least_on_top;
   for (const WorkerId id : turn_) {
-    const Worker& worker = workers_.at(id);
+    Worker& worker = workers_.at(id);
     if (worker.traits.local ? of_remote && !may_help(id, item) : of_local) continue;
     if (!eligible(id, worker, item)) continue;
+    const Bid bid{id, &worker, done_in(worker, now)};
     auto& first = worker.appetite > 0 ? with_room : without;
-    if (done_sooner(id, first)) first = id;
-    if (!least_on_top || worker.appetite > workers_.at(*least_on_top).appetite) least_on_top = id;
+    if (!first || bid.done_in < first->done_in) first = bid;
+    if (!least_on_top || worker.appetite > least_on_top->worker->appetite) least_on_top = bid;
   }
-  if (urgent) return with_room ? with_room : least_on_top;
-  if (!with_room || !without || !done_sooner(*without, with_room)) return with_room;
-  ++workers_.at(*without).kept;
+  const auto id_of = [](const std::optional<Bid>& bid) {
+    return bid ? std::optional(bid->id) : std::nullopt;
+  };
+  if (urgent) return id_of(with_room ? with_room : least_on_top);
+  if (!with_room || !without || without->done_in >= with_room->done_in) return id_of(with_room);
+  ++without->worker->kept;
   return std::nullopt;
 }
 
@@ -210,6 +241,12 @@ void Coordinator::cancel(const WorkItem& item, const std::vector<Holder>& attemp
       post(holder.worker, Cancel{{options_.incarnation, item.step, item.index, holder.attempt}});
     }
   }
+}
+
+void Coordinator::note_rivals(const WorkItem& item, TimePoint now) {
+  if (item.holders.size() < 2) return;
+  survey();
+  count_leases(now);
 }
 
 // Who is overtaken again and again never shows its pace: what it was at tells the least of it.

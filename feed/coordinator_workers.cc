@@ -54,6 +54,7 @@ void Coordinator::take_in(WorkerId from, MicroBatch& result, TimePoint now) {
   if (!item->evaluation)
     forward_latency_.add(item->needed_since ? now - *item->needed_since : Duration{0});
   const WorkKey key = result.key;
+  note_rivals(*item, now);
   overtaken(*item, ledger_.received(*item, key, std::move(result)), now);
   dispatch(now);
 }
@@ -71,6 +72,7 @@ void Coordinator::take_in(WorkerId from, const StemGradient& result, TimePoint n
   item->times = result.times;
   workers_.at(from).busy_since = now;  // with its next forward pass from now on
   backward_latency_.add(item->needed_since ? now - *item->needed_since : Duration{0});
+  note_rivals(*item, now);
   overtaken(*item, ledger_.gradient_received(*item, result.key, result.gradients), now);
 }
 
@@ -144,17 +146,27 @@ void Coordinator::tick(TimePoint now) {
     auto& until = entry.second.set_aside_until;
     if (until && now >= *until) until.reset();
   }
+  lease_what_is_late(now);
+  dispatch(now);
+}
+
+void Coordinator::lease_what_is_late(TimePoint now) {
+  std::vector<WorkItem*> late;
   for (auto& step : ledger_.steps()) {
     for (WorkItem& item : step.second) {
-      if (!is_late(item, now)) continue;
-      const auto worker = choose_worker(item, now);
-      if (!worker) continue;
-      ++second_leases_;
-      item.needed_since = now;
-      lease_to(*worker, item, now);
+      if (is_late(item, now)) late.push_back(&item);
     }
   }
-  dispatch(now);
+  if (late.empty()) return;
+  survey();
+  count_leases(now);
+  for (WorkItem* item : late) {
+    const auto worker = choose_worker(*item, now);
+    if (!worker) continue;
+    ++second_leases_;
+    item->needed_since = now;
+    lease_to(*worker, *item, now);
+  }
 }
 
 bool Coordinator::is_late(const WorkItem& item, TimePoint now) const {

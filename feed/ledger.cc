@@ -22,20 +22,6 @@ const char* to_string(WorkState state) {
   return "unknown";
 }
 
-WorkItem::Missing WorkItem::missing() const {
-  switch (state) {
-    case WorkState::kDrawn:
-    case WorkState::kLeased:
-      return Missing::kForward;
-    case WorkState::kHeadDone:
-      return stem_gradient == nullptr ? Missing::kGradient : Missing::kNothing;
-    case WorkState::kReceived:
-    case WorkState::kCommitted:
-      return Missing::kNothing;
-  }
-  return Missing::kNothing;
-}
-
 bool WorkItem::unleased() const { return missing() != Missing::kNothing && holders.empty(); }
 
 void Ledger::draw(uint64_t step, std::vector<WorkItem> items) {

@@ -32,9 +32,13 @@ double bytes_on_wire(const Tensor& tensor, WireFormat wire);
 
 /// One micro-batch of one step.
 struct WorkItem {
+  // What is looked at with every message lies together.
+  WorkState state = WorkState::kDrawn;
+  std::shared_ptr<const std::vector<float>> stem_gradient;
+  std::vector<Holder> holders;  // of the missing result
+
   uint64_t step = 0;
   uint32_t index = 0;
-  WorkState state = WorkState::kDrawn;
   int32_t cut = 0;
   bool evaluation = false;  // pixels with the centre crop, from the evaluation's data set
   bool local = false;       // the server's own worker is to make its pixels
@@ -45,11 +49,9 @@ struct WorkItem {
   std::vector<LeaseSample> samples;
 
   uint32_t attempts = 0;         // numbers given out so far
-  std::vector<Holder> holders;   // of the missing result
   std::optional<Holder> source;  // whose forward result was taken; it still holds the activations
   std::optional<MicroBatch> result;            // until the trainer takes it
   std::shared_ptr<const Tensor> cut_gradient;  // from HeadDone on
-  std::shared_ptr<const std::vector<float>> stem_gradient;
   std::optional<TimePoint> needed_since;  // when the trainer began to wait for the missing result
   WorkTimes times;        // of the forward result that was taken, then of the stem's gradient
   double sent_bytes = 0;  // of that result's tensor, on the wire
@@ -60,7 +62,11 @@ struct WorkItem {
   bool unleased() const;
   /// What is missing: the forward result, the stem's gradient, or nothing.
   enum class Missing : uint8_t { kForward, kGradient, kNothing };
-  Missing missing() const;
+  Missing missing() const {
+    if (state == WorkState::kDrawn || state == WorkState::kLeased) return Missing::kForward;
+    const bool gradient = state == WorkState::kHeadDone && stem_gradient == nullptr;
+    return gradient ? Missing::kGradient : Missing::kNothing;
+  }
 };
 
 /// The table of all micro-batches that are drawn and not committed. Pure bookkeeping: no time,

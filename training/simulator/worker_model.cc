@@ -53,34 +53,37 @@ void WorkerModel::receive(const feed::ServerMessage& message) {
       message);
 }
 
-WorkerModel::Works::iterator WorkerModel::find(Stage stage) {
-  return std::ranges::find_if(works_, [&](const auto& entry) {
-    const Work& work = entry.second;
-    return work.stage == stage &&
-           (stage != Stage::kForward || stems_.contains(work.lease.stem_version));
-  });
+double WorkerModel::seconds(const Work& work) const {
+  if (work.stage == Stage::kDecode) return rates_.decode / kDecodeParts;
+  const CutCosts& cut = costs(work);
+  return (work.stage == Stage::kForward ? cut.stem_forward : cut.stem_backward) / rates_.stem_speed;
 }
 
-// The finishing calls look the work up again: it may be cancelled meanwhile.
-std::optional<WorkerModel::Piece> WorkerModel::next() {
-  if (const auto at = find(Stage::kBackward); at != works_.end()) {
-    const double seconds = costs(at->second).stem_backward / rates_.stem_speed;
-    return Piece{seconds, [this, key = at->first, seconds] { backward_done(key, seconds); }};
-  }
-  if (const auto at = find(Stage::kForward); at != works_.end()) {
-    const double seconds = costs(at->second).stem_forward / rates_.stem_speed;
-    return Piece{seconds, [this, key = at->first, seconds] { forward_done(key, seconds); }};
-  }
-  if (const auto at = find(Stage::kDecode); at != works_.end()) {
-    const double seconds = rates_.decode / kDecodeParts;
-    return Piece{seconds, [this, key = at->first, seconds] { decoded(key, seconds); }};
+std::optional<WorkerModel::Piece> WorkerModel::first_at(Stage stage) const {
+  for (const auto& [key, work] : works_) {
+    if (work.stage != stage) continue;
+    if (stage == Stage::kForward && !stems_.contains(work.lease.stem_version)) continue;
+    return Piece{key, stage, seconds(work)};
   }
   return std::nullopt;
 }
 
-void WorkerModel::decoded(const feed::WorkKey& key, double seconds) {
-  const auto at = works_.find(key);
+std::optional<WorkerModel::Piece> WorkerModel::next() const {
+  for (const Stage stage : {Stage::kBackward, Stage::kForward, Stage::kDecode}) {
+    if (auto piece = first_at(stage)) return piece;
+  }
+  return std::nullopt;
+}
+
+void WorkerModel::done(const Piece& piece) {
+  const auto at = works_.find(piece.key);
   if (at == works_.end()) return;
+  if (piece.stage == Stage::kDecode) decoded(at, piece.seconds);
+  if (piece.stage == Stage::kForward) forward_done(at, piece.seconds);
+  if (piece.stage == Stage::kBackward) backward_done(at, piece.seconds);
+}
+
+void WorkerModel::decoded(Works::iterator at, double seconds) {
   Work& work = at->second;
   work.times.decode += static_cast<float>(seconds);
   if (++work.decoded < kDecodeParts) return;
@@ -92,9 +95,7 @@ void WorkerModel::decoded(const feed::WorkKey& key, double seconds) {
   finish(at);
 }
 
-void WorkerModel::forward_done(const feed::WorkKey& key, double seconds) {
-  const auto at = works_.find(key);
-  if (at == works_.end()) return;
+void WorkerModel::forward_done(Works::iterator at, double seconds) {
   Work& work = at->second;
   work.times.forward = static_cast<float>(seconds);
   if (work.lease.kind == feed::WorkKind::kBackward) {
@@ -110,12 +111,10 @@ void WorkerModel::forward_done(const feed::WorkKey& key, double seconds) {
   give_room_back(work);
 }
 
-void WorkerModel::backward_done(const feed::WorkKey& key, double seconds) {
-  const auto at = works_.find(key);
-  if (at == works_.end()) return;
+void WorkerModel::backward_done(Works::iterator at, double seconds) {
   at->second.times.backward = static_cast<float>(seconds);
-  outbox_.emplace_back(
-      feed::StemGradient{key, std::make_shared<const std::vector<float>>(), at->second.times});
+  outbox_.emplace_back(feed::StemGradient{at->first, std::make_shared<const std::vector<float>>(),
+                                          at->second.times});
   finish(at);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <functional>
-#include <map>
+#include <boost/container/flat_map.hpp>
 #include <optional>
 #include <set>
 #include <utility>
@@ -20,19 +19,21 @@ class WorkerModel {
   WorkerModel(const JobCosts& job, const WorkerRates& rates, uint32_t leases);
 
   void receive(const feed::ServerMessage& message);
-  /// The most urgent piece: how long it takes, and what to call at its end. Nothing: wait for a
-  /// message.
+  enum class Stage : uint8_t { kDecode, kForward, kAwaitGradient, kBackward };
   struct Piece {
+    feed::WorkKey key;
+    Stage stage = Stage::kDecode;
     double seconds = 0;
-    std::function<void()> finish;
   };
-  std::optional<Piece> next();
+  /// The most urgent piece. Nothing: wait for a message.
+  std::optional<Piece> next() const;
+  /// It is done, or was for nothing: it may have been cancelled meanwhile.
+  void done(const Piece& piece);
   std::vector<feed::WorkerMessage> take_outbox() { return std::exchange(outbox_, {}); }
   void set_rates(const WorkerRates& rates) { rates_ = rates; }
   const WorkerRates& rates() const { return rates_; }
 
  private:
-  enum class Stage : uint8_t { kDecode, kForward, kAwaitGradient, kBackward };
   struct Work {
     feed::Lease lease;
     Stage stage = Stage::kDecode;
@@ -40,13 +41,15 @@ class WorkerModel {
     feed::WorkTimes times;
     bool room_given_back = false;
   };
-  using Works = std::map<feed::WorkKey, Work>;
+  using Works = boost::container::flat_map<feed::WorkKey, Work>;
 
   const CutCosts& costs(const Work& work) const;
-  Works::iterator find(Stage stage);
-  void decoded(const feed::WorkKey& key, double seconds);
-  void forward_done(const feed::WorkKey& key, double seconds);
-  void backward_done(const feed::WorkKey& key, double seconds);
+  /// Of the first work that is at this stage and has what it needs.
+  std::optional<Piece> first_at(Stage stage) const;
+  double seconds(const Work& work) const;
+  void decoded(Works::iterator at, double seconds);
+  void forward_done(Works::iterator at, double seconds);
+  void backward_done(Works::iterator at, double seconds);
   void send_micro_batch(Works::iterator at);
   void give_room_back(Work& work);
   void finish(Works::iterator at);

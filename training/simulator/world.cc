@@ -57,6 +57,7 @@ void World::tick() {
 }
 
 double World::jittered(double seconds) {
+  if (options_.jitter == 0) return seconds;
   return seconds * (1 + options_.jitter * (2 * static_cast<double>(random_.uniform()) - 1));
 }
 
@@ -112,24 +113,26 @@ std::vector<WorkerRates> World::rates() const {
 
 void World::start_work(feed::WorkerId id) {
   Peer& peer = peers_.at(id);
-  if (peer.busy) return;
-  const auto piece = peer.model->next();
-  if (!piece) return;
-  peer.busy = true;
-  const auto finish = [this, id, done = piece->finish] {
-    const auto found = peers_.find(id);
-    if (found == peers_.end()) return;
-    found->second.busy = false;
-    done();
-    flush(id);
-    start_work(id);
-  };
-  const double seconds = jittered(piece->seconds);
+  if (peer.at_work) return;
+  peer.at_work = peer.model->next();
+  if (!peer.at_work) return;
+  const double seconds = jittered(peer.at_work->seconds);
+  const auto finish = [this, id] { finish_work(id); };
   if (peer.place) {
     events_.after(duration(seconds), finish);
   } else {
     (cluster_.server.shared ? device_ : local_cores_).start(seconds, finish);
   }
+}
+
+void World::finish_work(feed::WorkerId id) {
+  const auto found = peers_.find(id);
+  if (found == peers_.end()) return;
+  Peer& peer = found->second;
+  peer.model->done(*peer.at_work);
+  peer.at_work.reset();
+  flush(id);
+  start_work(id);
 }
 
 // ---- links

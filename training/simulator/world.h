@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/container/flat_map.hpp>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -62,7 +63,7 @@ class World {
   struct Peer {
     std::unique_ptr<WorkerModel> model;
     std::optional<size_t> place;  // in the cluster; nothing: the local worker
-    bool busy = false;
+    std::optional<WorkerModel::Piece> at_work;
     Way to_server;
     Way to_worker;
   };
@@ -70,6 +71,7 @@ class World {
   void lose_worker(size_t place);
   void tick();
   void start_work(feed::WorkerId id);
+  void finish_work(feed::WorkerId id);
   void flush(feed::WorkerId id);
   void deliver(feed::WorkerId id, const feed::ServerMessage& message);
   TimePoint sent(Peer& peer, Way& way, Way& card, double bytes) const;
@@ -87,7 +89,7 @@ class World {
   Processor local_cores_;
   Way card_in_;
   Way card_out_;
-  std::map<feed::WorkerId, Peer> peers_;
+  boost::container::flat_map<feed::WorkerId, Peer> peers_;
   std::map<size_t, feed::WorkerId> joined_;  // by place
   std::vector<uint64_t> micro_batches_;
 };
