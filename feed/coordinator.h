@@ -1,6 +1,5 @@
 #pragma once
 
-#include <boost/container/flat_map.hpp>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "common/flat_map.h"
 #include "common/tensor.h"
 #include "data/sample.h"
 #include "feed/coordinator_options.h"
@@ -192,7 +192,7 @@ class Coordinator {
   std::map<uint64_t, Stem> stems_;
   WorkerId next_worker_ = 1;
   // Every message goes through all of them: they lie side by side.
-  boost::container::flat_map<WorkerId, Worker> workers_;
+  FlatMap<WorkerId, Worker> workers_;
   std::deque<WorkerId> turn_;  // workers, the one that got a lease last behind the others
   LatencyWindow forward_latency_;
   LatencyWindow backward_latency_;

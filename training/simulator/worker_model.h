@@ -1,11 +1,11 @@
 #pragma once
 
-#include <boost/container/flat_map.hpp>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "common/flat_map.h"
 #include "feed/messages.h"
 #include "training/planner/costs.h"
 
@@ -41,7 +41,7 @@ class WorkerModel {
     feed::WorkTimes times;
     bool room_given_back = false;
   };
-  using Works = boost::container::flat_map<feed::WorkKey, Work>;
+  using Works = FlatMap<feed::WorkKey, Work>;
 
   const CutCosts& costs(const Work& work) const;
   /// Of the first work that is at this stage and has what it needs.

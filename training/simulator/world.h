@@ -1,6 +1,5 @@
 #pragma once
 
-#include <boost/container/flat_map.hpp>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "common/event_queue.h"
+#include "common/flat_map.h"
 #include "common/random.h"
 #include "feed/coordinator.h"
 #include "training/simulator/cluster.h"
@@ -89,7 +89,7 @@ class World {
   Processor local_cores_;
   Way card_in_;
   Way card_out_;
-  boost::container::flat_map<feed::WorkerId, Peer> peers_;
+  FlatMap<feed::WorkerId, Peer> peers_;
   std::map<size_t, feed::WorkerId> joined_;  // by place
   std::vector<uint64_t> micro_batches_;
 };
