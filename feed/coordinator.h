@@ -206,7 +206,8 @@ class Coordinator {
   uint64_t evaluations_ = 0;
   uint32_t evaluation_taken_ = 0;
   std::optional<Scoring> scoring_;
-  // What the last survey found, each in the ledger's order.
+  // What the last survey found, each in the ledger's order. Only until the ledger is asked to draw,
+  // commit or forget: then these may point to nothing.
   std::vector<WorkItem*> to_compute_;    // a forward result is missing, and nobody holds it
   std::vector<WorkItem*> to_redo_;       // likewise the stem's gradient
   std::vector<const WorkItem*> leased_;  // somebody holds the forward result that is missing
