@@ -139,6 +139,8 @@ class Coordinator {
   void survey();
   /// By the last survey.
   bool anything_to_lease() const;
+  /// Before each round over the items that are to be computed.
+  void forget_kept();
   void lease_all(const std::vector<WorkItem*>& items, TimePoint now);
   /// Whether any worker has room for a lease.
   bool has_room() const;

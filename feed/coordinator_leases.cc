@@ -86,7 +86,7 @@ uint64_t Coordinator::last_to_draw() const {
 void Coordinator::dispatch(TimePoint now) {
   if (bad_data_ || unreadable_) return;
   survey();
-  for (auto& entry : workers_) entry.second.kept = 0;
+  forget_kept();
   if (anything_to_lease()) {
     count_leases(now);
     lease_all(to_redo_, now);
@@ -95,6 +95,7 @@ void Coordinator::dispatch(TimePoint now) {
     for (const uint64_t last = last_to_draw(); next_draw_ < last && has_room();) {
       draw_step();
       survey();
+      forget_kept();
       lease_all(to_compute_, now);
     }
   }
@@ -129,8 +130,12 @@ bool Coordinator::has_room() const {
   return std::ranges::any_of(workers_, [](const auto& w) { return w.second.appetite > 0; });
 }
 
-void Coordinator::lease_all(const std::vector<WorkItem*>& items, TimePoint now) {
+void Coordinator::forget_kept() {
   for (auto& entry : workers_) entry.second.kept = 0;
+}
+
+// Gradients are urgent, and what is urgent waits for no worker: only items to compute are kept.
+void Coordinator::lease_all(const std::vector<WorkItem*>& items, TimePoint now) {
   bool room = has_room();
   for (WorkItem* item : items) {
     if (!may_lease_now(*item) || (!room && !is_urgent(*item))) continue;
