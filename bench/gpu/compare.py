@@ -13,6 +13,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -25,6 +26,7 @@ CASES = {  # model: side, classes, head, batch, group
     "iresnet50": (112, 10000, "arcface", 512, 128),
     "mobilefacenet": (112, 10000, "arcface", 512, 128),
 }
+WAYS = ("eager", "graph", "compiled")
 AT_ONCE = 256
 SWEPT = ("resnet50", "iresnet50")
 GROUPS = (32, 64, 128, 256)
@@ -36,7 +38,8 @@ class Ours:
     def __init__(self, options, model, group, at_once=AT_ONCE):
         side, classes, head, self.batch, _ = CASES[model]
         self.name = f"outrigger, groups of {group}, {at_once} at once"
-        command = [options.binary, model, side, classes, head, self.batch, group, at_once, options.precision, "cuda"]
+        command = [options.binary, model, side, classes, head, self.batch, group, at_once, options.precision, "cuda",
+                   options.plans]
         environment = dict(os.environ)
         if options.library_path:
             environment["LD_LIBRARY_PATH"] = options.library_path
@@ -187,7 +190,7 @@ def sweep(options, table, told):
 def torch_peers(options, model, group):
     batch = CASES[model][3]
     for size in dict.fromkeys((group, batch)):
-        for way in ("eager", "graph", "compiled"):
+        for way in options.ways:
             try:
                 yield Torch(options, model, size, way)
             except Exception as error:  # a way that this PyTorch has not; the others still count
@@ -234,9 +237,12 @@ def main():
     parser.add_argument("--binary", required=True, help="outrigger-bench-gpu of a build with CUDA")
     parser.add_argument("--library-path", help="LD_LIBRARY_PATH of it alone; PyTorch has its own libraries")
     parser.add_argument("--precision", default="bfloat16", choices=("tf32", "bfloat16", "float16"))
+    parser.add_argument("--plans", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "outrigger-gpu-plans.txt",
+                        help="where the fastest plans are kept, as in a run's folder")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=20, help="of each round")
     parser.add_argument("--models", nargs="*", default=list(CASES), choices=list(CASES))
+    parser.add_argument("--ways", nargs="*", default=WAYS, choices=WAYS, help="PyTorch's")
     parser.add_argument("--no-sweep", action="store_true", help="not what groups cost")
     parser.add_argument("--json", type=pathlib.Path, help="where every round goes too")
     options = parser.parse_args()

@@ -25,17 +25,18 @@ namespace {
 constexpr int kNoDevice = 24;  // docs/exit-codes.md
 constexpr const char* kUsage =
     "usage: outrigger-bench-gpu MODEL SIDE CLASSES linear|arcface BATCH GROUP AT_ONCE "
-    "float32|tf32|bfloat16|float16 cuda|cpu\n"
-    "  GROUP: samples of a group of batch norm; AT_ONCE: samples that run as one pass";
+    "float32|tf32|bfloat16|float16 cuda|cpu [PLANS]\n"
+    "  GROUP: samples of a group of batch norm; AT_ONCE: samples that run as one pass;\n"
+    "  PLANS: the file of the fastest plans, which are timed where it has none, as a server does";
 
 struct Options {
   nn::ModelOptions model;
   int64_t batch = 0, group = 0, at_once = 0;
-  std::string precision, device;
+  std::string precision, device, plans;
 };
 
 Options parse(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 9) throw InvalidInput(kUsage);
+  if (arguments.size() != 9 && arguments.size() != 10) throw InvalidInput(kUsage);
   Options options;
   options.model.name = arguments[0];
   options.model.height = options.model.width = std::stoll(arguments[1]);
@@ -47,6 +48,7 @@ Options parse(const std::vector<std::string>& arguments) {
   options.at_once = std::stoll(arguments[6]);
   options.precision = arguments[7];
   options.device = arguments[8];
+  if (arguments.size() == 10) options.plans = arguments[9];
   if (options.group < 1 || options.batch % options.group != 0 ||
       options.at_once % options.group != 0 || options.at_once < options.group)
     throw InvalidInput("BATCH and AT_ONCE are multiples of GROUP");
@@ -64,6 +66,7 @@ std::unique_ptr<nn::Backend> open(const Options& options) {
   nn::cuda::CudaOptions cuda;
   cuda.bfloat16 = options.precision == "bfloat16";
   cuda.tensor_float32 = options.precision == "tf32";
+  cuda.plan_file = options.plans;
   return nn::cuda::make_cuda_backend(cuda);
 }
 

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iomanip>
+#include <ostream>
 #include <utility>
 #include <vector>
 
@@ -29,6 +31,12 @@ struct Outcome {
   std::vector<float> statistics, gradients;
   bool operator==(const Outcome&) const = default;
 };
+
+void PrintTo(const Outcome& outcome, std::ostream* out) {
+  *out << "a loss of " << std::setprecision(17) << outcome.loss << " with "
+       << outcome.statistics.size() << " statistics and " << outcome.gradients.size()
+       << " gradients";
+}
 
 /// Passes of the layers behind `cut`, of which two are under way at once; inputs are dropped as
 /// soon as they are staged.
@@ -124,7 +132,11 @@ TEST_F(InputOnGpu, IsTheSameWhereItWasUnpackedThere) {
       }
       const auto encoded = transport::encode(std::as_const(values).view(), WireFormat::kInt8);
       const Tensor unpacked = transport::decode(encoded, spec.type);
-      const Outcome by_the_host = passes.run([&] { return ForwardInput{unpacked.view()}; });
+      SCOPED_TRACE(std::string(to_string(spec.type)) + (relu ? ", unsigned" : ", signed") +
+                   ", precision " + std::to_string(static_cast<int>(precision)));
+      const auto ordinary = [&] { return ForwardInput{unpacked.view()}; };
+      const Outcome by_the_host = passes.run(ordinary);
+      EXPECT_EQ(passes.run(ordinary), by_the_host) << "the same bits every time";
       const Outcome by_the_device = passes.run([&] {
         auto mine = encoded;
         mine.data.owner = pinned_copy(encoded.data.bytes);

@@ -13,8 +13,8 @@ namespace outrigger::nn::cuda {
 /// between two launches; both must outlive them.
 std::unique_ptr<Kernels> make_kernels(cudaStream_t stream, void* partial_sums);
 
-/// Columns of any sum over columns at most; they share the partial sums.
-inline constexpr uint32_t kMostColumns = 1u << 21;
-inline constexpr size_t kPartialSumBytes = size_t{kMostColumns} * sizeof(Sums<float>);
+/// In how many parts sums over columns may be left between two launches; they share the memory.
+inline constexpr uint32_t kMostPartialSums = 3u << 21;
+inline constexpr size_t kPartialSumBytes = size_t{kMostPartialSums} * sizeof(float);
 
 }  // namespace outrigger::nn::cuda

@@ -17,67 +17,87 @@ __global__ void each_kernel(uint32_t count, F f) {
   if (i < count) f(i);
 }
 
-// A block adds a tile of 32 columns over one chunk of rows, a warp reading one row of it at a time.
-constexpr int kTileColumns = 32, kTileRows = 8;
+/// How a launch goes over the columns of groups of rows: a block has so many packs of columns side
+/// by side, in as many lines of threads as there is room for, which take the rows of a chunk in
+/// turn.
+struct Tiling {
+  Matrix group;
+  uint32_t packs = 0;  // of a row
+  uint32_t packs_of_block = 0;
+  uint32_t tiles = 0;  // that many blocks side by side
+  uint32_t rows_of_chunk = 0;
+  uint32_t chunks = 0;  // of a group
+};
 
-template <typename F>
-__global__ void columns_kernel(Matrix group, uint32_t rows_per_chunk, F f, Sums<float>* partials) {
-  __shared__ float shared[3][kTileRows][kTileColumns];
-  const uint32_t column = blockIdx.x * kTileColumns + threadIdx.x;
-  const uint32_t begin = blockIdx.z * group.rows;
-  const uint32_t first = begin + blockIdx.y * rows_per_chunk;
-  const uint32_t last = min(first + rows_per_chunk, begin + group.rows);
-  Sums<float> sums;
-  if (column < group.columns) {
-    for (uint32_t row = first + threadIdx.y; row < last; row += kTileRows) {
-      const Sums<float> term = f.term(blockIdx.z, row, column);
-      sums.a += term.a;
-      sums.b += term.b;
-      sums.c += term.c;
-    }
-  }
-  shared[0][threadIdx.y][threadIdx.x] = sums.a;
-  shared[1][threadIdx.y][threadIdx.x] = sums.b;
-  shared[2][threadIdx.y][threadIdx.x] = sums.c;
-  __syncthreads();
-  if (threadIdx.y != 0 || column >= group.columns) return;
-  for (int y = 1; y < kTileRows; ++y) {
-    sums.a += shared[0][y][threadIdx.x];
-    sums.b += shared[1][y][threadIdx.x];
-    sums.c += shared[2][y][threadIdx.x];
-  }
-  partials[(blockIdx.z * gridDim.y + blockIdx.y) * group.columns + column] = sums;
+/// visit(column, row) for every row of this thread's columns.
+template <typename F, typename Visit>
+__device__ void for_each_row(const Tiling& tiling, const F& f, const Visit& visit) {
+  const uint32_t lines = kThreads / tiling.packs_of_block;
+  const uint32_t line = threadIdx.x / tiling.packs_of_block;
+  const uint32_t pack = blockIdx.x * tiling.packs_of_block + threadIdx.x % tiling.packs_of_block;
+  if (line >= lines || pack >= tiling.packs) return;
+  const uint32_t begin = blockIdx.z * tiling.group.rows;
+  const uint32_t first = blockIdx.y * tiling.rows_of_chunk;
+  const uint32_t last = begin + min(first + tiling.rows_of_chunk, tiling.group.rows);
+  const auto column = f.column(blockIdx.z, pack * F::kWidth);
+#pragma unroll 2
+  for (uint32_t row = begin + first + line; row < last; row += lines) visit(column, row);
 }
 
-// In the order of the chunks, so that sums are the same every time.
+template <typename F>
+__global__ void __launch_bounds__(kThreads) rows_of_columns_kernel(Tiling tiling, F f) {
+  for_each_row(tiling, f, [&](const auto& column, uint32_t row) { f.apply(column, row); });
+}
+
+// partials {groups, chunks, kSums, columns}
+template <typename F>
+__global__ void __launch_bounds__(kThreads) columns_kernel(Tiling tiling, F f, float* partials) {
+  constexpr int kWidth = F::kWidth, kAll = F::kSums * kWidth;
+  __shared__ float shared[kAll][kThreads];
+  float sums[kAll] = {};
+  for_each_row(tiling, f, [&](const auto& column, uint32_t row) { f.term(column, row, sums); });
+  for (int i = 0; i < kAll; ++i) shared[i][threadIdx.x] = sums[i];
+  __syncthreads();
+  const uint32_t packs = tiling.packs_of_block, lines = kThreads / packs;
+  for (uint32_t i = threadIdx.x; i < packs * kAll; i += kThreads) {
+    const uint32_t of = i / packs, pack = i % packs;
+    if (blockIdx.x * packs + pack >= tiling.packs) continue;
+    float sum = 0;
+    for (uint32_t line = 0; line < lines; ++line) sum += shared[of][line * packs + pack];
+    const uint32_t row = (blockIdx.z * tiling.chunks + blockIdx.y) * F::kSums + of / kWidth;
+    partials[row * tiling.group.columns + (blockIdx.x * packs + pack) * kWidth + of % kWidth] = sum;
+  }
+}
+
+// Few columns a block, so that there are blocks for many multiprocessors.
+constexpr int kFinishColumns = 8, kFinishLines = 32;
+
+// In an order of its own, so that sums are the same every time.
 template <typename F>
 __global__ void finish_columns_kernel(uint32_t columns, uint32_t groups, uint32_t chunks, F f,
-                                      const Sums<float>* partials) {
-  const uint32_t column = blockIdx.x * kThreads + threadIdx.x;
-  if (column >= columns) return;
+                                      const float* partials) {
+  __shared__ double shared[F::kSums][kFinishLines][kFinishColumns];
+  const uint32_t column = blockIdx.x * kFinishColumns + threadIdx.x;
   for (uint32_t group = 0; group < groups; ++group) {
-    Sums<double> sums;
-    for (uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      const Sums<float> part = partials[(group * chunks + chunk) * columns + column];
-      sums.a += static_cast<double>(part.a);
-      sums.b += static_cast<double>(part.b);
-      sums.c += static_cast<double>(part.c);
+    double sums[F::kSums] = {};
+    if (column < columns) {
+      for (uint32_t chunk = threadIdx.y; chunk < chunks; chunk += kFinishLines) {
+        const float* from = partials + (group * chunks + chunk) * F::kSums * columns + column;
+        for (int s = 0; s < F::kSums; ++s)
+          sums[s] += static_cast<double>(from[static_cast<uint32_t>(s) * columns]);
+      }
     }
-    f.finish(group, column, sums);
+    for (int s = 0; s < F::kSums; ++s) shared[s][threadIdx.y][threadIdx.x] = sums[s];
+    __syncthreads();
+    if (threadIdx.y == 0 && column < columns) {
+      for (int s = 0; s < F::kSums; ++s) {
+        for (int line = 1; line < kFinishLines; ++line) sums[s] += shared[s][line][threadIdx.x];
+      }
+      f.finish(group, column, sums);
+    }
+    __syncthreads();
   }
 }
-
-/// Sums over columns that know nothing of groups.
-template <typename F>
-struct OneGroup {
-  F f;
-  OUTRIGGER_BOTH Sums<float> term(uint32_t, uint32_t row, uint32_t column) const {
-    return f.term(row, column);
-  }
-  OUTRIGGER_BOTH void finish(uint32_t, uint32_t column, const Sums<double>& sums) const {
-    f.finish(column, sums);
-  }
-};
 
 constexpr int kRowThreads = 128;
 
@@ -86,14 +106,13 @@ __global__ void rows_kernel(uint32_t columns, F f) {
   __shared__ float warps[kRowThreads / 32];
   const uint32_t row = blockIdx.x;
   float sum = 0;
-  for (uint32_t c = threadIdx.x; c < columns; c += kRowThreads) sum += f.term(row, c).a;
+  for (uint32_t c = threadIdx.x; c < columns; c += kRowThreads) sum += f.term(row, c);
   for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, lane);
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = sum;
   __syncthreads();
   sum = 0;
   for (int warp = 0; warp < kRowThreads / 32; ++warp) sum += warps[warp];
-  const Sums<float> sums{sum, 0, 0};
-  for (uint32_t c = threadIdx.x; c < columns; c += kRowThreads) f.finish(row, c, sums);
+  for (uint32_t c = threadIdx.x; c < columns; c += kRowThreads) f.finish(row, c, sum);
 }
 
 template <typename F>
@@ -119,7 +138,7 @@ __global__ void row_states_kernel(uint32_t columns, F f) {
 class CudaLauncher {
  public:
   CudaLauncher(cudaStream_t stream, void* partial_sums)
-      : stream_(stream), partials_(static_cast<Sums<float>*>(partial_sums)) {}
+      : stream_(stream), partials_(static_cast<float*>(partial_sums)) {}
 
   template <typename F>
   void each(uint32_t count, const F& f) const {
@@ -129,30 +148,31 @@ class CudaLauncher {
   }
 
   template <typename F>
-  void columns(Matrix size, const F& f) const {
-    grouped_columns(size, 1, OneGroup<F>{f});
+  void columns(Matrix size, uint32_t groups, const F& f) const {
+    if (size.columns == 0) return;
+    const uint32_t most = kMostPartialSums / (groups * F::kSums);
+    if (size.columns > most) {
+      throw InvalidInput("a layer has " + std::to_string(size.columns) +
+                         " outputs; a GPU adds up at most " + std::to_string(most));
+    }
+    Tiling tiling = tile(size, groups, F::kWidth);
+    set_chunks(tiling, groups, kRowsToSum, kBlocksToSum);
+    tiling.chunks = std::min(tiling.chunks, most / size.columns);
+    tiling.rows_of_chunk = blocks(tiling.group.rows, tiling.chunks);
+    columns_kernel<<<grid(tiling, groups), kThreads, 0, stream_>>>(tiling, f, partials_);
+    check_launch();
+    finish_columns_kernel<<<blocks(size.columns, kFinishColumns),
+                            dim3(kFinishColumns, kFinishLines), 0, stream_>>>(
+        size.columns, groups, tiling.chunks, f, partials_);
+    check_launch();
   }
 
   template <typename F>
-  void grouped_columns(Matrix size, uint32_t groups, const F& f) const {
-    if (size.columns == 0) return;
-    if (size.columns > kMostColumns / groups) {
-      throw InvalidInput("a layer has " + std::to_string(size.columns) +
-                         " outputs; a GPU adds up at most " +
-                         std::to_string(kMostColumns / groups));
-    }
-    const Matrix group{size.rows / groups, size.columns};
-    // Enough chunks to fill a large device, and no more than a few hundred rows ask for.
-    const uint32_t tiles = blocks(size.columns, kTileColumns);
-    uint32_t chunks =
-        std::min(blocks(group.rows, kTileRows * 16), std::max(1u, 2048 / (tiles * groups)));
-    chunks = std::max(1u, std::min(chunks, kMostColumns / (size.columns * groups)));
-    const uint32_t rows_per_chunk = blocks(group.rows, chunks);
-    columns_kernel<<<dim3(tiles, chunks, groups), dim3(kTileColumns, kTileRows), 0, stream_>>>(
-        group, rows_per_chunk, f, partials_);
-    check_launch();
-    finish_columns_kernel<<<blocks(size.columns, kThreads), kThreads, 0, stream_>>>(
-        size.columns, groups, chunks, f, partials_);
+  void rows_of_columns(Matrix size, uint32_t groups, const F& f) const {
+    if (size.size() == 0) return;
+    Tiling tiling = tile(size, groups, F::kWidth);
+    set_chunks(tiling, groups, kRowsToApply, kBlocksToApply);
+    rows_of_columns_kernel<<<grid(tiling, groups), kThreads, 0, stream_>>>(tiling, f);
     check_launch();
   }
 
@@ -171,6 +191,35 @@ class CudaLauncher {
   }
 
  private:
+  // Of a thread, at least; and how many blocks fill a large device.
+  static constexpr uint32_t kRowsToSum = 8, kBlocksToSum = 1056;
+  static constexpr uint32_t kRowsToApply = 4, kBlocksToApply = 4224;
+  static constexpr uint32_t kMostPacks = 32, kLeastPacks = 8, kMostChunks = 65535;
+
+  static Tiling tile(Matrix size, uint32_t groups, int width) {
+    Tiling tiling;
+    tiling.group = {size.rows / groups, size.columns};
+    tiling.packs = size.columns / static_cast<uint32_t>(width);
+    // No thread idles where a power of two divides them.
+    uint32_t even = 1;
+    while (even < kMostPacks && tiling.packs % (2 * even) == 0) even *= 2;
+    tiling.packs_of_block = even >= kLeastPacks ? even : std::min(tiling.packs, kMostPacks);
+    tiling.tiles = blocks(tiling.packs, tiling.packs_of_block);
+    return tiling;
+  }
+  static void set_chunks(Tiling& tiling, uint32_t groups, uint32_t least_rows,
+                         uint32_t most_blocks) {
+    const uint32_t lines = kThreads / tiling.packs_of_block;
+    const uint32_t wanted = blocks(tiling.group.rows, lines * least_rows);
+    const uint32_t room = std::max(1u, most_blocks / (tiling.tiles * groups));
+    const uint32_t chunks = std::clamp(std::min(wanted, room), 1u, kMostChunks);
+    // Whole lines: else some would have a row more.
+    tiling.rows_of_chunk = blocks(blocks(tiling.group.rows, chunks), lines) * lines;
+    tiling.chunks = std::max(1u, blocks(tiling.group.rows, tiling.rows_of_chunk));
+  }
+  static dim3 grid(const Tiling& tiling, uint32_t groups) {
+    return {tiling.tiles, tiling.chunks, groups};
+  }
   static uint32_t blocks(uint32_t count, uint32_t of) { return (count + of - 1) / of; }
   static void check_launch() {
     const cudaError_t status = cudaGetLastError();
@@ -180,9 +229,10 @@ class CudaLauncher {
   }
 
   const cudaStream_t stream_;
-  Sums<float>* const partials_;
+  float* const partials_;
 };
 
+extern template class ConvolutionKernels<CudaLauncher>;
 extern template class MapKernels<CudaLauncher>;
 extern template class NormKernels<CudaLauncher>;
 extern template class FeatureKernels<CudaLauncher>;

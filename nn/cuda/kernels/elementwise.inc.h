@@ -4,8 +4,8 @@
 // below count.
 
 #include "nn/cuda/kernels/kernels.h"
+#include "nn/cuda/kernels/pack.h"
 #include "nn/cuda/kernels/random.h"
-#include "nn/cuda/kernels/scalar.h"
 
 namespace outrigger::nn::cuda {
 
@@ -36,23 +36,34 @@ struct DequantiseKernel {
   }
 };
 
-template <typename From, typename To>
+/// i counts packs of N here and below.
+template <typename From, typename To, int N>
 struct ConvertKernel {
   const From* from;
   To* to;
   bool add;
-  OUTRIGGER_BOTH void operator()(uint32_t i) const { store(to + i, to_float(from[i]), add); }
+  OUTRIGGER_BOTH void operator()(uint32_t i) const {
+    float values[N];
+    load(from + i * N, values);
+    save(to + i * N, values, add);
+  }
 };
 
-template <typename T>
+template <typename T, int N>
 struct AddKernel {
   const T* a;
   const T* b;
   T* out;
   bool relu;
   OUTRIGGER_BOTH void operator()(uint32_t i) const {
-    const float sum = to_float(a[i]) + to_float(b[i]);
-    store(out + i, relu && sum <= 0 ? 0.0f : sum);
+    float sums[N], others[N];
+    load(a + i * N, sums);
+    load(b + i * N, others);
+    for (int j = 0; j < N; ++j) {
+      sums[j] += others[j];
+      if (relu && sums[j] <= 0) sums[j] = 0;
+    }
+    save(out + i * N, sums);
   }
 };
 
@@ -125,14 +136,18 @@ struct ActivateKernel {
   }
 };
 
-template <typename T>
+template <typename T, int N>
 struct ReluBackwardKernel {
   const T* x;
   const T* dy;
   T* dx;
   bool add;
   OUTRIGGER_BOTH void operator()(uint32_t i) const {
-    store(dx + i, to_float(x[i]) <= 0 ? 0.0f : to_float(dy[i]), add);
+    float sign[N], gradient[N];
+    load(x + i * N, sign);
+    load(dy + i * N, gradient);
+    for (int j = 0; j < N; ++j) gradient[j] = sign[j] <= 0 ? 0.0f : gradient[j];
+    save(dx + i * N, gradient, add);
   }
 };
 
@@ -145,15 +160,6 @@ struct BiasKernel {
   OUTRIGGER_BOTH void operator()(uint32_t i) const {
     const float sum = to_float(y[i]) + bias[i % columns];
     store(y + i, relu && sum <= 0 ? 0.0f : sum);
-  }
-};
-
-template <typename T>
-struct ReluMask {
-  const T* y;
-  T* dy;
-  OUTRIGGER_BOTH void operator()(uint32_t i) const {
-    if (to_float(y[i]) <= 0) store(dy + i, 0.0f);
   }
 };
 

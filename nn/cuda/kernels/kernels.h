@@ -58,6 +58,10 @@ struct ConvolutionShape {
   OUTRIGGER_BOTH bool depthwise() const {
     return groups > 1 && group_in() == 1 && group_out() == 1;
   }
+  /// Limited by memory, which kernels of our own read once.
+  OUTRIGGER_BOTH bool has_small_groups() const {
+    return groups > 1 && group_in() == group_out() && group_in() <= 2;
+  }
 };
 
 /// Batch norm of rows, and what is done with it in the same pass over memory:
@@ -209,7 +213,7 @@ class Kernels {
   virtual void dropout(ConstArray from, Array to, bool add, const DropoutDraw& draw,
                        const uint64_t* slots, uint32_t area, Matrix per_sample) const = 0;
 
-  /// Convolutions where cuDNN has none (and depthwise ones): one sum a place, nothing shared.
+  /// Convolutions where cuDNN has none, and those of small groups.
   virtual void convolve(ConstArray x, ConstArray weights, Array y,
                         const ConvolutionShape& shape) const = 0;
   virtual void convolve_backward(ConstArray dy, ConstArray weights, Array dx, bool add,

@@ -1,51 +1,20 @@
 #pragma once
 
 // Kernels over a launcher: where loops run (a GPU, or the host in tests). What a launcher has:
-//   each(count, f), columns(size, f), grouped_columns(size, groups, f), rows(size, f),
-//   row_states(size, f), as told at the kernels that use them.
+//   each(count, f), columns(size, groups, f), rows_of_columns(size, groups, f), rows(size, f),
+//   row_states(size, f), as told in columns.h and at the kernels that use them.
 
-#include "common/error.h"
 #include "nn/angular_margin.h"
+#include "nn/cuda/kernels/convolutions_over.inc.h"
 #include "nn/cuda/kernels/elementwise.inc.h"
 #include "nn/cuda/kernels/kernels.h"
 #include "nn/cuda/kernels/norm.inc.h"
 #include "nn/cuda/kernels/rows.inc.h"
 #include "nn/cuda/kernels/training.inc.h"
+#include "nn/cuda/kernels/types.inc.h"
 #include "nn/cuda/kernels/window.inc.h"
 
 namespace outrigger::nn::cuda {
-
-/// Calls f(T{}) with the array's element type.
-template <typename F>
-void with_type(Stored type, const F& f) {
-  if (type == Stored::kBFloat16) {
-    f(BFloat16{});
-  } else if (type == Stored::kFloat16) {
-    f(Float16{});
-  } else {
-    f(float{});
-  }
-}
-/// Calls f(A{}, B{}) for two arrays of one type, or of which one is float32.
-template <typename F>
-void with_types(Stored a, Stored b, const F& f) {
-  if (a == b) {
-    with_type(a, [&]<typename T>(T) { f(T{}, T{}); });
-  } else if (a == Stored::kFloat32) {
-    with_type(b, [&]<typename T>(T) { f(float{}, T{}); });
-  } else {
-    ensure(b == Stored::kFloat32, "of two types one is float32");
-    with_type(a, [&]<typename T>(T) { f(T{}, float{}); });
-  }
-}
-template <typename T>
-const T* in(const ConstArray& array) {
-  return static_cast<const T*>(array.data);
-}
-template <typename T>
-T* out(const Array& array) {
-  return static_cast<T*>(array.data);
-}
 
 template <typename Launcher>
 class MapKernels : public virtual Kernels {
@@ -68,12 +37,17 @@ class MapKernels : public virtual Kernels {
   }
   void convert(ConstArray from, Array to, uint32_t count, bool add) const override {
     with_types(from.type, to.type, [&]<typename From, typename To>(From, To) {
-      launcher_.each(count, ConvertKernel<From, To>{in<From>(from), out<To>(to), add});
+      constexpr int N = 4;
+      if (packs_into(count, N) && begins_packs<From, N>(from) && begins_packs<To, N>(to)) {
+        launcher_.each(count / N, ConvertKernel<From, To, N>{in<From>(from), out<To>(to), add});
+      } else {
+        launcher_.each(count, ConvertKernel<From, To, 1>{in<From>(from), out<To>(to), add});
+      }
     });
   }
   void add(ConstArray a, ConstArray b, Array to, uint32_t count, bool relu) const override {
-    with_type(to.type, [&]<typename T>(T) {
-      launcher_.each(count, AddKernel<T>{in<T>(a), in<T>(b), out<T>(to), relu});
+    with_packs(to.type, count, [&]<typename T, int N>(T, Width<N>) {
+      launcher_.each(count / N, AddKernel<T, N>{in<T>(a), in<T>(b), out<T>(to), relu});
     });
   }
   void pack_weights(const float* from, Array to, const ConvolutionShape& shape) const override {
@@ -104,15 +78,15 @@ class MapKernels : public virtual Kernels {
     });
   }
   void max_pool(ConstArray x, Array y, uint8_t* taps, const Window& window) const override {
-    with_type(y.type, [&]<typename T>(T) {
-      launcher_.each(window.outputs(), MaxPoolKernel<T>{in<T>(x), out<T>(y), taps, window});
+    with_packs(y.type, window.channels, [&]<typename T, int N>(T, Width<N>) {
+      launcher_.each(window.outputs() / N, MaxPoolKernel<T, N>{in<T>(x), out<T>(y), taps, window});
     });
   }
   void max_pool_backward(ConstArray dy, const uint8_t* taps, Array dx, bool add,
                          const Window& window) const override {
-    with_type(dx.type, [&]<typename T>(T) {
-      launcher_.each(window.inputs(),
-                     MaxPoolBackwardKernel<T>{in<T>(dy), taps, out<T>(dx), add, window});
+    with_packs(dx.type, window.channels, [&]<typename T, int N>(T, Width<N>) {
+      launcher_.each(window.inputs() / N,
+                     MaxPoolBackwardKernel<T, N>{in<T>(dy), taps, out<T>(dx), add, window});
     });
   }
   void average_pool(ConstArray x, Array y, const Window& window) const override {
@@ -128,39 +102,15 @@ class MapKernels : public virtual Kernels {
                      AveragePoolBackwardKernel<From, To>{in<From>(dy), out<To>(dx), add, window});
     });
   }
-  void convolve(ConstArray x, ConstArray weights, Array y,
-                const ConvolutionShape& shape) const override {
-    with_type(shape.type, [&]<typename T>(T) {
-      const uint32_t outputs = shape.samples * shape.out_channels *
-                               static_cast<uint32_t>(shape.out_height * shape.out_width);
-      launcher_.each(outputs, ConvolveKernel<T>{in<T>(x), in<T>(weights), out<T>(y), shape});
-    });
-  }
-  void convolve_backward(ConstArray dy, ConstArray weights, Array dx, bool add,
-                         const ConvolutionShape& shape) const override {
-    with_type(shape.type, [&]<typename T>(T) {
-      const uint32_t inputs = shape.samples * shape.in_channels *
-                              static_cast<uint32_t>(shape.in_height * shape.in_width);
-      launcher_.each(inputs,
-                     ConvolveBackwardKernel<T>{in<T>(dy), in<T>(weights), out<T>(dx), add, shape});
-    });
-  }
-  void convolve_weights(ConstArray x, ConstArray dy, float* gradient,
-                        const ConvolutionShape& shape) const override {
-    const Matrix size{shape.samples * static_cast<uint32_t>(shape.out_height * shape.out_width),
-                      shape.out_channels};
-    with_type(shape.type, [&]<typename T>(T) {
-      for (int tap = 0; tap < shape.kernel * shape.kernel; ++tap) {
-        for (uint32_t c = 0; c < shape.group_in(); ++c)
-          launcher_.columns(size,
-                            ConvolveWeightsKernel<T>{in<T>(x), in<T>(dy), gradient, shape, tap, c});
-      }
-    });
-  }
 
  private:
   static uint32_t taps(const ConvolutionShape& shape) {
     return static_cast<uint32_t>(shape.kernel * shape.kernel);
+  }
+  /// What is converted may be a part of an array.
+  template <typename T, int N>
+  static bool begins_packs(const ConstArray& array) {
+    return reinterpret_cast<uintptr_t>(array.data) % alignof(Pack<T, N>) == 0;
   }
   const Launcher& launcher_;
 };
@@ -177,19 +127,21 @@ class NormKernels : public virtual Kernels {
   }
   void activate_backward(ConstArray x, ConstArray dy, const float* slopes, Array dx, bool add,
                          float* slopes_gradient, Matrix size) const override {
-    with_type(dy.type, [&]<typename T>(T) {
+    with_packs(dy.type, size.columns, [&]<typename T, int N>(T, Width<N>) {
       if (slopes != nullptr) {
-        launcher_.columns(size, PreluBackwardKernel<T>{in<T>(x), in<T>(dy), slopes, out<T>(dx), add,
-                                                       slopes_gradient, size.columns});
+        launcher_.columns(size, 1,
+                          PreluBackwardKernel<T, N>{in<T>(x), in<T>(dy), slopes, out<T>(dx), add,
+                                                    slopes_gradient, size.columns});
       } else if (dx.data != nullptr) {
-        launcher_.each(size.size(), ReluBackwardKernel<T>{in<T>(x), in<T>(dy), out<T>(dx), add});
+        launcher_.each(size.size() / N,
+                       ReluBackwardKernel<T, N>{in<T>(x), in<T>(dy), out<T>(dx), add});
       }
     });
   }
   void measure(const NormMeasure& measure, Matrix size) const override {
     const Matrix group{size.rows / measure.groups, size.columns};
-    with_type(measure.x.type, [&]<typename T>(T) {
-      launcher_.grouped_columns(size, measure.groups, MeasureKernel<T>{measure, group});
+    with_packs(measure.x.type, size.columns, [&]<typename T, int N>(T, Width<N>) {
+      launcher_.columns(size, measure.groups, MeasureKernel<T, N>{measure, group});
     });
   }
   void finish_measure(const NormMeasure& measure, Matrix size) const override {
@@ -200,26 +152,21 @@ class NormKernels : public virtual Kernels {
     launcher_.each(groups * channels, PrepareNormKernel{averages, epsilon, mean_inverse, channels});
   }
   void norm_forward(const NormForward& norm, Matrix size) const override {
-    with_type(norm.y.type, [&]<typename T>(T) {
-      launcher_.each(size.size(),
-                     NormForwardKernel<T>{norm, size.columns, per_group(size, norm.groups)});
+    with_packs(norm.y.type, size.columns, [&]<typename T, int N>(T, Width<N>) {
+      launcher_.rows_of_columns(size, norm.groups, NormForwardKernel<T, N>{norm, size.columns});
     });
   }
   void norm_backward(const NormBackward& norm, Matrix size) const override {
-    const uint32_t rows = size.rows / norm.groups;
-    const float share = 1.0f / static_cast<float>(rows);
-    with_type(norm.dy.type, [&]<typename T>(T) {
-      launcher_.grouped_columns(size, norm.groups, NormSumsKernel<T>{norm, size.columns});
+    const float share = 1.0f / static_cast<float>(size.rows / norm.groups);
+    with_packs(norm.dy.type, size.columns, [&]<typename T, int N>(T, Width<N>) {
+      launcher_.columns(size, norm.groups, NormSumsKernel<T, N>{norm, size.columns});
       if (norm.dx.data == nullptr) return;
-      launcher_.each(size.size(),
-                     NormInputKernel<T>{norm, size.columns, per_group(size, norm.groups), share});
+      launcher_.rows_of_columns(size, norm.groups,
+                                NormInputKernel<T, N>{norm, size.columns, share});
     });
   }
 
  private:
-  static uint32_t per_group(Matrix size, uint32_t groups) {
-    return groups == 1 ? 0 : size.size() / groups;
-  }
   const Launcher& launcher_;
 };
 
@@ -234,18 +181,20 @@ class FeatureKernels : public virtual Kernels {
     });
   }
   void mask(ConstArray y, Array dy, float* sums, Matrix size) const override {
-    with_type(dy.type, [&]<typename T>(T) {
-      const ReluMask<T> mask{in<T>(y), out<T>(dy)};
+    with_packs(dy.type, size.columns, [&]<typename T, int N>(T, Width<N>) {
       if (sums == nullptr) {
-        launcher_.each(size.size(), mask);
+        launcher_.each(size.size() / N,
+                       ReluBackwardKernel<T, N>{in<T>(y), out<T>(dy), out<T>(dy), false});
       } else {
-        launcher_.columns(size, MaskSumsKernel<T>{mask, sums, size.columns});
+        launcher_.columns(
+            size, 1, MaskSumsKernel<T, N>{in<T>(y), out<T>(dy), out<T>(dy), sums, size.columns});
       }
     });
   }
   void sum_columns(ConstArray x, float* to, Matrix size) const override {
-    with_type(x.type, [&]<typename T>(T) {
-      launcher_.columns(size, SumColumnsKernel<T>{in<T>(x), to, size.columns});
+    with_packs(x.type, size.columns, [&]<typename T, int N>(T, Width<N>) {
+      launcher_.columns(size, 1,
+                        MaskSumsKernel<T, N>{nullptr, in<T>(x), nullptr, to, size.columns});
     });
   }
   void dropout(ConstArray from, Array to, bool add, const DropoutDraw& draw, const uint64_t* slots,
@@ -303,7 +252,7 @@ class TrainingKernels : public virtual Kernels {
   }
   void norm_of_array(const float* values, uint32_t count, double* to) const override {
     const Matrix size{(count + kNormColumns - 1) / kNormColumns, kNormColumns};
-    launcher_.columns(size, NormOfArrayKernel{values, count, kNormColumns, to});
+    launcher_.columns(size, 1, NormOfArrayKernel{values, count, kNormColumns, to});
   }
   void prepare_sgd(const double* sums, SgdState* state) const override {
     launcher_.each(1, PrepareSgdKernel{sums, state});
@@ -322,12 +271,14 @@ class TrainingKernels : public virtual Kernels {
 /// All of them. The launcher must outlive this.
 template <typename Launcher>
 class KernelsOver : public MapKernels<Launcher>,
+                    public ConvolutionKernels<Launcher>,
                     public NormKernels<Launcher>,
                     public FeatureKernels<Launcher>,
                     public TrainingKernels<Launcher> {
  public:
   explicit KernelsOver(const Launcher& launcher)
       : MapKernels<Launcher>(launcher),
+        ConvolutionKernels<Launcher>(launcher),
         NormKernels<Launcher>(launcher),
         FeatureKernels<Launcher>(launcher),
         TrainingKernels<Launcher>(launcher) {}

@@ -1,15 +1,13 @@
 #pragma once
 
-// Batch norm and what is fused with it, and activations with slopes. A launcher's
-// grouped_columns(size, groups, f) gathers f.term(group, row, column) over the rows of each group,
-// column by column, and calls f.finish(group, column, sums in double) once for each, for one column
-// after the other group, in order. columns(size, f) is the same of one group, which f is not told.
+// Batch norm and what is fused with it, and activations with slopes.
 
 #include <cmath>
 
+#include "nn/cuda/kernels/columns.h"
 #include "nn/cuda/kernels/elementwise.inc.h"
 #include "nn/cuda/kernels/kernels.h"
-#include "nn/cuda/kernels/scalar.h"
+#include "nn/cuda/kernels/pack.h"
 
 namespace outrigger::nn::cuda {
 
@@ -19,23 +17,38 @@ OUTRIGGER_BOTH inline float inverse_deviation(double variance, float epsilon) {
 
 /// Sums of distances from the column's first value: no digits are lost where a mean is far from
 /// zero.
-template <typename T>
+template <typename T, int N>
 struct MeasureKernel {
+  static constexpr int kWidth = N, kSums = 2;
   NormMeasure measure;
   Matrix group;  // rows of one, and columns
-  OUTRIGGER_BOTH float first(uint32_t of, uint32_t column) const {
-    return to_float(static_cast<const T*>(measure.x.data)[of * group.size() + column]);
+
+  struct Column {
+    uint32_t at;
+    float first[N];
+  };
+  OUTRIGGER_BOTH const T* x() const { return static_cast<const T*>(measure.x.data); }
+  OUTRIGGER_BOTH Column column(uint32_t of, uint32_t at) const {
+    Column column;
+    column.at = at;
+    load(x() + of * group.size() + at, column.first);
+    return column;
   }
-  OUTRIGGER_BOTH Sums<float> term(uint32_t of, uint32_t row, uint32_t column) const {
-    const T* x = static_cast<const T*>(measure.x.data);
-    const float distance = to_float(x[row * group.columns + column]) - first(of, column);
-    return {distance, distance * distance, 0};
+  OUTRIGGER_BOTH void term(const Column& column, uint32_t row, float* sums) const {
+    float values[N];
+    load(x() + row * group.columns + column.at, values);
+    for (int j = 0; j < N; ++j) {
+      const float distance = values[j] - column.first[j];
+      sums[j] += distance;
+      sums[N + j] += distance * distance;
+    }
   }
-  OUTRIGGER_BOTH void finish(uint32_t of, uint32_t column, const Sums<double>& sums) const {
-    const double count = group.rows, shift = sums.a / count;
-    const double spread = sums.b / count - shift * shift;
+  OUTRIGGER_BOTH void finish(uint32_t of, uint32_t column, const double* sums) const {
+    const float first = to_float(x()[of * group.size() + column]);
+    const double count = group.rows, shift = sums[0] / count;
+    const double spread = sums[1] / count - shift * shift;
     const double variance = spread > 0 || spread != spread ? spread : 0.0;
-    const auto mean = static_cast<float>(static_cast<double>(first(of, column)) + shift);
+    const auto mean = static_cast<float>(static_cast<double>(first) + shift);
     float* statistics = measure.statistics + of * measure.statistics_apart;
     float* mean_inverse = measure.mean_inverse + of * 2 * group.columns;
     statistics[column] = mean;
@@ -76,108 +89,161 @@ struct PrepareNormKernel {
   }
 };
 
-/// The group of an element; `per_group` elements each, 0: there is one group.
-OUTRIGGER_BOTH inline uint32_t group_of(uint32_t i, uint32_t per_group) {
-  return per_group == 0 ? 0 : i / per_group;
-}
+/// What a norm needs of N channels of a group: once, for many rows.
+template <int N>
+struct NormColumn {
+  uint32_t at;
+  float mean[N], inverse[N], scale[N], shift[N];
 
-/// One element's way through norm, residual and activation.
-struct NormElement {
-  float normalised;
-  float before;  // the activation's input, without the residual
+  OUTRIGGER_BOTH NormColumn(const float* mean_inverse, const float* scale_shift, uint32_t group,
+                            uint32_t first, uint32_t channels)
+      : at(first) {
+    const float* measured = mean_inverse + group * 2 * channels + first;
+    load_each(measured, mean);
+    load_each(measured + channels, inverse);
+    load_each(scale_shift + first, scale);
+    load_each(scale_shift + channels + first, shift);
+  }
+  OUTRIGGER_BOTH float normalised(float x, int j) const { return (x - mean[j]) * inverse[j]; }
+  /// The activation's input, without the residual.
+  OUTRIGGER_BOTH float before(float normalised, int j) const {
+    return normalised * scale[j] + shift[j];
+  }
 };
 
-OUTRIGGER_BOTH inline NormElement norm_element(float x, const float* mean_inverse,
-                                               const float* scale_shift, uint32_t c,
-                                               uint32_t channels) {
-  const float normalised = (x - mean_inverse[c]) * mean_inverse[channels + c];
-  return {normalised, normalised * scale_shift[c] + scale_shift[channels + c]};
-}
-
-template <typename T>
+template <typename T, int N>
 struct NormForwardKernel {
+  static constexpr int kWidth = N;
   NormForward norm;
-  uint32_t channels, per_group;
-  OUTRIGGER_BOTH void operator()(uint32_t i) const {
-    const uint32_t c = i % channels;
-    const float x = to_float(static_cast<const T*>(norm.x.data)[i]);
-    const float* mean_inverse = norm.mean_inverse + group_of(i, per_group) * 2 * channels;
-    float z = norm_element(x, mean_inverse, norm.scale_shift, c, channels).before;
-    if (norm.residual.data != nullptr) z += to_float(static_cast<const T*>(norm.residual.data)[i]);
-    if (norm.relu && z <= 0) z = 0;
-    if (norm.slopes != nullptr && !(z > 0)) z *= norm.slopes[c];
-    store(static_cast<T*>(norm.y.data) + i, z);
+  uint32_t channels;
+
+  using Column = NormColumn<N>;
+  OUTRIGGER_BOTH Column column(uint32_t group, uint32_t first) const {
+    return {norm.mean_inverse, norm.scale_shift, group, first, channels};
+  }
+  OUTRIGGER_BOTH void apply(const Column& column, uint32_t row) const {
+    const uint32_t i = row * channels + column.at;
+    float z[N];
+    load(static_cast<const T*>(norm.x.data) + i, z);
+    for (int j = 0; j < N; ++j) z[j] = column.before(column.normalised(z[j], j), j);
+    if (norm.residual.data != nullptr) {
+      float residual[N];
+      load(static_cast<const T*>(norm.residual.data) + i, residual);
+      for (int j = 0; j < N; ++j) z[j] += residual[j];
+    }
+    if (norm.relu) {
+      for (int j = 0; j < N; ++j) z[j] = z[j] <= 0 ? 0.0f : z[j];
+    }
+    if (norm.slopes != nullptr) {
+      for (int j = 0; j < N; ++j) z[j] = z[j] > 0 ? z[j] : z[j] * norm.slopes[column.at + j];
+    }
+    save(static_cast<T*>(norm.y.data) + i, z);
   }
 };
 
-/// The gradient before the activation. With a residual, y says which way a ReLU went.
-template <typename T>
-OUTRIGGER_BOTH inline float norm_gradient(const NormBackward& norm, const NormElement& element,
-                                          uint32_t i, uint32_t c) {
-  const float dy = to_float(static_cast<const T*>(norm.dy.data)[i]);
-  if (norm.relu) {
-    const float sign =
-        norm.residual ? to_float(static_cast<const T*>(norm.y.data)[i]) : element.before;
-    return sign <= 0 ? 0.0f : dy;
+/// The gradient before the activation, of N channels of a row, and what it was made of.
+template <typename T, int N>
+struct NormGradient {
+  float normalised[N], gradient[N], slope[N];
+
+  // With a residual, y says which way a ReLU went.
+  OUTRIGGER_BOTH NormGradient(const NormBackward& norm, const NormColumn<N>& column, uint32_t i) {
+    load(static_cast<const T*>(norm.x.data) + i, normalised);
+    load(static_cast<const T*>(norm.dy.data) + i, gradient);
+    for (int j = 0; j < N; ++j) {
+      normalised[j] = column.normalised(normalised[j], j);
+      slope[j] = 0;
+    }
+    if (norm.relu && norm.residual) {
+      float sign[N];
+      load(static_cast<const T*>(norm.y.data) + i, sign);
+      for (int j = 0; j < N; ++j) gradient[j] = sign[j] <= 0 ? 0.0f : gradient[j];
+    } else if (norm.relu) {
+      for (int j = 0; j < N; ++j)
+        gradient[j] = column.before(normalised[j], j) <= 0 ? 0.0f : gradient[j];
+    } else if (norm.slopes != nullptr) {
+      for (int j = 0; j < N; ++j) {
+        const float before = column.before(normalised[j], j);
+        if (before > 0) continue;
+        slope[j] = before * gradient[j];
+        gradient[j] *= norm.slopes[column.at + static_cast<uint32_t>(j)];
+      }
+    }
   }
-  if (norm.slopes != nullptr && !(element.before > 0)) return dy * norm.slopes[c];
-  return dy;
-}
+};
 
-template <typename T>
-OUTRIGGER_BOTH inline NormElement norm_element_at(const NormBackward& norm, uint32_t group,
-                                                  uint32_t i, uint32_t c, uint32_t channels) {
-  return norm_element(to_float(static_cast<const T*>(norm.x.data)[i]),
-                      norm.mean_inverse + group * 2 * channels, norm.scale_shift, c, channels);
-}
-
-template <typename T>
+template <typename T, int N>
 struct NormSumsKernel {
+  static constexpr int kWidth = N, kSums = 3;
   NormBackward norm;
   uint32_t channels;
-  OUTRIGGER_BOTH Sums<float> term(uint32_t group, uint32_t row, uint32_t c) const {
-    const uint32_t i = row * channels + c;
-    const NormElement element = norm_element_at<T>(norm, group, i, c, channels);
-    const float gradient = norm_gradient<T>(norm, element, i, c);
-    if (norm.residual_gradient.data != nullptr)
-      store(static_cast<T*>(norm.residual_gradient.data) + i, gradient, norm.add_residual);
-    float slope = 0;
-    if (norm.slopes != nullptr && !(element.before > 0))
-      slope = element.before * to_float(static_cast<const T*>(norm.dy.data)[i]);
-    return {gradient, gradient * element.normalised, slope};
+
+  using Column = NormColumn<N>;
+  OUTRIGGER_BOTH Column column(uint32_t group, uint32_t first) const {
+    return {norm.mean_inverse, norm.scale_shift, group, first, channels};
   }
-  OUTRIGGER_BOTH void finish(uint32_t group, uint32_t c, const Sums<double>& sums) const {
+  OUTRIGGER_BOTH void term(const Column& column, uint32_t row, float* sums) const {
+    const uint32_t i = row * channels + column.at;
+    const NormGradient<T, N> of(norm, column, i);
+    if (norm.residual_gradient.data != nullptr)
+      save(static_cast<T*>(norm.residual_gradient.data) + i, of.gradient, norm.add_residual);
+    for (int j = 0; j < N; ++j) {
+      sums[j] += of.gradient[j];
+      sums[N + j] += of.gradient[j] * of.normalised[j];
+      sums[2 * N + j] += of.slope[j];
+    }
+  }
+  OUTRIGGER_BOTH void finish(uint32_t group, uint32_t c, const double* sums) const {
     float* to = norm.sums + group * 2 * channels;
-    to[c] = static_cast<float>(sums.a);
-    to[channels + c] = static_cast<float>(sums.b);
+    to[c] = static_cast<float>(sums[0]);
+    to[channels + c] = static_cast<float>(sums[1]);
     const bool add = group > 0;
     if (norm.scale_shift_gradient != nullptr) {
       store(norm.scale_shift_gradient + c, to[channels + c], add);
       store(norm.scale_shift_gradient + channels + c, to[c], add);
     }
     if (norm.slopes_gradient != nullptr)
-      store(norm.slopes_gradient + c, static_cast<float>(sums.c), add);
+      store(norm.slopes_gradient + c, static_cast<float>(sums[2]), add);
   }
 };
 
-template <typename T>
+template <typename T, int N>
 struct NormInputKernel {
+  static constexpr int kWidth = N;
   NormBackward norm;
-  uint32_t channels, per_group;
+  uint32_t channels;
   float share;  // 1 / a group's rows
-  OUTRIGGER_BOTH void operator()(uint32_t i) const {
-    const uint32_t c = i % channels, group = group_of(i, per_group);
-    const NormElement element = norm_element_at<T>(norm, group, i, c, channels);
-    const float* sums = norm.sums + group * 2 * channels;
-    float gradient = norm_gradient<T>(norm, element, i, c);
-    if (norm.measured) gradient -= (sums[c] + element.normalised * sums[channels + c]) * share;
-    const float inverse = norm.mean_inverse[(group * 2 + 1) * channels + c];
-    store(static_cast<T*>(norm.dx.data) + i, gradient * norm.scale_shift[c] * inverse, norm.add);
+
+  struct Column : NormColumn<N> {
+    float factor[N];         // from the gradient behind the norm to the one before it
+    float mean_gradient[N];  // 0 where statistics are not this batch's
+    float mean_product[N];   // likewise: of gradient and normalised value
+  };
+  OUTRIGGER_BOTH Column column(uint32_t group, uint32_t first) const {
+    Column column{{norm.mean_inverse, norm.scale_shift, group, first, channels}, {}, {}, {}};
+    const float* sums = norm.sums + group * 2 * channels + first;
+    const float of = norm.measured ? share : 0;
+    for (int j = 0; j < N; ++j) {
+      column.factor[j] = column.scale[j] * column.inverse[j];
+      column.mean_gradient[j] = sums[j] * of;
+      column.mean_product[j] = sums[channels + static_cast<uint32_t>(j)] * of;
+    }
+    return column;
+  }
+  OUTRIGGER_BOTH void apply(const Column& column, uint32_t row) const {
+    const uint32_t i = row * channels + column.at;
+    NormGradient<T, N> of(norm, column, i);
+    for (int j = 0; j < N; ++j) {
+      of.gradient[j] -= column.mean_gradient[j] + of.normalised[j] * column.mean_product[j];
+      of.gradient[j] *= column.factor[j];
+    }
+    save(static_cast<T*>(norm.dx.data) + i, of.gradient, norm.add);
   }
 };
 
-template <typename T>
+template <typename T, int N>
 struct PreluBackwardKernel {
+  static constexpr int kWidth = N, kSums = 1;
   const T* x;
   const T* dy;
   const float* slopes;
@@ -185,42 +251,60 @@ struct PreluBackwardKernel {
   bool add;
   float* slopes_gradient;  // likewise
   uint32_t channels;
-  OUTRIGGER_BOTH Sums<float> term(uint32_t row, uint32_t c) const {
-    const uint32_t i = row * channels + c;
-    const float value = to_float(x[i]), gradient = to_float(dy[i]);
-    if (dx != nullptr) store(dx + i, value > 0 ? gradient : gradient * slopes[c], add);
-    return {value > 0 ? 0.0f : value * gradient, 0, 0};
+
+  struct Column {
+    uint32_t at;
+    float slope[N];
+  };
+  OUTRIGGER_BOTH Column column(uint32_t, uint32_t at) const {
+    Column column;
+    column.at = at;
+    load_each(slopes + at, column.slope);
+    return column;
   }
-  OUTRIGGER_BOTH void finish(uint32_t c, const Sums<double>& sums) const {
-    if (slopes_gradient != nullptr) slopes_gradient[c] = static_cast<float>(sums.a);
+  OUTRIGGER_BOTH void term(const Column& column, uint32_t row, float* sums) const {
+    const uint32_t i = row * channels + column.at;
+    float value[N], gradient[N];
+    load(x + i, value);
+    load(dy + i, gradient);
+    for (int j = 0; j < N; ++j) {
+      if (value[j] > 0) continue;
+      sums[j] += value[j] * gradient[j];
+      gradient[j] *= column.slope[j];
+    }
+    if (dx != nullptr) save(dx + i, gradient, add);
+  }
+  OUTRIGGER_BOTH void finish(uint32_t, uint32_t c, const double* sums) const {
+    if (slopes_gradient != nullptr) slopes_gradient[c] = static_cast<float>(sums[0]);
   }
 };
 
-template <typename T>
+/// Sums over columns of what is left of dy where a ReLU's y is 0, or, without y, of dy.
+template <typename T, int N>
 struct MaskSumsKernel {
-  ReluMask<T> mask;
+  static constexpr int kWidth = N, kSums = 1;
+  const T* y;
+  const T* dy;
+  T* masked;  // dy again; null without y
   float* out;
   uint32_t columns;
-  OUTRIGGER_BOTH Sums<float> term(uint32_t row, uint32_t column) const {
-    const uint32_t i = row * columns + column;
-    mask(i);
-    return {to_float(mask.dy[i]), 0, 0};
-  }
-  OUTRIGGER_BOTH void finish(uint32_t column, const Sums<double>& sums) const {
-    out[column] = static_cast<float>(sums.a);
-  }
-};
 
-template <typename T>
-struct SumColumnsKernel {
-  const T* x;
-  float* out;
-  uint32_t columns;
-  OUTRIGGER_BOTH Sums<float> term(uint32_t row, uint32_t column) const {
-    return {to_float(x[row * columns + column]), 0, 0};
+  using Column = PlainColumn;
+  OUTRIGGER_BOTH Column column(uint32_t, uint32_t at) const { return {at}; }
+  OUTRIGGER_BOTH void term(const Column& column, uint32_t row, float* sums) const {
+    const uint32_t i = row * columns + column.at;
+    float gradient[N];
+    load(dy + i, gradient);
+    if (y != nullptr) {
+      float sign[N];
+      load(y + i, sign);
+      for (int j = 0; j < N; ++j) gradient[j] = sign[j] <= 0 ? 0.0f : gradient[j];
+      save(masked + i, gradient);
+    }
+    for (int j = 0; j < N; ++j) sums[j] += gradient[j];
   }
-  OUTRIGGER_BOTH void finish(uint32_t column, const Sums<double>& sums) const {
-    out[column] = static_cast<float>(sums.a);
+  OUTRIGGER_BOTH void finish(uint32_t, uint32_t column, const double* sums) const {
+    out[column] = static_cast<float>(sums[0]);
   }
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Kernels over whole rows, for ArcFace. A launcher's rows(size, f) gathers f.term(row, column) over
-// each row's columns, then calls f.finish(row, column, sums) for every column.
+// Kernels over whole rows, for ArcFace. A launcher's rows(size, f) adds up f.term(row, column) over
+// each row's columns, then calls f.finish(row, column, sum) for every column.
 
 #include <cmath>
 
@@ -18,12 +18,12 @@ struct UnitRowsKernel {
   float* inverse;
   float least;
   uint32_t columns;
-  OUTRIGGER_BOTH Sums<float> term(uint32_t row, uint32_t column) const {
+  OUTRIGGER_BOTH float term(uint32_t row, uint32_t column) const {
     const float value = to_float(x[row * columns + column]);
-    return {value * value, 0, 0};
+    return value * value;
   }
-  OUTRIGGER_BOTH void finish(uint32_t row, uint32_t column, const Sums<float>& sums) const {
-    const float length = sqrtf(sums.a);
+  OUTRIGGER_BOTH void finish(uint32_t row, uint32_t column, float sum) const {
+    const float length = sqrtf(sum);
     const float factor = 1.0f / (length > least || length != length ? length : least);
     const uint32_t i = row * columns + column;
     store(unit + i, to_float(x[i]) * factor);
@@ -39,13 +39,13 @@ struct UnitRowsBackwardKernel {
   To* dx;
   bool add;
   uint32_t columns;
-  OUTRIGGER_BOTH Sums<float> term(uint32_t row, uint32_t column) const {
+  OUTRIGGER_BOTH float term(uint32_t row, uint32_t column) const {
     const uint32_t i = row * columns + column;
-    return {d[i] * to_float(unit[i]), 0, 0};
+    return d[i] * to_float(unit[i]);
   }
-  OUTRIGGER_BOTH void finish(uint32_t row, uint32_t column, const Sums<float>& sums) const {
+  OUTRIGGER_BOTH void finish(uint32_t row, uint32_t column, float sum) const {
     const uint32_t i = row * columns + column;
-    store(dx + i, (d[i] - sums.a * to_float(unit[i])) * inverse[row], add);
+    store(dx + i, (d[i] - sum * to_float(unit[i])) * inverse[row], add);
   }
 };
 

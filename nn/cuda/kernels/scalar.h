@@ -7,6 +7,7 @@
 /// What every kernel is written with: element types as plain bits, and functions that a GPU and, in
 /// tests, the host compile alike.
 #ifdef __CUDACC__
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #define OUTRIGGER_BOTH __host__ __device__
@@ -73,12 +74,16 @@ OUTRIGGER_BOTH inline float to_float(BFloat16 value) {
 /// Stores a float32 in the array's own type.
 OUTRIGGER_BOTH inline void store(float* to, float value) { *to = value; }
 OUTRIGGER_BOTH inline void store(BFloat16* to, float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  to->bits = __bfloat16_as_ushort(__float2bfloat16_rn(value));
+#else
   const uint32_t bits = bits_of(value);
   if ((bits & 0x7FFFFFFFu) > 0x7F800000u) {
     to->bits = static_cast<uint16_t>((bits >> 16) | 0x40u);
     return;
   }
   to->bits = static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+#endif
 }
 
 OUTRIGGER_BOTH inline void store(Float16* to, float value) {
@@ -105,11 +110,5 @@ template <typename T>
 OUTRIGGER_BOTH inline void store(T* to, float value, bool add) {
   store(to, add ? to_float(*to) + value : value);
 }
-
-/// Three sums that one kernel gathers at once; `double` where the last of them are added.
-template <typename T>
-struct Sums {
-  T a = 0, b = 0, c = 0;
-};
 
 }  // namespace outrigger::nn::cuda

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "nn/cuda/kernels/columns.h"
 #include "nn/cuda/kernels/kernels.h"
 #include "nn/cuda/kernels/scalar.h"
 
@@ -72,21 +73,26 @@ struct ScaleAddKernel {
   }
 };
 
-/// Sums over an array, as columns of a matrix whose last row may end early: of squares in `a`, and
-/// in `b` of what is 0 unless a value is not finite. out {2, columns}, in double.
+/// Sums over an array, as columns of a matrix whose last row may end early: of squares, and of what
+/// is 0 unless a value is not finite. out {2, columns}, in double.
 struct NormOfArrayKernel {
+  static constexpr int kWidth = 1, kSums = 2;
   const float* values;
   uint32_t count;
   uint32_t columns;
   double* out;
-  OUTRIGGER_BOTH Sums<float> term(uint32_t row, uint32_t column) const {
-    const uint32_t i = row * columns + column;
-    if (i >= count) return {};
-    return {values[i] * values[i], values[i] * 0.0f, 0};
+
+  using Column = PlainColumn;
+  OUTRIGGER_BOTH Column column(uint32_t, uint32_t at) const { return {at}; }
+  OUTRIGGER_BOTH void term(const Column& column, uint32_t row, float* sums) const {
+    const uint32_t i = row * columns + column.at;
+    if (i >= count) return;
+    sums[0] += values[i] * values[i];
+    sums[1] += values[i] * 0.0f;
   }
-  OUTRIGGER_BOTH void finish(uint32_t column, const Sums<double>& sums) const {
-    out[column] = sums.a;
-    out[columns + column] = sums.b;
+  OUTRIGGER_BOTH void finish(uint32_t, uint32_t column, const double* sums) const {
+    out[column] = sums[0];
+    out[columns + column] = sums[1];
   }
 };
 

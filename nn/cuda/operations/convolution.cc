@@ -21,14 +21,18 @@ ConvolutionShape shape_of(const Compilation& c, int layer, const Value& in, cons
   return shape;
 }
 
+/// Whether it is a product of matrices: of places by channels.
+bool is_pointwise(const ConvolutionShape& shape) {
+  return shape.kernel == 1 && shape.stride == 1 && shape.padding == 0 && shape.groups == 1;
+}
+
 /// One pass of a convolution as the library runs it, with the memory it wants.
 struct LibraryPass {
   std::shared_ptr<PlannedConvolution> plan;
   BufferId workspace;
 
-  // Depthwise ones are limited by memory, which kernels of our own read once.
   void make(Compilation& c, const ConvolutionRequest& request) {
-    if (!request.shape.depthwise()) plan = c.engine().plan_convolution(request);
+    if (!request.shape.has_small_groups()) plan = c.engine().plan_convolution(request);
     if (plan && plan->workspace_bytes() > 0) workspace = c.create(plan->workspace_bytes());
   }
   void run(const Run& run, ConvolutionArrays arrays) const {
@@ -153,7 +157,7 @@ class ConvolutionStep final : public Step {
 
   void plan_weight_gradient(Compilation& c) {
     c.use(in_.data);
-    weights_.make(c, {shape_, ConvolutionPass::kWeightGradient});
+    if (!is_pointwise(shape_)) weights_.make(c, {shape_, ConvolutionPass::kWeightGradient});
     if (weights_.plan)
       result_ = c.create(shape_.weights() * element_size(weights_.plan->result_type()));
   }
@@ -164,6 +168,14 @@ class ConvolutionStep final : public Step {
       weights_.run(run, {.a = dy.data, .b = x.data, .result = run.at(result_)});
       run.kernels().unpack_weights({weights_.plan->result_type(), run.at(result_)}, gradient,
                                    shape_);
+    } else if (is_pointwise(shape_)) {
+      run.engine->multiply({.a = dy,
+                            .b = x,
+                            .c = {Stored::kFloat32, gradient},
+                            .rows = size_.columns,
+                            .columns = shape_.in_channels,
+                            .inner = size_.rows,
+                            .transpose_a = true});
     } else {
       run.kernels().convolve_weights(x, dy, gradient, shape_);
     }

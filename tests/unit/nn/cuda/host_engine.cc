@@ -1,6 +1,7 @@
 #include "host_engine.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -26,33 +27,39 @@ void each_of(uint32_t count, const F& f) {
 }
 template <typename F>
 void columns_of(Matrix size, uint32_t groups, const F& f) {
+  constexpr uint32_t kWidth = F::kWidth;
   const uint32_t rows = size.rows / groups;
-  for (uint32_t c = 0; c < size.columns; ++c) {
+  for (uint32_t first = 0; first < size.columns; first += kWidth) {
     for (uint32_t group = 0; group < groups; ++group) {
-      Sums<double> sums;
+      std::array<std::array<double, F::kSums>, kWidth> sums{};
+      const auto column = f.column(group, first);
       for (uint32_t row = group * rows; row < (group + 1) * rows; ++row) {
-        const Sums<float> term = f.term(group, row, c);
-        sums.a += term.a;
-        sums.b += term.b;
-        sums.c += term.c;
+        std::array<float, F::kSums * kWidth> terms{};
+        f.term(column, row, terms.data());
+        for (uint32_t j = 0; j < kWidth; ++j) {
+          for (uint32_t s = 0; s < F::kSums; ++s) sums[j][s] += terms[s * kWidth + j];
+        }
       }
-      f.finish(group, c, sums);
+      for (uint32_t j = 0; j < kWidth; ++j) f.finish(group, first + j, sums[j].data());
     }
   }
 }
 template <typename F>
-struct OneGroup {
-  F f;
-  Sums<float> term(uint32_t, uint32_t row, uint32_t column) const { return f.term(row, column); }
-  void finish(uint32_t, uint32_t column, const Sums<double>& sums) const { f.finish(column, sums); }
-};
+void rows_of_columns_of(Matrix size, uint32_t groups, const F& f) {
+  const uint32_t rows = size.rows / groups;
+  for (uint32_t first = 0; first < size.columns; first += F::kWidth) {
+    for (uint32_t group = 0; group < groups; ++group) {
+      const auto column = f.column(group, first);
+      for (uint32_t row = group * rows; row < (group + 1) * rows; ++row) f.apply(column, row);
+    }
+  }
+}
 template <typename F>
 void rows_of(Matrix size, const F& f) {
   for (uint32_t row = 0; row < size.rows; ++row) {
     double sum = 0;
-    for (uint32_t c = 0; c < size.columns; ++c) sum += f.term(row, c).a;
-    for (uint32_t c = 0; c < size.columns; ++c)
-      f.finish(row, c, Sums<float>{static_cast<float>(sum), 0, 0});
+    for (uint32_t c = 0; c < size.columns; ++c) sum += f.term(row, c);
+    for (uint32_t c = 0; c < size.columns; ++c) f.finish(row, c, static_cast<float>(sum));
   }
 }
 // In strides, as a GPU's threads gather them.
@@ -79,12 +86,12 @@ struct HostLauncher {
     start([count, f] { each_of(count, f); });
   }
   template <typename F>
-  void columns(Matrix size, const F& f) const {
-    grouped_columns(size, 1, OneGroup<F>{f});
+  void columns(Matrix size, uint32_t groups, const F& f) const {
+    start([size, groups, f] { columns_of(size, groups, f); });
   }
   template <typename F>
-  void grouped_columns(Matrix size, uint32_t groups, const F& f) const {
-    start([size, groups, f] { columns_of(size, groups, f); });
+  void rows_of_columns(Matrix size, uint32_t groups, const F& f) const {
+    start([size, groups, f] { rows_of_columns_of(size, groups, f); });
   }
   template <typename F>
   void rows(Matrix size, const F& f) const {
