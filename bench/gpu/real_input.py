@@ -135,7 +135,7 @@ def compare(options, model, table, data, folder):
     table.figure(f"{model}: synthetic input, images/s", f"{full:.0f}")
     cores = training_run.cores()
     fewest, best = None, (0, 1)
-    for threads in [n for n in (1, 2, 4, 8, 16, 32, 64) if n < cores] + [cores]:
+    for threads in options.threads or [n for n in (1, 2, 4, 8, 16, 32, 64) if n < cores] + [cores]:
         rate, stalled = train(options, model, data, folder, threads, 0)
         table.figure(f"{model}: files, own worker on {threads} cores: {rate:.0f} images/s, stood still", f"{stalled:.1%}")
         best = max(best, (rate, stalled))
@@ -164,6 +164,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--threads", type=int, nargs="*", help="of the own worker, in turn; all powers of two by default")
     parser.add_argument("--models", nargs="*", default=list(CASES), choices=list(CASES))
     parser.add_argument("--no-pytorch", action="store_true")
     parser.add_argument("--cpu", action="store_true")

@@ -17,12 +17,14 @@
 namespace outrigger::nn::cuda {
 
 /// c {rows, columns} = a {rows, inner} * b {inner, columns}, all row by row. A transposed factor
-/// lies in memory as {inner, rows}, or {columns, inner}. a and b have one type; c is float32.
+/// lies in memory as {inner, rows}, or {columns, inner}. a and b have one type; c has it too, or is
+/// float32.
 struct Product {
   ConstArray a, b;
   Array c;
   int64_t rows = 0, columns = 0, inner = 0;
   bool transpose_a = false, transpose_b = false;
+  bool add = false;  // to what c holds
 };
 
 enum class ConvolutionPass : uint8_t { kForward, kInputGradient, kWeightGradient };

@@ -196,19 +196,19 @@ class CudaEngine final : public Engine {
 
   // cuBLAS counts column by column: what is row by row is transposed to it, and c' = b' a'.
   void multiply(const Product& p) override {
-    const float one = 1, zero = 0;
+    const float one = 1, kept = p.add ? 1 : 0;
     const auto columns = static_cast<int>(p.columns), rows = static_cast<int>(p.rows),
                inner = static_cast<int>(p.inner);
     const auto compute =
         options_.tensor_float32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     const bool floats = p.a.type == Stored::kFloat32;
-    check(
-        cublasGemmEx(blas_.get(), p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                     p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, columns, rows, inner, &one,
-                     p.b.data, data_type(p.b.type), p.transpose_b ? inner : columns, p.a.data,
-                     data_type(p.a.type), p.transpose_a ? rows : inner, &zero, p.c.data, CUDA_R_32F,
-                     columns, floats ? compute : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-        "multiplying matrices");
+    check(cublasGemmEx(blas_.get(), p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                       p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, columns, rows, inner, &one,
+                       p.b.data, data_type(p.b.type), p.transpose_b ? inner : columns, p.a.data,
+                       data_type(p.a.type), p.transpose_a ? rows : inner, &kept, p.c.data,
+                       data_type(p.c.type), columns, floats ? compute : CUBLAS_COMPUTE_32F,
+                       CUBLAS_GEMM_DEFAULT),
+          "multiplying matrices");
   }
 
   std::unique_ptr<Collective> join(const RankGroup& ranks) override {

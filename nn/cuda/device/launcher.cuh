@@ -40,7 +40,7 @@ __device__ void for_each_row(const Tiling& tiling, const F& f, const Visit& visi
   const uint32_t first = blockIdx.y * tiling.rows_of_chunk;
   const uint32_t last = begin + min(first + tiling.rows_of_chunk, tiling.group.rows);
   const auto column = f.column(blockIdx.z, pack * F::kWidth);
-#pragma unroll 2
+  OUTRIGGER_UNROLL
   for (uint32_t row = begin + first + line; row < last; row += lines) visit(column, row);
 }
 
@@ -89,13 +89,17 @@ __global__ void finish_columns_kernel(uint32_t columns, uint32_t groups, uint32_
     }
     for (int s = 0; s < F::kSums; ++s) shared[s][threadIdx.y][threadIdx.x] = sums[s];
     __syncthreads();
-    if (threadIdx.y == 0 && column < columns) {
-      for (int s = 0; s < F::kSums; ++s) {
-        for (int line = 1; line < kFinishLines; ++line) sums[s] += shared[s][line][threadIdx.x];
+    for (uint32_t half = kFinishLines / 2; half > 0; half /= 2) {
+      if (threadIdx.y < half) {
+        for (int s = 0; s < F::kSums; ++s)
+          shared[s][threadIdx.y][threadIdx.x] += shared[s][threadIdx.y + half][threadIdx.x];
       }
+      __syncthreads();
+    }
+    if (threadIdx.y == 0 && column < columns) {
+      for (int s = 0; s < F::kSums; ++s) sums[s] = shared[s][0][threadIdx.x];
       f.finish(group, column, sums);
     }
-    __syncthreads();
   }
 }
 
@@ -192,8 +196,8 @@ class CudaLauncher {
 
  private:
   // Of a thread, at least; and how many blocks fill a large device.
-  static constexpr uint32_t kRowsToSum = 8, kBlocksToSum = 1056;
-  static constexpr uint32_t kRowsToApply = 4, kBlocksToApply = 4224;
+  static constexpr uint32_t kRowsToSum = 8, kBlocksToSum = 528;
+  static constexpr uint32_t kRowsToApply = 8, kBlocksToApply = 1056;
   static constexpr uint32_t kMostPacks = 32, kLeastPacks = 8, kMostChunks = 65535;
 
   static Tiling tile(Matrix size, uint32_t groups, int width) {
@@ -231,11 +235,5 @@ class CudaLauncher {
   const cudaStream_t stream_;
   float* const partials_;
 };
-
-extern template class ConvolutionKernels<CudaLauncher>;
-extern template class MapKernels<CudaLauncher>;
-extern template class NormKernels<CudaLauncher>;
-extern template class FeatureKernels<CudaLauncher>;
-extern template class TrainingKernels<CudaLauncher>;
 
 }  // namespace outrigger::nn::cuda

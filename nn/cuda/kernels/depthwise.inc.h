@@ -117,6 +117,7 @@ struct DepthwiseKernel {
         {x, out.n, out.y * kStride - s.padding, c, s.in_height, s.in_width, s.in_channels},
         -s.padding);
     T* to = y + index_of(out.n, out.y, 0, s.out_height, s.out_width, s.out_channels, c);
+    OUTRIGGER_UNROLL
     for (int column = 0; column < s.out_width; ++column, to += s.out_channels) {
       window.move();
       float sums[N] = {};
@@ -189,6 +190,7 @@ struct DepthwiseWeightsKernel {
         -s.padding);
     const T* from =
         dy + index_of(out.n, out.y, 0, s.out_height, s.out_width, s.out_channels, column.at);
+    OUTRIGGER_UNROLL
     for (int at = 0; at < s.out_width; ++at, from += s.out_channels) {
       window.move();
       float slope[kWidth];

@@ -5,6 +5,7 @@
 //   row_states(size, f), as told in columns.h and at the kernels that use them.
 
 #include "nn/angular_margin.h"
+#include "nn/cuda/kernels/activation.inc.h"
 #include "nn/cuda/kernels/convolutions_over.inc.h"
 #include "nn/cuda/kernels/elementwise.inc.h"
 #include "nn/cuda/kernels/kernels.h"
@@ -37,7 +38,7 @@ class MapKernels : public virtual Kernels {
   }
   void convert(ConstArray from, Array to, uint32_t count, bool add) const override {
     with_types(from.type, to.type, [&]<typename From, typename To>(From, To) {
-      constexpr int N = 4;
+      constexpr int N = kPackWidth<std::conditional_t<sizeof(From) == 4, From, To>>;
       if (packs_into(count, N) && begins_packs<From, N>(from) && begins_packs<To, N>(to)) {
         launcher_.each(count / N, ConvertKernel<From, To, N>{in<From>(from), out<To>(to), add});
       } else {
@@ -153,20 +154,51 @@ class NormKernels : public virtual Kernels {
   }
   void norm_forward(const NormForward& norm, Matrix size) const override {
     with_packs(norm.y.type, size.columns, [&]<typename T, int N>(T, Width<N>) {
-      launcher_.rows_of_columns(size, norm.groups, NormForwardKernel<T, N>{norm, size.columns});
+      with_behind(norm.relu, false, norm.slopes, [&]<Behind kBehind>(IsBehind<kBehind>) {
+        launcher_.rows_of_columns(size, norm.groups,
+                                  NormForwardKernel<T, N, kBehind>{norm, size.columns});
+      });
     });
   }
   void norm_backward(const NormBackward& norm, Matrix size) const override {
+    with_packs(norm.dy.type, size.columns, [&]<typename T, int N>(T, Width<N>) {
+      with_behind(norm.relu, norm.residual, norm.slopes, [&]<Behind kBehind>(IsBehind<kBehind>) {
+        launcher_.columns(size, norm.groups, NormSumsKernel<T, N, kBehind>{norm, size.columns});
+      });
+    });
+    if (norm.dx.data == nullptr) return;
+    NormBackward input = norm;
+    if (norm.residual_gradient.data != nullptr && !norm.add_residual) {
+      // That is dy behind the activation, and all that was to be found out by it.
+      input.dy = norm.residual_gradient;
+      input.relu = false;
+      input.slopes = nullptr;
+    }
     const float share = 1.0f / static_cast<float>(size.rows / norm.groups);
     with_packs(norm.dy.type, size.columns, [&]<typename T, int N>(T, Width<N>) {
-      launcher_.columns(size, norm.groups, NormSumsKernel<T, N>{norm, size.columns});
-      if (norm.dx.data == nullptr) return;
-      launcher_.rows_of_columns(size, norm.groups,
-                                NormInputKernel<T, N>{norm, size.columns, share});
+      with_behind(input.relu, input.residual, input.slopes, [&]<Behind kBehind>(IsBehind<kBehind>) {
+        launcher_.rows_of_columns(size, norm.groups,
+                                  NormInputKernel<T, N, kBehind>{input, size.columns, share});
+      });
     });
   }
 
  private:
+  template <Behind kBehind>
+  using IsBehind = std::integral_constant<Behind, kBehind>;
+
+  template <typename F>
+  static void with_behind(bool relu, bool residual, const float* slopes, const F& f) {
+    if (relu && residual) {
+      f(IsBehind<Behind::kReluOfSum>());
+    } else if (relu) {
+      f(IsBehind<Behind::kRelu>());
+    } else if (slopes != nullptr) {
+      f(IsBehind<Behind::kPrelu>());
+    } else {
+      f(IsBehind<Behind::kNothing>());
+    }
+  }
   const Launcher& launcher_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Batch norm and what is fused with it, and activations with slopes.
+// Batch norm and what is fused with it.
 
 #include <cmath>
 
@@ -111,86 +111,109 @@ struct NormColumn {
   }
 };
 
-template <typename T, int N>
+/// What is behind a norm, as far as kernels differ by it: branches would keep a thread from reading
+/// its next row beside this one.
+enum class Behind : uint8_t {
+  kNothing,
+  kRelu,
+  kReluOfSum,  // with a residual: y says which way it went
+  kPrelu,
+};
+
+/// `slopes` of N channels, where there are any.
+template <int N, Behind kBehind>
+struct NormSlopes {
+  float of[N];
+  OUTRIGGER_BOTH NormSlopes(const float* slopes, uint32_t first) {
+    if constexpr (kBehind == Behind::kPrelu) load_each(slopes + first, of);
+  }
+};
+
+template <typename T, int N, Behind kBehind>
 struct NormForwardKernel {
   static constexpr int kWidth = N;
   NormForward norm;
   uint32_t channels;
 
-  using Column = NormColumn<N>;
+  struct Column : NormColumn<N> {
+    NormSlopes<N, kBehind> slopes;
+  };
   OUTRIGGER_BOTH Column column(uint32_t group, uint32_t first) const {
-    return {norm.mean_inverse, norm.scale_shift, group, first, channels};
+    return {{norm.mean_inverse, norm.scale_shift, group, first, channels}, {norm.slopes, first}};
   }
   OUTRIGGER_BOTH void apply(const Column& column, uint32_t row) const {
     const uint32_t i = row * channels + column.at;
-    float z[N];
+    float z[N], residual[N];
     load(static_cast<const T*>(norm.x.data) + i, z);
-    for (int j = 0; j < N; ++j) z[j] = column.before(column.normalised(z[j], j), j);
-    if (norm.residual.data != nullptr) {
-      float residual[N];
-      load(static_cast<const T*>(norm.residual.data) + i, residual);
-      for (int j = 0; j < N; ++j) z[j] += residual[j];
-    }
-    if (norm.relu) {
-      for (int j = 0; j < N; ++j) z[j] = z[j] <= 0 ? 0.0f : z[j];
-    }
-    if (norm.slopes != nullptr) {
-      for (int j = 0; j < N; ++j) z[j] = z[j] > 0 ? z[j] : z[j] * norm.slopes[column.at + j];
+    load_if_there(static_cast<const T*>(norm.residual.data), i, residual);
+    for (int j = 0; j < N; ++j) {
+      z[j] = column.before(column.normalised(z[j], j), j) + residual[j];
+      if constexpr (kBehind == Behind::kPrelu) {
+        z[j] = z[j] > 0 ? z[j] : z[j] * column.slopes.of[j];
+      } else if constexpr (kBehind != Behind::kNothing) {
+        z[j] = z[j] <= 0 ? 0.0f : z[j];
+      }
     }
     save(static_cast<T*>(norm.y.data) + i, z);
   }
 };
 
+/// What a backward pass needs of N channels of a group.
+template <int N, Behind kBehind>
+struct NormBackwardColumn : NormColumn<N> {
+  NormSlopes<N, kBehind> slopes;
+  OUTRIGGER_BOTH NormBackwardColumn(const NormBackward& norm, uint32_t group, uint32_t first,
+                                    uint32_t channels)
+      : NormColumn<N>(norm.mean_inverse, norm.scale_shift, group, first, channels),
+        slopes(norm.slopes, first) {}
+};
+
 /// The gradient before the activation, of N channels of a row, and what it was made of.
-template <typename T, int N>
+template <typename T, int N, Behind kBehind>
 struct NormGradient {
   float normalised[N], gradient[N], slope[N];
 
-  // With a residual, y says which way a ReLU went.
-  OUTRIGGER_BOTH NormGradient(const NormBackward& norm, const NormColumn<N>& column, uint32_t i) {
+  OUTRIGGER_BOTH NormGradient(const NormBackward& norm,
+                              const NormBackwardColumn<N, kBehind>& column, uint32_t i) {
+    float sign[N] = {};
     load(static_cast<const T*>(norm.x.data) + i, normalised);
     load(static_cast<const T*>(norm.dy.data) + i, gradient);
+    if constexpr (kBehind == Behind::kReluOfSum) load(static_cast<const T*>(norm.y.data) + i, sign);
     for (int j = 0; j < N; ++j) {
       normalised[j] = column.normalised(normalised[j], j);
       slope[j] = 0;
-    }
-    if (norm.relu && norm.residual) {
-      float sign[N];
-      load(static_cast<const T*>(norm.y.data) + i, sign);
-      for (int j = 0; j < N; ++j) gradient[j] = sign[j] <= 0 ? 0.0f : gradient[j];
-    } else if (norm.relu) {
-      for (int j = 0; j < N; ++j)
-        gradient[j] = column.before(normalised[j], j) <= 0 ? 0.0f : gradient[j];
-    } else if (norm.slopes != nullptr) {
-      for (int j = 0; j < N; ++j) {
-        const float before = column.before(normalised[j], j);
-        if (before > 0) continue;
-        slope[j] = before * gradient[j];
-        gradient[j] *= norm.slopes[column.at + static_cast<uint32_t>(j)];
+      if constexpr (kBehind == Behind::kNothing) continue;
+      const float before =
+          kBehind == Behind::kReluOfSum ? sign[j] : column.before(normalised[j], j);
+      if constexpr (kBehind == Behind::kPrelu) {
+        slope[j] = before > 0 ? 0.0f : before * gradient[j];
+        gradient[j] = before > 0 ? gradient[j] : gradient[j] * column.slopes.of[j];
+      } else {
+        gradient[j] = before <= 0 ? 0.0f : gradient[j];
       }
     }
   }
 };
 
-template <typename T, int N>
+template <typename T, int N, Behind kBehind>
 struct NormSumsKernel {
-  static constexpr int kWidth = N, kSums = 3;
+  static constexpr int kWidth = N, kSums = kBehind == Behind::kPrelu ? 3 : 2;
   NormBackward norm;
   uint32_t channels;
 
-  using Column = NormColumn<N>;
+  using Column = NormBackwardColumn<N, kBehind>;
   OUTRIGGER_BOTH Column column(uint32_t group, uint32_t first) const {
-    return {norm.mean_inverse, norm.scale_shift, group, first, channels};
+    return {norm, group, first, channels};
   }
   OUTRIGGER_BOTH void term(const Column& column, uint32_t row, float* sums) const {
     const uint32_t i = row * channels + column.at;
-    const NormGradient<T, N> of(norm, column, i);
+    const NormGradient<T, N, kBehind> of(norm, column, i);
     if (norm.residual_gradient.data != nullptr)
       save(static_cast<T*>(norm.residual_gradient.data) + i, of.gradient, norm.add_residual);
     for (int j = 0; j < N; ++j) {
       sums[j] += of.gradient[j];
       sums[N + j] += of.gradient[j] * of.normalised[j];
-      sums[2 * N + j] += of.slope[j];
+      if constexpr (kSums > 2) sums[2 * N + j] += of.slope[j];
     }
   }
   OUTRIGGER_BOTH void finish(uint32_t group, uint32_t c, const double* sums) const {
@@ -202,109 +225,48 @@ struct NormSumsKernel {
       store(norm.scale_shift_gradient + c, to[channels + c], add);
       store(norm.scale_shift_gradient + channels + c, to[c], add);
     }
-    if (norm.slopes_gradient != nullptr)
-      store(norm.slopes_gradient + c, static_cast<float>(sums[2]), add);
+    if constexpr (kSums > 2) {
+      if (norm.slopes_gradient != nullptr)
+        store(norm.slopes_gradient + c, static_cast<float>(sums[2]), add);
+    }
   }
 };
 
-template <typename T, int N>
+template <typename T, int N, Behind kBehind>
 struct NormInputKernel {
   static constexpr int kWidth = N;
   NormBackward norm;
   uint32_t channels;
   float share;  // 1 / a group's rows
 
-  struct Column : NormColumn<N> {
+  struct Column : NormBackwardColumn<N, kBehind> {
     float factor[N];         // from the gradient behind the norm to the one before it
     float mean_gradient[N];  // 0 where statistics are not this batch's
     float mean_product[N];   // likewise: of gradient and normalised value
+    OUTRIGGER_BOTH Column(const NormInputKernel& kernel, uint32_t group, uint32_t first)
+        : NormBackwardColumn<N, kBehind>(kernel.norm, group, first, kernel.channels) {
+      const float* sums = kernel.norm.sums + group * 2 * kernel.channels + first;
+      const float of = kernel.norm.measured ? kernel.share : 0;
+      load_each(sums, mean_gradient);
+      load_each(sums + kernel.channels, mean_product);
+      for (int j = 0; j < N; ++j) {
+        factor[j] = this->scale[j] * this->inverse[j];
+        mean_gradient[j] *= of;
+        mean_product[j] *= of;
+      }
+    }
   };
   OUTRIGGER_BOTH Column column(uint32_t group, uint32_t first) const {
-    Column column{{norm.mean_inverse, norm.scale_shift, group, first, channels}, {}, {}, {}};
-    const float* sums = norm.sums + group * 2 * channels + first;
-    const float of = norm.measured ? share : 0;
-    for (int j = 0; j < N; ++j) {
-      column.factor[j] = column.scale[j] * column.inverse[j];
-      column.mean_gradient[j] = sums[j] * of;
-      column.mean_product[j] = sums[channels + static_cast<uint32_t>(j)] * of;
-    }
-    return column;
+    return {*this, group, first};
   }
   OUTRIGGER_BOTH void apply(const Column& column, uint32_t row) const {
     const uint32_t i = row * channels + column.at;
-    NormGradient<T, N> of(norm, column, i);
+    NormGradient<T, N, kBehind> of(norm, column, i);
     for (int j = 0; j < N; ++j) {
       of.gradient[j] -= column.mean_gradient[j] + of.normalised[j] * column.mean_product[j];
       of.gradient[j] *= column.factor[j];
     }
     save(static_cast<T*>(norm.dx.data) + i, of.gradient, norm.add);
-  }
-};
-
-template <typename T, int N>
-struct PreluBackwardKernel {
-  static constexpr int kWidth = N, kSums = 1;
-  const T* x;
-  const T* dy;
-  const float* slopes;
-  T* dx;  // null: nobody wants it
-  bool add;
-  float* slopes_gradient;  // likewise
-  uint32_t channels;
-
-  struct Column {
-    uint32_t at;
-    float slope[N];
-  };
-  OUTRIGGER_BOTH Column column(uint32_t, uint32_t at) const {
-    Column column;
-    column.at = at;
-    load_each(slopes + at, column.slope);
-    return column;
-  }
-  OUTRIGGER_BOTH void term(const Column& column, uint32_t row, float* sums) const {
-    const uint32_t i = row * channels + column.at;
-    float value[N], gradient[N];
-    load(x + i, value);
-    load(dy + i, gradient);
-    for (int j = 0; j < N; ++j) {
-      if (value[j] > 0) continue;
-      sums[j] += value[j] * gradient[j];
-      gradient[j] *= column.slope[j];
-    }
-    if (dx != nullptr) save(dx + i, gradient, add);
-  }
-  OUTRIGGER_BOTH void finish(uint32_t, uint32_t c, const double* sums) const {
-    if (slopes_gradient != nullptr) slopes_gradient[c] = static_cast<float>(sums[0]);
-  }
-};
-
-/// Sums over columns of what is left of dy where a ReLU's y is 0, or, without y, of dy.
-template <typename T, int N>
-struct MaskSumsKernel {
-  static constexpr int kWidth = N, kSums = 1;
-  const T* y;
-  const T* dy;
-  T* masked;  // dy again; null without y
-  float* out;
-  uint32_t columns;
-
-  using Column = PlainColumn;
-  OUTRIGGER_BOTH Column column(uint32_t, uint32_t at) const { return {at}; }
-  OUTRIGGER_BOTH void term(const Column& column, uint32_t row, float* sums) const {
-    const uint32_t i = row * columns + column.at;
-    float gradient[N];
-    load(dy + i, gradient);
-    if (y != nullptr) {
-      float sign[N];
-      load(y + i, sign);
-      for (int j = 0; j < N; ++j) gradient[j] = sign[j] <= 0 ? 0.0f : gradient[j];
-      save(masked + i, gradient);
-    }
-    for (int j = 0; j < N; ++j) sums[j] += gradient[j];
-  }
-  OUTRIGGER_BOTH void finish(uint32_t, uint32_t column, const double* sums) const {
-    out[column] = static_cast<float>(sums[0]);
   }
 };
 

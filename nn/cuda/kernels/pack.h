@@ -63,16 +63,20 @@ OUTRIGGER_BOTH inline void load(const T* from, float (&to)[N]) {
   for (int j = 0; j < N; ++j) to[j] = to_float(pack.values[j]);
 }
 
+/// From the i-th element on; zeros where there is no array.
+template <int N, typename T>
+OUTRIGGER_BOTH inline void load_if_there(const T* array, uint32_t i, float (&to)[N]) {
+  const Pack<T, N> pack = array != nullptr ? read_pack<N>(array + i) : Pack<T, N>{};
+  for (int j = 0; j < N; ++j) to[j] = to_float(pack.values[j]);
+}
+
 /// Added to what is there where `add` says so.
 template <int N, typename T>
 OUTRIGGER_BOTH inline void save(T* to, const float (&from)[N], bool add = false) {
-  Pack<T, N> pack;
-  if (add) {
-    pack = *reinterpret_cast<const Pack<T, N>*>(to);
-    for (int j = 0; j < N; ++j) store(&pack.values[j], from[j], true);
-  } else {
-    for (int j = 0; j < N; ++j) store(&pack.values[j], from[j]);
-  }
+  Pack<T, N> pack = {};
+  if (add) pack = *reinterpret_cast<const Pack<T, N>*>(to);
+  for (int j = 0; j < N; ++j)
+    store(&pack.values[j], add ? to_float(pack.values[j]) + from[j] : from[j]);
   *reinterpret_cast<Pack<T, N>*>(to) = pack;
 }
 

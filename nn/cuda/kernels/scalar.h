@@ -15,6 +15,13 @@
 #define OUTRIGGER_BOTH
 #endif
 
+/// Before a loop whose next turns a GPU is to begin beside this one.
+#ifdef __CUDA_ARCH__
+#define OUTRIGGER_UNROLL _Pragma("unroll 2")
+#else
+#define OUTRIGGER_UNROLL
+#endif
+
 namespace outrigger::nn::cuda {
 
 OUTRIGGER_BOTH inline uint32_t bits_of(float value) {

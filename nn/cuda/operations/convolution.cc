@@ -80,9 +80,10 @@ class ConvolutionStep final : public Step {
     Value& in = c.value(c.layer(layer_).inputs[0]);
     target_ = c.gradient(in);
     if (!target_.buffer) return;
+    in_ = in;
+    if (adds_product()) return;
     input_.make(c, {shape_, ConvolutionPass::kInputGradient});
     if (input_.plan && target_.add) fresh_ = c.create(c.bytes(in));
-    in_ = in;
   }
   void load(Engine& engine, std::byte* weights) const override {
     engine.kernels().pack_weights(reinterpret_cast<const float*>(weights + parameters_at_),
@@ -125,6 +126,8 @@ class ConvolutionStep final : public Step {
 
  private:
   bool relu() const { return output_ != layer_; }
+  // cuDNN's plans add nothing: their result would be one more array, and added in one more pass.
+  bool adds_product() const { return target_.add && is_pointwise(shape_); }
   size_t float_bias_at() const { return parameters_at_ + shape_.weights() * sizeof(float); }
   ConstArray packed(const Run& run) const { return {shape_.type, run.weight<void>(packed_at_)}; }
 
@@ -182,6 +185,16 @@ class ConvolutionStep final : public Step {
   }
   void input_gradient(const Run& run, ConstArray dy) const {
     const Array dx = array(run, in_, target_.buffer);
+    if (adds_product()) {
+      run.engine->multiply({.a = dy,
+                            .b = packed(run),
+                            .c = dx,
+                            .rows = size_.rows,
+                            .columns = shape_.in_channels,
+                            .inner = size_.columns,
+                            .add = true});
+      return;
+    }
     if (!input_.plan) {
       run.kernels().convolve_backward(dy, packed(run), dx, target_.add, shape_);
       return;

@@ -128,7 +128,9 @@ void multiply_now(const Product& p) {
         const float b = element(p.b, p.transpose_b ? column * p.inner + k : k * p.columns + column);
         sum += double{a} * b;
       }
-      static_cast<float*>(p.c.data)[row * p.columns + column] = static_cast<float>(sum);
+      with_type(p.c.type, [&]<typename T>(T) {
+        store(out<T>(p.c) + row * p.columns + column, static_cast<float>(sum), p.add);
+      });
     }
   }
 }
