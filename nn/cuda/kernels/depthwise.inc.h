@@ -71,15 +71,15 @@ struct MovingWindow {
 /// {out, 3, 3, kGroup} of the groups of N channels in a row.
 template <typename T, int kGroup>
 struct DepthwiseWeights {
-  static constexpr int N = kDepthwiseWidth<kGroup>;
-  float of[kDepthwiseTaps][N][kGroup];
+  static constexpr int kWidth = kDepthwiseWidth<kGroup>;
+  float of[kDepthwiseTaps][kWidth][kGroup];
 
   /// Forward to channel j of the output from the g-th of its group. Backward to channel j of the
   /// input, and through the window the other way round.
   OUTRIGGER_BOTH DepthwiseWeights(const T* weights, uint32_t c, bool backward) {
     const T* from = weights + c * kDepthwiseTaps * kGroup;
     for (int tap = 0; tap < kDepthwiseTaps; ++tap) {
-      for (int j = 0; j < N; ++j) {
+      for (int j = 0; j < kWidth; ++j) {
         for (int g = 0; g < kGroup; ++g) {
           const int forward_at = (j * kDepthwiseTaps + tap) * kGroup + g;
           const int backward_at =
@@ -90,8 +90,8 @@ struct DepthwiseWeights {
       }
     }
   }
-  OUTRIGGER_BOTH void add(float (&sums)[N], const Pack<T, N>& values, int tap) const {
-    for (int j = 0; j < N; ++j) {
+  OUTRIGGER_BOTH void add(float (&sums)[kWidth], const Pack<T, kWidth>& values, int tap) const {
+    for (int j = 0; j < kWidth; ++j) {
       for (int g = 0; g < kGroup; ++g)
         sums[j] += to_float(values.values[j / kGroup * kGroup + g]) * of[tap][j][g];
     }
@@ -102,7 +102,7 @@ struct DepthwiseWeights {
 /// the shape is then of dy's map to dx's.
 template <typename T, int kGroup, int kStride>
 struct DepthwiseKernel {
-  static constexpr int N = kDepthwiseWidth<kGroup>;
+  static constexpr int kWidth = kDepthwiseWidth<kGroup>;
   const T* x;
   const T* weights;
   T* y;
@@ -110,17 +110,17 @@ struct DepthwiseKernel {
   ConvolutionShape shape;
   OUTRIGGER_BOTH void operator()(uint32_t i) const {
     const ConvolutionShape& s = shape;
-    const Place out = place_of(i, s.out_height, 1, s.out_channels / N);
-    const uint32_t c = out.c * N;
+    const Place out = place_of(i, s.out_height, 1, s.out_channels / kWidth);
+    const uint32_t c = out.c * kWidth;
     const DepthwiseWeights<T, kGroup> factors(weights, c, backward);
-    MovingWindow<T, N, kStride> window(
+    MovingWindow<T, kWidth, kStride> window(
         {x, out.n, out.y * kStride - s.padding, c, s.in_height, s.in_width, s.in_channels},
         -s.padding);
     T* to = y + index_of(out.n, out.y, 0, s.out_height, s.out_width, s.out_channels, c);
     OUTRIGGER_UNROLL
     for (int column = 0; column < s.out_width; ++column, to += s.out_channels) {
       window.move();
-      float sums[N] = {};
+      float sums[kWidth] = {};
       for (int tap = 0; tap < kDepthwiseTaps; ++tap)
         factors.add(sums, window.values[tap / 3][tap % 3], tap);
       save(to, sums, add);
@@ -132,7 +132,7 @@ struct DepthwiseKernel {
 /// two rows and two columns of it, only a window of 2 x 2 of dy knows.
 template <typename T, int kGroup>
 struct DepthwiseInputKernel {
-  static constexpr int N = kDepthwiseWidth<kGroup>;
+  static constexpr int kWidth = kDepthwiseWidth<kGroup>;
   const T* dy;
   const T* weights;
   T* dx;
@@ -140,17 +140,17 @@ struct DepthwiseInputKernel {
   ConvolutionShape shape;
   OUTRIGGER_BOTH void operator()(uint32_t i) const {
     const ConvolutionShape& s = shape;
-    const Place in = place_of(i, (s.in_height + 1) / 2, 1, s.in_channels / N);
-    const uint32_t c = in.c * N;
+    const Place in = place_of(i, (s.in_height + 1) / 2, 1, s.in_channels / kWidth);
+    const uint32_t c = in.c * kWidth;
     const DepthwiseWeights<T, kGroup> factors(weights, c, true);
-    const MapRows<T, N, 2> rows(dy, in.n, in.y, c, s.out_height, s.out_width, s.out_channels);
+    const MapRows<T, kWidth, 2> rows(dy, in.n, in.y, c, s.out_height, s.out_width, s.out_channels);
     T* to = dx + index_of(in.n, 2 * in.y, 0, s.in_height, s.in_width, s.in_channels, c);
     const uint32_t below = static_cast<uint32_t>(s.in_width) * s.in_channels;
-    Pack<T, N> next[2] = {rows.at(0, 0), rows.at(1, 0)};
+    Pack<T, kWidth> next[2] = {rows.at(0, 0), rows.at(1, 0)};
     for (int column = 0; column < s.in_width; column += 2, to += 2 * s.in_channels) {
-      const Pack<T, N> here[2] = {next[0], next[1]};
+      const Pack<T, kWidth> here[2] = {next[0], next[1]};
       for (int k = 0; k < 2; ++k) next[k] = rows.at(k, column / 2 + 1);
-      float sums[2][2][N] = {};
+      float sums[2][2][kWidth] = {};
       // Of the window the other way round: its middle is tap 4.
       factors.add(sums[0][0], here[0], 4);
       factors.add(sums[0][1], here[0], 3);

@@ -38,9 +38,11 @@ class MapKernels : public virtual Kernels {
   }
   void convert(ConstArray from, Array to, uint32_t count, bool add) const override {
     with_types(from.type, to.type, [&]<typename From, typename To>(From, To) {
-      constexpr int N = kPackWidth<std::conditional_t<sizeof(From) == 4, From, To>>;
-      if (packs_into(count, N) && begins_packs<From, N>(from) && begins_packs<To, N>(to)) {
-        launcher_.each(count / N, ConvertKernel<From, To, N>{in<From>(from), out<To>(to), add});
+      constexpr int kWidth = kPackWidth<std::conditional_t<sizeof(From) == 4, From, To>>;
+      if (packs_into(count, kWidth) && begins_packs<From, kWidth>(from) &&
+          begins_packs<To, kWidth>(to)) {
+        launcher_.each(count / kWidth,
+                       ConvertKernel<From, To, kWidth>{in<From>(from), out<To>(to), add});
       } else {
         launcher_.each(count, ConvertKernel<From, To, 1>{in<From>(from), out<To>(to), add});
       }
@@ -174,7 +176,8 @@ class NormKernels : public virtual Kernels {
       input.relu = false;
       input.slopes = nullptr;
     }
-    const float share = 1.0f / static_cast<float>(size.rows / norm.groups);
+    const uint32_t rows = size.rows / norm.groups;
+    const float share = 1.0f / static_cast<float>(rows);
     with_packs(norm.dy.type, size.columns, [&]<typename T, int N>(T, Width<N>) {
       with_behind(input.relu, input.residual, input.slopes, [&]<Behind kBehind>(IsBehind<kBehind>) {
         launcher_.rows_of_columns(size, norm.groups,
