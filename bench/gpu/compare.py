@@ -237,7 +237,7 @@ def main():
     parser.add_argument("--binary", required=True, help="outrigger-bench-gpu of a build with CUDA")
     parser.add_argument("--library-path", help="LD_LIBRARY_PATH of it alone; PyTorch has its own libraries")
     parser.add_argument("--precision", default="bfloat16", choices=("tf32", "bfloat16", "float16"))
-    parser.add_argument("--plans", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "outrigger-gpu-plans.txt",
+    parser.add_argument("--plans", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / f"outrigger-gpu-plans-{os.getuid()}.txt",
                         help="where the fastest plans are kept, as in a run's folder")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=20, help="of each round")

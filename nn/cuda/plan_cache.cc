@@ -12,7 +12,7 @@
 namespace outrigger::nn::cuda {
 namespace {
 
-constexpr std::string_view kFirstLine = "outrigger-gpu-plans 2";
+constexpr std::string_view kFirstLine = "outrigger-gpu-plans 3";
 constexpr std::string_view kDevice = "device ";
 constexpr std::string_view kChecksum = "sha256 ";
 

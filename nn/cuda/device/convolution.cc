@@ -45,7 +45,8 @@ class CudnnConvolution final : public PlannedConvolution {
     if (graph_.validate().is_bad() || graph_.build_operation_graph(handle_).is_bad() ||
         graph_.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}).is_bad())
       return false;
-    std::vector<fe::NumericalNote_t> unwanted;
+    // Sums are float32 until they are done, whatever they are stored as.
+    std::vector<fe::NumericalNote_t> unwanted{fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION};
     if (options.deterministic) unwanted.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
     if (request_.shape.type == Stored::kFloat32 && !options.tensor_float32) {
       unwanted.push_back(fe::NumericalNote_t::TENSOR_CORE);

@@ -95,6 +95,10 @@ class CudaEngine final : public Engine {
     check(cublasSetStream(blas, stream), "starting cuBLAS");
     blas_workspace_.reset(allocate(kBlasWorkspaceBytes, "cuBLAS", 0));
     check(cublasSetWorkspace(blas, blas_workspace_.get(), kBlasWorkspaceBytes), "starting cuBLAS");
+    // Sums are float32 until they are done, whatever they are stored as.
+    constexpr auto kMath = static_cast<cublasMath_t>(
+        CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
+    check(cublasSetMathMode(blas, kMath), "starting cuBLAS");
     cudnnHandle_t dnn = nullptr;
     check(cudnnCreate(&dnn), "starting cuDNN");
     dnn_.reset(dnn);

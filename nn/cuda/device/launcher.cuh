@@ -157,12 +157,14 @@ class CudaLauncher {
     const uint32_t most = kMostPartialSums / (groups * F::kSums);
     if (size.columns > most) {
       throw InvalidInput("a layer has " + std::to_string(size.columns) +
-                         " outputs; a GPU adds up at most " + std::to_string(most));
+                         " columns; a GPU adds up at most " + std::to_string(most));
     }
     Tiling tiling = tile(size, groups, F::kWidth);
     set_chunks(tiling, groups, kRowsToSum, kBlocksToSum);
-    tiling.chunks = std::min(tiling.chunks, most / size.columns);
-    tiling.rows_of_chunk = blocks(tiling.group.rows, tiling.chunks);
+    if (tiling.chunks > most / size.columns) {
+      tiling.chunks = most / size.columns;
+      tiling.rows_of_chunk = blocks(tiling.group.rows, tiling.chunks);
+    }
     columns_kernel<<<grid(tiling, groups), kThreads, 0, stream_>>>(tiling, f, partials_);
     check_launch();
     finish_columns_kernel<<<blocks(size.columns, kFinishColumns),

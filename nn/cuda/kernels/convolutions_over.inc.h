@@ -18,8 +18,8 @@ class ConvolutionKernels : public virtual Kernels {
   void convolve(ConstArray x, ConstArray weights, Array y,
                 const ConvolutionShape& shape) const override {
     with_type(shape.type, [&]<typename T>(T) {
-      if (has_depthwise_kernel(shape)) {
-        depthwise<T>(in<T>(x), in<T>(weights), out<T>(y), false, false, shape);
+      if (shape.goes_along_rows()) {
+        depthwise<T>(in<T>(x), in<T>(weights), out<T>(y), Towards::kOutput, false, shape);
       } else {
         const uint32_t outputs = shape.out_channels * output_places(shape);
         launcher_.each(outputs, ConvolveKernel<T>{in<T>(x), in<T>(weights), out<T>(y), shape});
@@ -29,7 +29,7 @@ class ConvolutionKernels : public virtual Kernels {
   void convolve_backward(ConstArray dy, ConstArray weights, Array dx, bool add,
                          const ConvolutionShape& shape) const override {
     with_type(shape.type, [&]<typename T>(T) {
-      if (has_depthwise_kernel(shape)) {
+      if (shape.goes_along_rows()) {
         depthwise_input<T>(in<T>(dy), in<T>(weights), out<T>(dx), add, shape);
       } else if (has_whole_map_kernel(shape)) {
         launcher_.each(inputs(shape), WholeMapInputKernel<T>{in<T>(dy), in<T>(weights), out<T>(dx),
@@ -43,7 +43,7 @@ class ConvolutionKernels : public virtual Kernels {
   void convolve_weights(ConstArray x, ConstArray dy, float* gradient,
                         const ConvolutionShape& shape) const override {
     with_packs(shape.type, shape.in_channels, [&]<typename T, int N>(T, Width<N>) {
-      if (has_depthwise_kernel(shape)) {
+      if (shape.goes_along_rows()) {
         depthwise_weights<T>(in<T>(x), in<T>(dy), gradient, shape);
       } else if (has_whole_map_kernel(shape)) {
         launcher_.columns({shape.samples, area(shape) * shape.in_channels}, 1,
@@ -94,17 +94,18 @@ class ConvolutionKernels : public virtual Kernels {
   }
 
   template <typename T>
-  void depthwise(const T* x, const T* weights, T* y, bool backward, bool add,
+  void depthwise(const T* x, const T* weights, T* y, Towards towards, bool add,
                  const ConvolutionShape& shape) const {
     with_window(shape, [&]<int kGroup, int kStride>(Width<kGroup>, Width<kStride>) {
       launcher_.each(output_rows(shape) * (shape.out_channels / kDepthwiseWidth<kGroup>),
-                     DepthwiseKernel<T, kGroup, kStride>{x, weights, y, backward, add, shape});
+                     DepthwiseKernel<T, kGroup, kStride>{x, weights, y, towards, add, shape});
     });
   }
   template <typename T>
   void depthwise_input(const T* dy, const T* weights, T* dx, bool add,
                        const ConvolutionShape& shape) const {
-    if (shape.stride == 1) return depthwise<T>(dy, weights, dx, true, add, turned(shape));
+    if (shape.stride == 1)
+      return depthwise<T>(dy, weights, dx, Towards::kInput, add, turned(shape));
     with_window(shape, [&]<int kGroup, int kStride>(Width<kGroup>, Width<kStride>) {
       const auto pairs = static_cast<uint32_t>((shape.in_height + 1) / 2);
       launcher_.each(shape.samples * pairs * (shape.in_channels / kDepthwiseWidth<kGroup>),

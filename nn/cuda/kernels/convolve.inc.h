@@ -1,7 +1,7 @@
 #pragma once
 
-// Convolutions of our own, where cuDNN has none or is slow: plain ones, and depthwise ones of 3
-// x 3. Each place gathers, so that results are the same every time.
+// Plain convolutions, for those that cuDNN has none for. Each place gathers, so that results are
+// the same every time.
 
 #include "nn/cuda/kernels/columns.h"
 #include "nn/cuda/kernels/window.inc.h"

@@ -16,12 +16,6 @@ inline constexpr int kDepthwiseTaps = 9;
 template <int kGroup>
 inline constexpr int kDepthwiseWidth = 4 / kGroup;
 
-inline bool has_depthwise_kernel(const ConvolutionShape& s) {
-  const bool moves = s.stride == 1 || (s.stride == 2 && s.padding == 1);
-  const uint32_t width = s.group_in() == 1 ? 4 : 2;
-  return s.has_small_groups() && s.kernel == 3 && moves && s.in_channels % width == 0;
-}
-
 /// The rows of a map that a row of windows lies over; zeros where there is no map.
 template <typename T, int N, int kRows>
 struct MapRows {
@@ -68,6 +62,8 @@ struct MovingWindow {
   }
 };
 
+enum class Towards : uint8_t { kOutput, kInput };
+
 /// {out, 3, 3, kGroup} of the groups of N channels in a row.
 template <typename T, int kGroup>
 struct DepthwiseWeights {
@@ -76,7 +72,7 @@ struct DepthwiseWeights {
 
   /// Forward to channel j of the output from the g-th of its group. Backward to channel j of the
   /// input, and through the window the other way round.
-  OUTRIGGER_BOTH DepthwiseWeights(const T* weights, uint32_t c, bool backward) {
+  OUTRIGGER_BOTH DepthwiseWeights(const T* weights, uint32_t c, Towards towards) {
     const T* from = weights + c * kDepthwiseTaps * kGroup;
     for (int tap = 0; tap < kDepthwiseTaps; ++tap) {
       for (int j = 0; j < kWidth; ++j) {
@@ -85,7 +81,7 @@ struct DepthwiseWeights {
           const int backward_at =
               ((j / kGroup * kGroup + g) * kDepthwiseTaps + kDepthwiseTaps - 1 - tap) * kGroup +
               j % kGroup;
-          of[tap][j][g] = to_float(from[backward ? backward_at : forward_at]);
+          of[tap][j][g] = to_float(from[towards == Towards::kInput ? backward_at : forward_at]);
         }
       }
     }
@@ -98,21 +94,22 @@ struct DepthwiseWeights {
   }
 };
 
-/// i counts rows of outputs, N channels each. With `backward` and a stride of 1 it makes dx of dy:
-/// the shape is then of dy's map to dx's.
+/// i counts rows of outputs, N channels each. With a stride of 1 it makes dx of dy too: the shape
+/// is then of dy's map to dx's.
 template <typename T, int kGroup, int kStride>
 struct DepthwiseKernel {
   static constexpr int kWidth = kDepthwiseWidth<kGroup>;
   const T* x;
   const T* weights;
   T* y;
-  bool backward, add;
+  Towards towards;
+  bool add;
   ConvolutionShape shape;
   OUTRIGGER_BOTH void operator()(uint32_t i) const {
     const ConvolutionShape& s = shape;
     const Place out = place_of(i, s.out_height, 1, s.out_channels / kWidth);
     const uint32_t c = out.c * kWidth;
-    const DepthwiseWeights<T, kGroup> factors(weights, c, backward);
+    const DepthwiseWeights<T, kGroup> factors(weights, c, towards);
     MovingWindow<T, kWidth, kStride> window(
         {x, out.n, out.y * kStride - s.padding, c, s.in_height, s.in_width, s.in_channels},
         -s.padding);
@@ -142,7 +139,7 @@ struct DepthwiseInputKernel {
     const ConvolutionShape& s = shape;
     const Place in = place_of(i, (s.in_height + 1) / 2, 1, s.in_channels / kWidth);
     const uint32_t c = in.c * kWidth;
-    const DepthwiseWeights<T, kGroup> factors(weights, c, true);
+    const DepthwiseWeights<T, kGroup> factors(weights, c, Towards::kInput);
     const MapRows<T, kWidth, 2> rows(dy, in.n, in.y, c, s.out_height, s.out_width, s.out_channels);
     T* to = dx + index_of(in.n, 2 * in.y, 0, s.in_height, s.in_width, s.in_channels, c);
     const uint32_t below = static_cast<uint32_t>(s.in_width) * s.in_channels;

@@ -31,7 +31,7 @@ struct DequantiseKernel {
   OUTRIGGER_BOTH void operator()(uint32_t i) const {
     const int whole = is_signed ? static_cast<int8_t>(bytes[i]) : static_cast<int>(bytes[i]);
     const float scale = scales[i % channels];
-    // A channel of NaN keeps its bits; a GPU's products have others.
+    // A channel of NaN keeps its bits as float32; a GPU's products have others.
     store(out + i, scale != scale ? scale : static_cast<float>(whole) * scale);
   }
 };

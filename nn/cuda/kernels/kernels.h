@@ -58,9 +58,13 @@ struct ConvolutionShape {
   OUTRIGGER_BOTH bool depthwise() const {
     return groups > 1 && group_in() == 1 && group_out() == 1;
   }
-  /// Limited by memory, which kernels of our own read once.
-  OUTRIGGER_BOTH bool has_small_groups() const {
-    return groups > 1 && group_in() == group_out() && group_in() <= 2;
+  /// Limited by memory, which kernels of our own read once: depthwise ones, and those of two
+  /// channels a group where a thread can go along rows (depthwise.inc.h).
+  bool is_ours() const { return depthwise() || goes_along_rows(); }
+  bool goes_along_rows() const {
+    const bool small = groups > 1 && group_in() == group_out() && group_in() <= 2;
+    const bool moves = stride == 1 || (stride == 2 && padding == 1);
+    return small && kernel == 3 && moves && in_channels % (4 / group_in()) == 0;
   }
 };
 

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "nn/cuda/kernels/columns.h"
-#include "nn/cuda/kernels/elementwise.inc.h"
 #include "nn/cuda/kernels/kernels.h"
 #include "nn/cuda/kernels/pack.h"
 
@@ -246,13 +245,13 @@ struct NormInputKernel {
     OUTRIGGER_BOTH Column(const NormInputKernel& kernel, uint32_t group, uint32_t first)
         : NormBackwardColumn<N, kBehind>(kernel.norm, group, first, kernel.channels) {
       const float* sums = kernel.norm.sums + group * 2 * kernel.channels + first;
-      const float of = kernel.norm.measured ? kernel.share : 0;
+      const bool measured = kernel.norm.measured;
       load_each(sums, mean_gradient);
       load_each(sums + kernel.channels, mean_product);
       for (int j = 0; j < N; ++j) {
         factor[j] = this->scale[j] * this->inverse[j];
-        mean_gradient[j] *= of;
-        mean_product[j] *= of;
+        mean_gradient[j] = measured ? mean_gradient[j] * kernel.share : 0;
+        mean_product[j] = measured ? mean_product[j] * kernel.share : 0;
       }
     }
   };
@@ -263,7 +262,8 @@ struct NormInputKernel {
     const uint32_t i = row * channels + column.at;
     NormGradient<T, N, kBehind> of(norm, column, i);
     for (int j = 0; j < N; ++j) {
-      of.gradient[j] -= column.mean_gradient[j] + of.normalised[j] * column.mean_product[j];
+      const float mean = column.mean_gradient[j] + of.normalised[j] * column.mean_product[j];
+      of.gradient[j] -= norm.measured ? mean : 0.0f;  // an infinite x times 0 is no number
       of.gradient[j] *= column.factor[j];
     }
     save(static_cast<T*>(norm.dx.data) + i, of.gradient, norm.add);

@@ -49,7 +49,8 @@ enum class Stored : uint8_t { kFloat32, kBFloat16, kFloat16 };
 
 inline size_t element_size(Stored type) { return type == Stored::kFloat32 ? 4 : 2; }
 
-/// The upper half of a float32, rounded to nearest even; NaN stays NaN. As outrigger::to_bfloat16.
+/// The upper half of a float32, rounded to nearest even; NaN stays NaN. As outrigger::to_bfloat16,
+/// but that a GPU may give another NaN.
 struct BFloat16 {
   uint16_t bits;
 };

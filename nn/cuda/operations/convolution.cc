@@ -32,7 +32,7 @@ struct LibraryPass {
   BufferId workspace;
 
   void make(Compilation& c, const ConvolutionRequest& request) {
-    if (!request.shape.has_small_groups()) plan = c.engine().plan_convolution(request);
+    if (!request.shape.is_ours()) plan = c.engine().plan_convolution(request);
     if (plan && plan->workspace_bytes() > 0) workspace = c.create(plan->workspace_bytes());
   }
   void run(const Run& run, ConvolutionArrays arrays) const {
