@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <stdexcept>
 
 #include "nn/graph_builder.h"
 #include "nn/loss.h"
@@ -21,17 +22,21 @@ const SafetensorsReader& fixture(const std::string& name) {
   return name == "operations" ? operations : losses;
 }
 
-std::vector<float> floats(const SafetensorsReader& file, const std::string& name) {
+const StoredTensor& stored(const SafetensorsReader& file, const std::string& name) {
   const StoredTensor* tensor = file.find(name);
   if (tensor == nullptr) {
-    ADD_FAILURE() << file.path() << " has no " << name << "; run tools/make_fixtures.py";
-    return {};
+    throw std::runtime_error(file.path().string() + " has no " + name +
+                             "; run tools/make_fixtures.py");
   }
-  return file.read(*tensor);
+  return *tensor;
+}
+
+std::vector<float> floats(const SafetensorsReader& file, const std::string& name) {
+  return file.read(stored(file, name));
 }
 
 std::vector<int32_t> integers(const SafetensorsReader& file, const std::string& name) {
-  const std::vector<int64_t> values = file.read_integers(*file.find(name));
+  const std::vector<int64_t> values = file.read_integers(stored(file, name));
   return {values.begin(), values.end()};
 }
 
