@@ -36,7 +36,7 @@ struct DequantiseKernel {
   }
 };
 
-/// i counts packs of N here and below.
+/// Where a kernel has a width N, i counts packs of so many elements.
 template <typename From, typename To, int N>
 struct ConvertKernel {
   const From* from;
