@@ -11,6 +11,14 @@ namespace outrigger::api {
 namespace schema {
 
 // Found by struct_of through their arguments.
+void describe(Struct<ClusterChange>& s) {
+  s.add("step", &ClusterChange::step, "When.").required().between(1, 1e6);
+  s.add("speed", &ClusterChange::speed, "Of the cores, against before.")
+      .more_than(0)
+      .less_than(1000);
+  s.add("link", &ClusterChange::link, "Of the link, against before.").more_than(0).less_than(1000);
+}
+
 void describe(Struct<ClusterServer>& s) {
   s.add("cores", &ClusterServer::cores, "Cores of the server.").more_than(0).less_than(1e6);
   s.add("speed", &ClusterServer::speed, "Of a core, against the profile's.")
@@ -23,17 +31,14 @@ void describe(Struct<ClusterServer>& s) {
   s.add("megabits", &ClusterServer::megabits, "A second through its network card, each way.")
       .more_than(0)
       .less_than(1e9);
+  s.add("gigabytes", &ClusterServer::gigabytes, "Of memory that the job may take.")
+      .more_than(0)
+      .less_than(1e9)
+      .absent("any");
+  s.add("change", &ClusterServer::change, "What becomes of it.").absent("nothing");
   s.add("price", &ClusterServer::price, "What an hour costs, in any currency.")
       .between(0, 1e9)
       .absent("nothing");
-}
-
-void describe(Struct<ClusterChange>& s) {
-  s.add("step", &ClusterChange::step, "When.").required().between(1, 1e6);
-  s.add("speed", &ClusterChange::speed, "Of the cores, against before.")
-      .more_than(0)
-      .less_than(1000);
-  s.add("link", &ClusterChange::link, "Of the link, against before.").more_than(0).less_than(1000);
 }
 
 void describe(Struct<ClusterWorkers>& s) {
@@ -48,6 +53,10 @@ void describe(Struct<ClusterWorkers>& s) {
       .less_than(1e9);
   s.add("milliseconds", &ClusterWorkers::milliseconds, "Of the link's delay, one way.")
       .between(0, 60'000);
+  s.add("gigabytes", &ClusterWorkers::gigabytes, "Of memory that the job may take on each.")
+      .more_than(0)
+      .less_than(1e9)
+      .absent("any");
   s.add("stems", &ClusterWorkers::stems, "Whether they may run stems.");
   s.add("joinStep", &ClusterWorkers::join_step, "The step at which they join.").between(0, 1e6);
   s.add("leaveStep", &ClusterWorkers::leave_step, "The step at which they leave.")

@@ -10,18 +10,20 @@
 /// of a TrainingJob. Speeds are against the machine that has measured the job.
 namespace outrigger::api {
 
+struct ClusterChange {
+  int64_t step = 0;
+  double speed = 1;
+  double link = 1;
+};
+
 struct ClusterServer {
   double cores = 1;
   double speed = 1;
   std::optional<double> device;  // as many such cores; absent: the cores are the device
   double megabits = 10'000;
+  std::optional<double> gigabytes;  // of memory that the job may take
+  std::optional<ClusterChange> change;
   std::optional<double> price;  // an hour
-};
-
-struct ClusterChange {
-  int64_t step = 0;
-  double speed = 1;
-  double link = 1;
 };
 
 struct ClusterWorkers {
@@ -31,6 +33,7 @@ struct ClusterWorkers {
   double speed = 1;
   double megabits = 1000;
   double milliseconds = 0.2;
+  std::optional<double> gigabytes;  // of memory that the job may take on each
   bool stems = true;
   int64_t join_step = 0;
   std::optional<int64_t> leave_step;

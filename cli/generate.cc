@@ -46,7 +46,8 @@ void add_generate(CLI::App& program) {
   options->faces.threads = available_cores();
   command
       ->add_option("folder,--out", options->folder,
-                   "Folder to write to; must not hold such a data set yet")
+                   "Folder to write to; must not hold such a data set yet (given once: as the "
+                   "argument or with --out)")
       ->required();
   command->add_option("--identities", options->faces.identities, "People")->capture_default_str();
   command

@@ -61,6 +61,7 @@ MeasuredJob measure_job(const api::TrainingJob& job, const api::Launch& launch, 
   const data::Dataset train = gpu_server::list_data(job.spec.data.train, root, {});
   const gpu_server::RunSize size = gpu_server::run_size(job, train);
   const nn::Graph graph = worker::build_graph(job, static_cast<int64_t>(train.classes().size()));
+  static_cast<void>(gpu_server::make_plan(job, graph, size, 1));  // whether `run` would take it
   ThreadPool pool(threads);
   const gpu_server::PlannedDevice device = measure_device(job, launch, graph, size, pool);
   MeasuredJob measured{.cores = device.cores, .shared = device.shared};

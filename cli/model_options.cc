@@ -43,7 +43,8 @@ void add_model_options(CLI::App& command, ModelArguments& arguments) {
   arguments.threads = available_cores();
   command
       .add_option("run,--weights", arguments.weights,
-                  "Output directory of a run, directory of its checkpoints, or a .safetensors file")
+                  "Output directory of a run, directory of its checkpoints, or a .safetensors file "
+                  "(given once: as the argument or with --weights)")
       ->required();
   command.add_option("--model", arguments.hints.name,
                      "Model of weights that were not written by Outrigger: " +

@@ -51,9 +51,8 @@ PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
   measured.profile = std::move(profile);
   const double decode = measured.profile.decode;
   measured.server = {.cores = cores, .decode = decode / threads, .shared = shared};
-  const auto free =
-      static_cast<double>(available_memory() - std::min(available_memory(), used_memory()));
-  measured.server.memory = options.server_memory ? *options.server_memory * 1e9 : free;
+  measured.server.memory =
+      options.server_memory ? *options.server_memory * 1e9 : static_cast<double>(free_memory());
   training::WorkerRates worker{.stem_speed = options.worker_cores,
                                .decode = decode / options.worker_cores,
                                .bytes_per_second = options.megabits * 1e6 / 8,
@@ -107,34 +106,32 @@ void add_plan(CLI::App& program) {
   const auto options = std::make_shared<PlanOptions>();
   command->add_option("job", options->job,
                       "The TrainingJob, YAML or JSON; not needed where a cluster names a profile");
-  command->add_option("--simulate", options->cluster,
-                      "A cluster, YAML or JSON: run the job on it in virtual time");
-  command->add_option("-w,--workers", options->workers,
-                      "Workers to reckon with (default: spec.workers.replicas)");
-  command
-      ->add_option("--worker-cores", options->worker_cores,
-                   "Cores of each, as fast as those of this machine")
+  CLI::Option* simulated = command->add_option(
+      "--simulate", options->cluster,
+      "A cluster, YAML or JSON: run the job on it in virtual time; it says all of the machines");
+  const auto add = [&](const std::string& name, auto& value, const std::string& text) {
+    return command->add_option(name, value, text)->excludes(simulated);
+  };
+  add("-w,--workers", options->workers, "Workers to reckon with (default: spec.workers.replicas)");
+  add("--worker-cores", options->worker_cores, "Cores of each, as fast as those of this machine")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command->add_option("--link", options->megabits, "Megabits a second between each and the server")
+  add("--link", options->megabits, "Megabits a second between each and the server")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command->add_option("--latency", options->milliseconds, "Milliseconds one way")
+  add("--latency", options->milliseconds, "Milliseconds one way")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  command
-      ->add_option("--server-memory", options->server_memory,
-                   "Gigabytes that the job may take there (default: what is free here)")
+  add("--server-memory", options->server_memory,
+      "Gigabytes that the job may take there (default: what is free here)")
       ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--worker-memory", options->worker_memory,
-                   "Gigabytes that it may take on each worker (default: any)")
+  add("--worker-memory", options->worker_memory,
+      "Gigabytes that it may take on each worker (default: any)")
       ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--server-price", options->server_price,
-                   "What an hour of the server costs: the table tells what an epoch does")
+  add("--server-price", options->server_price,
+      "What an hour of the server costs: the table tells what an epoch does")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--worker-price", options->worker_price, "What an hour of each worker costs")
+  add("--worker-price", options->worker_price, "What an hour of each worker costs")
       ->check(CLI::NonNegativeNumber);
   add_device_option(*command, options->device);
   command->add_flag("--layers", options->layers, "Print each layer's times and memory, too");

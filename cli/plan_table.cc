@@ -1,5 +1,6 @@
 #include "cli/plan_table.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "common/error.h"
@@ -57,13 +58,17 @@ json row_of(const PlannedJob& job, const Candidate& one, double unsplit) {
   const training::CutCosts& cut = costs.cuts[one.choice.cut];
   const size_t workers = job.workers.size();
   const double away = one.choice.away;
+  const double others = costs.micro_batches - away;
+  // What nobody brings in time the server makes as well.
+  const double local = std::max<double>(one.choice.local, one.prediction.local_input * others);
   return {
       {"cut", cut.name},
       {"sharePercent", 100 * one.choice.away / costs.micro_batches},
+      {"localInputPercent", one.choice.local == 0 ? 0 : 100 * one.choice.local / others},
       {"stemCoreMilliseconds", 1e3 * (cut.stem_forward + cut.stem_backward)},
       {"headCoreMilliseconds", 1e3 * cut.head},
-      {"bytesToServer", away * (cut.activations + (cut.trains ? cut.weights : 0)) +
-                            (costs.micro_batches - away) * costs.pixels},
+      {"bytesToServer",
+       away * (cut.activations + (cut.trains ? cut.weights : 0)) + (others - local) * costs.pixels},
       {"bytesToWorkers",
        away * cut.gradients +
            (one.choice.away > 0 && cut.trains ? static_cast<double>(workers) * cut.weights : 0)},
@@ -74,6 +79,20 @@ json row_of(const PlannedJob& job, const Candidate& one, double unsplit) {
       {"workerMemory", to_json(worker_memory(costs, one.choice, workers))},
       {"bound", to_string(one.prediction.bound)},
       {"timesUnsplit", unsplit / one.prediction.seconds}};
+}
+
+/// The plans with the shortest steps, whatever their cuts.
+json best_of(const PlannedJob& job, const training::Trial& trial) {
+  constexpr size_t kMost = 5;
+  json rows = json::array();
+  const training::Situation situation{job.profile.costs, job.profile.options, job.server,
+                                      job.workers};
+  for (const Candidate& one : best_plans(situation, trial, kMost))
+    rows.push_back({{"cut", job.profile.costs.cuts[one.choice.cut].name},
+                    {"stemsAway", one.choice.away},
+                    {"localInputs", one.choice.local},
+                    {"secondsPerStep", one.prediction.seconds}});
+  return rows;
 }
 
 /// The best plan with none, one, two, four, … of the workers: who pays wants to know where more of
@@ -95,12 +114,12 @@ json by_workers(const PlannedJob& job, const training::Trial& trial) {
 
 void print_row(const json& row, bool chosen, bool prices) {
   std::cout << fmt::format(
-      "{} {:<20} {:>4}% {:>9.1f} {:>9.1f} {:>10.2f} {:>10.2f} {:>9.0f} {:>9.0f} {:>9.1f} "
+      "{} {:<20} {:>4}% {:>4.0f}% {:>9.1f} {:>9.1f} {:>10.2f} {:>10.2f} {:>9.0f} {:>9.0f} {:>9.1f} "
       "{:>6.2f}x",
       chosen ? '>' : ' ', row["cut"].get<std::string>(), row["sharePercent"].get<int>(),
-      row["stemCoreMilliseconds"].get<double>(), row["headCoreMilliseconds"].get<double>(),
-      row["bytesToServer"].get<double>() / 1e6, row["bytesToWorkers"].get<double>() / 1e6,
-      row["serverMemory"]["total"].get<double>() / 1e6,
+      row["localInputPercent"].get<double>(), row["stemCoreMilliseconds"].get<double>(),
+      row["headCoreMilliseconds"].get<double>(), row["bytesToServer"].get<double>() / 1e6,
+      row["bytesToWorkers"].get<double>() / 1e6, row["serverMemory"]["total"].get<double>() / 1e6,
       row["workerMemory"]["total"].get<double>() / 1e6, row["imagesPerSecond"].get<double>(),
       row["timesUnsplit"].get<double>());
   if (prices) std::cout << fmt::format(" {:>10.4g}", row["epoch"]["cost"].get<double>());
@@ -111,11 +130,11 @@ void print_cuts(const json& told, bool prices) {
   std::cout << fmt::format(
       "The server alone: {:.1f} images/s, bound by {}; decoding takes {:.1f} core-ms a "
       "micro-batch.\nWith {} workers, the best share of every cut:\n\n"
-      "  {:<20} {:>5} {:>9} {:>9} {:>10} {:>10} {:>9} {:>9} {:>9} {:>7}{}  bound by\n",
+      "  {:<20} {:>5} {:>5} {:>9} {:>9} {:>10} {:>10} {:>9} {:>9} {:>9} {:>7}{}  bound by\n",
       told["imagesPerSecondAlone"].get<double>(), told["boundAlone"].get<std::string>(),
       told["decodeCoreMilliseconds"].get<double>(), told["workers"].get<size_t>(), "cut", "share",
-      "stem ms", "head ms", "MB up", "MB down", "server MB", "worker MB", "images/s", "times",
-      prices ? " cost/epoch" : "");
+      "local", "stem ms", "head ms", "MB up", "MB down", "server MB", "worker MB", "images/s",
+      "times", prices ? " cost/epoch" : "");
   size_t index = 0;
   for (const json& row : told["cuts"])
     print_row(row, index++ == told["choice"].get<size_t>(), prices);
@@ -172,7 +191,7 @@ json plan_table(const PlannedJob& job) {
   if (all.empty())
     throw InvalidInput("no plan fits into the memory: cut Input " +
                        training::misfit(costs, job.server, job.workers, {}) +
-                       "; a smaller spec.training.microBatchSize would help");
+                       training::what_would_fit(costs, job.profile.micro_batch, job.server));
   auto alone = predict(costs, job.server, {}, {});
   alone.seconds = trial.seconds({costs, job.profile.options, job.server, {}}, {});
   json rows = json::array();
@@ -186,6 +205,7 @@ json plan_table(const PlannedJob& job) {
             {"imagesPerSecondAlone", job.profile.batch / alone.seconds},
             {"boundAlone", to_string(alone.bound)},
             {"cuts", rows},
+            {"best", best_of(job, trial)},
             {"leftOut", left_out(job)},
             {"advice", batch_advice(job.profile, job.server, job.workers, all[best])},
             {"serverMemoryFree", job.server.memory},
@@ -206,8 +226,9 @@ void print_plan_table(const json& told, bool layers) {
   }
   for (const json& one : told["advice"]) std::cout << "\n" << one.get<std::string>() << "\n";
   std::cout << fmt::format(
-      "\nmilliseconds are of one core for a micro-batch, bytes are of a step; an epoch takes {} by "
-      "the best plan.\n`run` goes on measuring and moves the cut.\n",
+      "\nmilliseconds are of one core for a micro-batch, bytes are of a step; local: of the pixels "
+      "that a step needs, made by the server itself. An epoch takes {} by the best plan.\n`run` "
+      "goes on measuring and moves the cut.\n",
       duration_text(best["epoch"]["seconds"].get<double>()));
   if (layers) print_layers(told["profile"]["layers"]);
 }

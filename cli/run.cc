@@ -111,8 +111,9 @@ void add_run(CLI::App& program) {
   command->footer(
       "Ctrl-C or SIGTERM stops the run after a checkpoint (exit status 20); --resume goes on from "
       "there, with as many\n"
-      "workers as you like. Workers on other machines can join too, see `outrigger-worker "
-      "--help`.\n\n"
+      "workers as you like. For workers on other machines start `outrigger-gpu-server` and "
+      "`outrigger-worker`\n"
+      "yourself (README, \"Use it\").\n\n"
       "Example:\n  outrigger run manifests/examples/faces-local.yaml --workers 2 --mount "
       "faces=demo/faces");
   command->callback([options] { run(*options); });

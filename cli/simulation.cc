@@ -7,7 +7,10 @@
 
 #include "cli/plan_table.h"
 #include "cli/report/advice.h"
+#include "common/error.h"
 #include "common/log.h"
+#include "training/planner/batch_advice.h"
+#include "training/planner/memory.h"
 
 namespace outrigger::cli {
 namespace {
@@ -18,12 +21,6 @@ using nlohmann::json;
 uint64_t first_counted(const training::SimulationResult& result) {
   constexpr uint64_t kSettling = 50;
   return std::min<uint64_t>(kSettling, result.steps.size() / 2);
-}
-
-std::string name_of(const training::Profile& profile, const training::Choice& choice) {
-  if (choice.away == 0) return "cut Input";
-  return fmt::format("cut {}, {} of {} stems away", profile.costs.cuts[choice.cut].name,
-                     choice.away, profile.costs.micro_batches);
 }
 
 json stalls_of(const training::SimulationResult& result, uint64_t from, double seconds) {
@@ -94,11 +91,25 @@ training::SimulationOptions options_of(const api::Cluster& cluster,
   return options;
 }
 
+training::RateChange change_of(const api::ClusterChange& change) {
+  return {static_cast<uint64_t>(change.step), change.speed, change.link};
+}
+
+/// Nobody trains with less than cut Input takes on the server.
+void check_memory(const training::Profile& profile, const training::SimulatedCluster& cluster) {
+  const std::string misfit = training::misfit(profile.costs, cluster.server, {}, {});
+  if (!misfit.empty())
+    throw InvalidInput(
+        "server.gigabytes: no plan fits into the memory: cut Input " + misfit +
+        training::what_would_fit(profile.costs, profile.micro_batch, cluster.server));
+}
+
 }  // namespace
 
 training::SimulatedCluster simulated_cluster(const api::Cluster& cluster,
                                              const training::Profile& profile) {
   constexpr double kBytesAMegabit = 1e6 / 8;
+  constexpr double kBytesAGigabyte = 1e9;
   const api::ClusterServer& server = cluster.server;
   training::SimulatedCluster simulated;
   const double cores = server.cores * server.speed;
@@ -106,6 +117,8 @@ training::SimulatedCluster simulated_cluster(const api::Cluster& cluster,
                       .decode = profile.decode / cores,
                       .shared = !server.device,
                       .bytes_per_second = server.megabits * kBytesAMegabit};
+  if (server.gigabytes) simulated.server.memory = *server.gigabytes * kBytesAGigabyte;
+  if (server.change) simulated.change = change_of(*server.change);
   for (const api::ClusterWorkers& group : cluster.workers) {
     training::SimulatedWorker worker;
     worker.name = group.name;
@@ -116,9 +129,8 @@ training::SimulatedCluster simulated_cluster(const api::Cluster& cluster,
                     .stems = group.stems};
     worker.joins = static_cast<uint64_t>(group.join_step);
     if (group.leave_step) worker.leaves = static_cast<uint64_t>(*group.leave_step);
-    if (group.change)
-      worker.change = {static_cast<uint64_t>(group.change->step), group.change->speed,
-                       group.change->link};
+    if (group.gigabytes) worker.rates.memory = *group.gigabytes * kBytesAGigabyte;
+    if (group.change) worker.change = change_of(*group.change);
     simulated.workers.insert(simulated.workers.end(), static_cast<size_t>(group.count), worker);
   }
   return simulated;
@@ -126,6 +138,7 @@ training::SimulatedCluster simulated_cluster(const api::Cluster& cluster,
 
 json simulate_job(const api::Cluster& cluster, const training::Profile& profile) {
   const auto simulated = simulated_cluster(cluster, profile);
+  check_memory(profile, simulated);
   const auto begin = std::chrono::steady_clock::now();
   const auto result = training::simulate(profile.costs, simulated, options_of(cluster, profile));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
@@ -141,8 +154,9 @@ json simulate_job(const api::Cluster& cluster, const training::Profile& profile)
   }
   json moves = json::array();
   for (const auto& move : result.moves)
-    moves.push_back(
-        {{"step", move.step}, {"plan", name_of(profile, move.choice)}, {"reason", move.reason}});
+    moves.push_back({{"step", move.step},
+                     {"plan", describe(profile.costs, move.choice)},
+                     {"reason", move.reason}});
   json told{{"steps", result.steps.size()},
             {"countedFrom", from},
             {"imagesPerSecond", profile.batch / mean},
@@ -155,7 +169,7 @@ json simulate_job(const api::Cluster& cluster, const training::Profile& profile)
             {"devicePercent", 100 * device / seconds},
             {"localInputPercent", 100 * local / static_cast<double>(count)},
             {"stallPercentByCause", stalls_of(result, from, seconds)},
-            {"plan", name_of(profile, result.steps.back().choice)},
+            {"plan", describe(profile.costs, result.steps.back().choice)},
             {"moves", moves},
             {"workers", groups_of(simulated, result)},
             {"secondLeases", result.second_leases},

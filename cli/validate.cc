@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -68,9 +69,12 @@ void tell_text(const Verdict& verdict, bool resolved) {
     std::cerr << api::to_string(verdict.result.errors, verdict.file) << "\n";
     return;
   }
+  // What is refused with every capability is refused by a cluster too.
+  const auto everywhere = api::check_supported(verdict.result.job, {.cluster = true, .gpu = true});
   for (const api::FieldError& error : verdict.not_built) {
-    std::cerr << verdict.file << ": `outrigger run` refuses it here: " << api::to_string(error)
-              << "\n";
+    const bool by_all = std::ranges::find(everywhere, error) != everywhere.end();
+    std::cerr << verdict.file << ": " << (by_all ? "a cluster refuses it, and " : "")
+              << "`outrigger run` refuses it here: " << api::to_string(error) << "\n";
   }
   if (resolved) {
     std::cout << "---\n" << api::to_yaml(verdict.result.job);

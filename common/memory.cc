@@ -25,4 +25,9 @@ uint64_t used_memory() {
   return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
+uint64_t free_memory() {
+  const uint64_t limit = available_memory();
+  return limit - std::min(limit, used_memory());
+}
+
 }  // namespace outrigger

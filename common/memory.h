@@ -10,4 +10,7 @@ uint64_t available_memory();
 /// Bytes that it has in memory now.
 uint64_t used_memory();
 
+/// What it may use besides that.
+uint64_t free_memory();
+
 }  // namespace outrigger

@@ -55,6 +55,15 @@ api::TrainingJob with_split(const api::TrainingJob& job, const nlohmann::json& f
 
 }  // namespace
 
+void check_reachable(const std::string& cut, const api::TrainingJob& job, const nn::Graph& graph) {
+  const int32_t deepest = deepest_cut(job, graph);
+  if (cut == api::kCutAuto || graph.cut(cut).layers <= deepest) return;
+  throw InvalidInput("spec.split.cut: '" + cut +
+                     "' leaves the server less than half of the multiply-adds; the deepest cut "
+                     "that a run can move to is '" +
+                     graph.cut_at(deepest).name + "'");
+}
+
 feed::Plan asked_plan(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
                       const std::string& split) {
   nlohmann::json fields = parsed(split);
@@ -65,13 +74,7 @@ feed::Plan asked_plan(const api::TrainingJob& job, const nn::Graph& graph, const
     throw InvalidInput("spec.split.cut: Auto is no plan; write Input or a layer");
   if (cut != api::kCutInput && !asked.spec.split.share_percent)
     throw InvalidInput("spec.split.sharePercent: missing; a plan behind '" + cut + "' needs it");
-  const int32_t deepest = deepest_cut(job, graph);
-  if (graph.cut(cut).layers > deepest) {
-    throw InvalidInput("spec.split.cut: '" + cut +
-                       "' leaves the server less than half of the multiply-adds; the deepest cut "
-                       "that a run can move to is '" +
-                       graph.cut_at(deepest).name + "'");
-  }
+  check_reachable(cut, job, graph);
   feed::Plan plan = make_plan(asked, graph, size, 0);
   plan.local_inputs =
       static_cast<uint32_t>(std::lround(local / 100 * (size.micro_batches - plan.stems_away)));

@@ -19,6 +19,9 @@ Instruments::Instruments(telemetry::Metrics& metrics)
     : steps(metrics.counter({"outrigger_server_steps_total", "Optimizer steps done.", {}})),
       samples(metrics.counter({"outrigger_server_samples_total", "Samples trained on.", {}})),
       busy(metrics.counter({"outrigger_server_step_seconds_total", "Time spent in steps.", {}})),
+      planning(metrics.counter({"outrigger_server_planning_seconds_total",
+                                "Time between steps in which plans were compared.",
+                                {}})),
       loss(metrics.gauge({"outrigger_server_loss", "Mean loss of the newest step.", {}})),
       accuracy(metrics.gauge(
           {"outrigger_server_accuracy_ratio", "Training accuracy of the newest step.", {}})),

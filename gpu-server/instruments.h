@@ -18,6 +18,7 @@ struct Instruments {
   telemetry::Counter& samples;
   std::array<telemetry::Counter*, feed::kStallCauses> stalls{};
   telemetry::Counter& busy;
+  telemetry::Counter& planning;
   telemetry::Gauge& loss;
   telemetry::Gauge& accuracy;
   telemetry::Gauge& workers;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits>
+
 #include "api/training_job.h"
 #include "common/thread_pool.h"
 #include "gpu-server/job_plan.h"
@@ -22,6 +24,8 @@ struct PlannedDevice {
   training::JobCosts costs;
   double cores = 1;    // core-seconds of these costs that it does in a second
   bool shared = true;  // with the server's own worker
+  /// Bytes that the job may take on the server; `costs` says what it does.
+  double memory = std::numeric_limits<double>::infinity();
 };
 /// The server's cores, measured now.
 PlannedDevice measured_device(const api::TrainingJob& job, const nn::Graph& graph,

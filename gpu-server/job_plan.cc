@@ -123,6 +123,22 @@ std::string nearest_plan(const feed::Plan& plan, const nn::Graph& graph, const R
   return deepest.empty() ? text : text + ", or with the cut '" + deepest + "'";
 }
 
+/// Throws where the plan leaves the server less than the job says.
+void check_server_part(const feed::Plan& plan, const nn::Graph& graph, const RunSize& size,
+                       const api::SplitSpec& split) {
+  const auto all = static_cast<double>(graph.multiply_adds(graph.whole()));
+  const auto away = static_cast<double>(graph.multiply_adds({0, plan.cut})) * plan.stems_away /
+                    size.micro_batches;
+  const double percent = 100.0 * (1.0 - away / all);
+  if (percent >= split.min_server_percent) return;
+  const std::string share = split.share_percent ? "" : "with one stem of a step away ";
+  throw InvalidInput("spec.split: " + share + "the cut behind '" + plan.cut_name + "' leaves " +
+                     std::to_string(static_cast<int>(percent)) +
+                     " % of the multiply-adds on the server, minServerPercent is " +
+                     std::to_string(split.min_server_percent) +
+                     nearest_plan(plan, graph, size, split));
+}
+
 }  // namespace
 
 feed::Plan make_plan(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
@@ -149,16 +165,9 @@ feed::Plan make_plan(const api::TrainingJob& job, const nn::Graph& graph, const 
   const double share = split.share_percent.value_or(0) / 100.0;
   plan.stems_away = static_cast<uint32_t>(std::lround(share * size.micro_batches));
   set_wires(plan, job);
-  const auto all = static_cast<double>(graph.multiply_adds(graph.whole()));
-  const auto away = static_cast<double>(graph.multiply_adds({0, plan.cut})) * plan.stems_away /
-                    size.micro_batches;
-  if (100.0 * (1.0 - away / all) < split.min_server_percent) {
-    throw InvalidInput("spec.split: the cut behind '" + plan.cut_name + "' leaves " +
-                       std::to_string(static_cast<int>(100.0 * (1.0 - away / all))) +
-                       " % of the multiply-adds on the server, minServerPercent is " +
-                       std::to_string(split.min_server_percent) +
-                       nearest_plan(plan, graph, size, split));
-  }
+  feed::Plan least = plan;  // of what may be found, where that is left open
+  if (!split.share_percent) least.stems_away = 1;
+  check_server_part(least, graph, size, split);
   return plan;
 }
 

@@ -55,6 +55,8 @@ feed::Plan asked_plan(const api::TrainingJob& job, const nn::Graph& graph, const
 /// The deepest cut that a plan may move to, in layers: the last that leaves half of the
 /// multiply-adds to the server, or the job's own where that is deeper.
 int32_t deepest_cut(const api::TrainingJob& job, const nn::Graph& graph);
+/// Throws InvalidInput where a run of `job` cannot move to that cut.
+void check_reachable(const std::string& cut, const api::TrainingJob& job, const nn::Graph& graph);
 feed::OrderOptions order_options(const api::TrainingJob& job, const data::Dataset& train);
 /// What the job's weights files say of themselves.
 training::ModelCard model_card(const api::TrainingJob& job, std::vector<std::string> classes);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "common/memory.h"
 #include "training/simulator/trial.h"
 #include "worker/job.h"
 
@@ -56,14 +55,21 @@ Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const Ru
                    int threads, const PlannedDevice& device)
     : job_(job),
       graph_(graph),
+      size_(size),
       options_(planner_options(job, graph, size, device.costs)),
       planner_(device.costs, options_, training::by_simulation),
       deepest_(deepest_cut(job, graph)),
       threads_(threads) {
   server_.cores = device.cores;
   server_.shared = device.shared;
-  const uint64_t limit = available_memory();
-  server_.memory = static_cast<double>(limit - std::min(limit, used_memory()));
+  server_.memory = device.memory;
+}
+
+void Planning::change(const api::SplitSpec& split, const api::WorkersSpec& workers) {
+  job_.spec.split = split;
+  job_.spec.workers = workers;
+  options_ = planner_options(job_, graph_, size_, planner_.job());
+  planner_.set_options(options_);
 }
 
 /// Core-seconds that the device spends in a step.
@@ -83,18 +89,21 @@ void Planning::note_device(const training::StepReport& report, const training::C
   device_measured_ = true;
 }
 
-double Planning::stem_speed(const WorkerMeasures& worker) const {
+double stem_speed(const training::JobCosts& job, const WorkerMeasures& worker) {
   double work = 0;
   double took = 0;
-  for (const training::CutCosts& cut : planner_.job().cuts) {
+  for (const training::CutCosts& cut : job.cuts) {
     const auto ran = worker.stems.find(cut.cut);
     if (ran == worker.stems.end() || ran->second.forward == 0) continue;
-    work += cut.stem_forward + (ran->second.backward > 0 ? cut.stem_backward : 0);
-    took += ran->second.forward + ran->second.backward;
+    const WorkerMeasures::Stem& stem = ran->second;
+    work += cut.stem_forward + (stem.backward > 0 ? cut.stem_backward : 0);
+    // A stem that no longer runs says what the machine was like: decoding tells what it is now.
+    const double since = stem.decode > 0 ? worker.decode / stem.decode : 1;
+    took += since * (stem.forward + stem.backward);
   }
   if (took > 0) return work / took;
   if (worker.pass_seconds <= 0) return 0;
-  const training::CutCosts& deepest = planner_.job().cuts.back();
+  const training::CutCosts& deepest = job.cuts.back();
   const double then = (deepest.stem_forward + deepest.stem_backward) / worker.pass_seconds;
   // What decoding tells of how the machine has changed since.
   return then * worker.first_decode / worker.decode;
@@ -103,7 +112,7 @@ double Planning::stem_speed(const WorkerMeasures& worker) const {
 training::WorkerRates Planning::rates_of(const WorkerMeasures& worker) const {
   training::WorkerRates rates;
   rates.decode = worker.decode;
-  rates.stem_speed = stem_speed(worker);
+  rates.stem_speed = stem_speed(planner_.job(), worker);
   rates.stems = rates.stem_speed > 0;
   if (worker.bytes_per_second > 0) rates.bytes_per_second = worker.bytes_per_second;
   rates.latency = worker.latency;

@@ -23,6 +23,9 @@ training::PlannerOptions planner_options(const api::TrainingJob& job, const nn::
 /// Between how many workers spec.workers lets their number follow the stall.
 training::ScaleBounds scale_bounds(const api::TrainingJob& job);
 
+/// How many core-seconds of `job` a worker does in a second when it runs stems; 0: it cannot say.
+double stem_speed(const training::JobCosts& job, const WorkerMeasures& worker);
+
 /// Finds the plan while the job runs: turns what steps and workers told into the planner's terms,
 /// and its decisions into plans. One thread.
 class Planning {
@@ -30,6 +33,9 @@ class Planning {
   /// `graph` must outlive this. `threads`: of the server's own worker.
   Planning(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size, int threads,
            const PlannedDevice& device);
+
+  /// What the job says of its split and its workers from now on.
+  void change(const api::SplitSpec& split, const api::WorkersSpec& workers);
 
   /// After each step. A plan without a number where the work is better divided otherwise, with the
   /// reason.
@@ -50,11 +56,11 @@ class Planning {
   /// False where too little is known yet.
   bool rate(std::span<const WorkerMeasures> workers, const WorkerMeasures& local);
   training::WorkerRates rates_of(const WorkerMeasures& worker) const;
-  double stem_speed(const WorkerMeasures& worker) const;
 
-  const api::TrainingJob job_;
+  api::TrainingJob job_;
   const nn::Graph& graph_;
-  const training::PlannerOptions options_;
+  RunSize size_;
+  training::PlannerOptions options_;
   training::Planner planner_;
   const int32_t deepest_;
   const int threads_;

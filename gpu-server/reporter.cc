@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "common/log.h"
 #include "gpu-server/instruments.h"
+#include "gpu-server/report_json.h"
 
 namespace outrigger::gpu_server {
 namespace {
@@ -19,24 +19,6 @@ std::string describe(const feed::Plan& plan, uint32_t micro_batches) {
   if (plan.local_inputs > 0)
     text += fmt::format(", {}% of the input local", plan.local_percent(micro_batches));
   return text;
-}
-
-json to_json(const feed::Plan& plan, uint32_t micro_batches) {
-  return {{"plan", plan.number},
-          {"cut", plan.cut_name},
-          {"stemsAway", plan.stems_away},
-          {"microBatches", micro_batches},
-          {"sharePercent", 100 * plan.stems_away / micro_batches},
-          {"localInputPercent", plan.local_percent(micro_batches)},
-          {"activations", to_string(plan.activations)},
-          {"gradients", to_string(plan.gradients)}};
-}
-
-json to_json(const feed::StallTimes& times) {
-  json told = json::object();
-  for (size_t i = 0; i < feed::kStallCauses; ++i)
-    told[feed::to_string(static_cast<feed::StallCause>(i))] = times[i];
-  return told;
 }
 
 /// What the device waits for most, the end of the step left out: workers cannot help that.
@@ -79,7 +61,7 @@ void Reporter::count_stalls(const feed::StallTimes& stalls) {
 }
 
 void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed,
-                    const feed::StallTimes& waits) {
+                    const feed::StallTimes& waits, Duration planning) {
   feed::StallTimes stalls = waits;
   feed::of(stalls, feed::StallCause::kOptimizer) = to_seconds(report.optimizer);
   // The first steps compile and warm up; the averages forget them.
@@ -112,11 +94,12 @@ void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed
   instruments_->samples.add(size_.batch);
   count_stalls(stalls);
   instruments_->busy.add(took);
+  instruments_->planning.add(to_seconds(planning));
   instruments_->loss.set(report.loss);
   instruments_->accuracy.set(report.accuracy);
   instruments_->workers.set(static_cast<double>(feed.workers));
   instruments_->rate.set(*progress_.images_per_second);
-  write_metrics(report, stalls, feed.workers, stall);
+  write_metrics(report, stalls, {.workers = feed.workers, .stall = stall, .planning = planning});
   write_audit(report);
   const std::scoped_lock lock(mutex_);
   shown_ = progress_;
@@ -124,18 +107,15 @@ void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed
   state_ = "Training";
 }
 
+void Reporter::profile(const training::JobCosts& costs) {
+  json layers = json::array();
+  for (const training::LayerCosts& one : costs.layers) layers.push_back(to_json(one));
+  metrics_file_.append(json{{"type", "profile"}, {"layers", layers}}.dump());
+}
+
 void Reporter::workers(uint64_t step, std::span<const WorkerMeasures> workers) {
   json list = json::array();
-  for (const WorkerMeasures& one : workers)
-    list.push_back({{"name", one.name},
-                    {"cores", one.cores},
-                    {"microBatches", one.micro_batches},
-                    {"stemGradients", one.stem_gradients},
-                    {"passSeconds", one.pass_seconds},
-                    {"firstDecodeSeconds", one.first_decode},
-                    {"decodeSeconds", one.decode},
-                    {"bytesPerSecond", one.bytes_per_second},
-                    {"latencySeconds", one.latency}});
+  for (const WorkerMeasures& one : workers) list.push_back(to_json(one));
   metrics_file_.append(json{{"type", "workers"}, {"step", step}, {"workers", list}}.dump());
 }
 
@@ -146,7 +126,7 @@ void Reporter::desired_workers(uint32_t count) {
 }
 
 void Reporter::write_metrics(const training::StepReport& report, const feed::StallTimes& stalls,
-                             size_t workers, double stall) {
+                             const StepNotes& notes) {
   const double took = to_seconds(report.took);
   metrics_file_.append(json{
       {"type", "step"},
@@ -156,12 +136,13 @@ void Reporter::write_metrics(const training::StepReport& report, const feed::Sta
       {"learningRate", report.learning_rate},
       {"gradientNorm", report.gradient_norm},
       {"samplesPerSecond", size_.batch / took},
-      {"stallPercent", 100 * stall},
+      {"stallPercent", 100 * notes.stall},
       {"waitedForInput", to_seconds(report.waited_for_input)},
       {"waitedForGradients", to_seconds(report.waited_for_gradients)},
       {"seconds", took},
       {"stall", to_json(stalls)},
-      {"workers", workers},
+      {"planningSeconds", to_seconds(notes.planning)},
+      {"workers", notes.workers},
       {"plan",
        report.plan.number}}.dump());
 }
@@ -257,6 +238,11 @@ void Reporter::state(const std::string& state) {
   state_ = state;
 }
 
+void Reporter::edits(const Edits& edits) {
+  const std::scoped_lock lock(mutex_);
+  edits_ = edits;
+}
+
 std::string Reporter::progress_json() const {
   const std::scoped_lock lock(mutex_);
   json progress{{"epoch", shown_.epoch},
@@ -298,6 +284,7 @@ std::string Reporter::status_json() const {
   if (desired_workers_) status["workers"]["desired"] = *desired_workers_;
   if (evaluated_)
     status["evaluation"] = {{"accuracy", evaluated_->accuracy}, {"loss", evaluated_->loss}};
+  if (edits_) status["edits"] = {{"generation", edits_->generation}, {"refused", edits_->refused}};
   if (checkpointed_) status["checkpoint"] = {{"step", *checkpointed_}};
   return status.dump();
 }

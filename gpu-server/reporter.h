@@ -11,11 +11,13 @@
 #include "common/clock.h"
 #include "feed/coordinator.h"
 #include "feed/stall.h"
+#include "gpu-server/edits.h"
 #include "gpu-server/job_plan.h"
 #include "gpu-server/server_feed.h"
 #include "telemetry/json_lines.h"
 #include "telemetry/metrics.h"
 #include "training/evaluation.h"
+#include "training/planner/costs.h"
 #include "training/progress.h"
 #include "training/trainer.h"
 
@@ -34,9 +36,12 @@ class Reporter {
            const Clock& clock);
   ~Reporter();
 
-  /// `stalls`: what the device waited for in the step, the optimizer's time left out.
+  /// `stalls`: what the device waited for in the step, the optimizer's time left out. `planning`:
+  /// what comparing plans took behind it.
   void step(const training::StepReport& report, const FeedSnapshot& feed,
-            const feed::StallTimes& stalls);
+            const feed::StallTimes& stalls, Duration planning = Duration::zero());
+  /// What the planner goes by: every layer's costs, as a line of metrics.jsonl.
+  void profile(const training::JobCosts& costs);
   /// What each remote worker has done and how fast it is, as a line of metrics.jsonl.
   void workers(uint64_t step, std::span<const WorkerMeasures> workers);
   /// How many workers the job can use.
@@ -52,6 +57,8 @@ class Reporter {
   void finish();
   /// What the run says of itself: "Training", "Evaluating", "Stopping", ….
   void state(const std::string& state);
+  /// What the server was told of an edited job; a rank that nobody tells says nothing of it.
+  void edits(const Edits& edits);
   /// Thread-safe; one JSON object.
   std::string status_json() const;
   /// The progress in it, and the newest plan (or another one), likewise.
@@ -61,8 +68,14 @@ class Reporter {
 
  private:
   void write_audit(const training::StepReport& report);
+  /// What a line of a step says besides its report.
+  struct StepNotes {
+    size_t workers = 0;
+    double stall = 0;  // part of the step
+    Duration planning{0};
+  };
   void write_metrics(const training::StepReport& report, const feed::StallTimes& stalls,
-                     size_t workers, double stall);
+                     const StepNotes& notes);
   void count_stalls(const feed::StallTimes& stalls);
   void show_plan(const feed::Plan& plan);
 
@@ -86,6 +99,7 @@ class Reporter {
   std::string state_ = "Starting";
   feed::Plan plan_;
   std::string plan_reason_;
+  std::optional<Edits> edits_;
   std::optional<uint32_t> desired_workers_;
   feed::StallTimes stalled_{};  // since the run began
   std::optional<training::EvaluationResult> evaluated_;

@@ -105,6 +105,7 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
          OpenDevice device)
     : launch_(launch),
       job_(std::move(job)),
+      edited_(job_),
       stop_(stop),
       reducer_(reducer),
       agreement_(reducer),
@@ -172,6 +173,7 @@ api::ExitCode Run::train() {
       static_cast<double>(graph_.multiply_adds(graph_.whole())) / 1e6);
   reporter_.plan(plan_, trainer_.counters().step,
                  wants_planner(job_) ? "to measure" : "as the job says");
+  advise(plan_);
   try {
     train_to_the_end();
   } catch (const Cancelled&) {
@@ -250,8 +252,9 @@ void Run::after_step(const training::StepReport& told) {
     held = as_the_device_waited(told);
   }
   const training::StepReport& report = held ? *held : told;
+  const TimePoint compared = clock_.now();
   plan_ahead(report, measures);
-  reporter_.step(report, feed_.snapshot(), stalls);
+  reporter_.step(report, feed_.snapshot(), stalls, clock_.now() - compared);
   tell_of_workers(report, measures);
   const auto replacements = feed_.replacements();
   for (; replacements_told_ < replacements.size(); ++replacements_told_) {

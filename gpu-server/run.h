@@ -14,6 +14,7 @@
 #include "api/launch.h"
 #include "api/training_job.h"
 #include "common/clock.h"
+#include "common/memory.h"
 #include "common/thread_pool.h"
 #include "data/sample.h"
 #include "gpu-server/agreement.h"
@@ -60,13 +61,20 @@ class Run {
   void want_stop();
   /// Takes a wish for another plan, as POST /plan has it; any thread. InvalidInput.
   std::string want_plan(const std::string& split);
+  /// Takes the job as it was edited, as POST /job has it; any thread. InvalidInput.
+  std::string want_edit(const std::string& body);
+  /// The trainer's thread does what an edit asks for.
+  void take_edit();
   /// Measures what plans cost, where anybody wants a plan found.
   void plan_from_now_on();
   PlannedDevice planned_device();
   void plan_ahead(const training::StepReport& report, const ServerFeed::Measures& measures);
   void tell_of_workers(const training::StepReport& report, const ServerFeed::Measures& measures);
+  /// Warns, once, where a plan leaves workers nothing to level.
+  void advise(const feed::Plan& plan);
   void wish(feed::Plan plan, const std::string& reason);
   std::unique_ptr<Watchdog> make_watchdog();
+  Duration patience() const;
 
   void train_to_the_end();
   /// What all ranks do before the next step.
@@ -100,6 +108,8 @@ class Run {
 
   const api::Launch launch_;
   const api::TrainingJob job_;
+  api::TrainingJob edited_;  // with what may change meanwhile; set by the trainer's thread,
+                             // under wish_mutex_
   const std::stop_token stop_;
   training::Reducer* const reducer_;
   Agreement agreement_;
@@ -114,6 +124,7 @@ class Run {
   const OpenDevice device_;                 // trains and evaluates
   const std::unique_ptr<nn::Backend> cpu_;  // the local worker's
   ThreadPool threads_;
+  const uint64_t free_memory_ = free_memory();  // for the job, before its arrays are made
   RunFiles files_;
   training::TrainingState state_;
   feed::Plan plan_;  // the newest that was set
@@ -138,13 +149,15 @@ class Run {
   std::unique_ptr<Watchdog> watchdog_;
   size_t replacements_told_ = 0;
   std::optional<TimePoint> workers_told_;
+  bool advised_ = false;
   std::atomic<bool> ready_{false};
   std::atomic<bool> stop_wanted_{false};
   std::atomic<bool> plan_fixed_{false};  // somebody asked for a plan: the planner rests
   std::mutex wish_mutex_;
-  std::optional<feed::Plan> wanted_plan_;  // under wish_mutex_
-  std::string wanted_reason_;              // likewise, of the newest wish
-  uint64_t last_plan_ = 1;                 // likewise, the number given out last
+  std::optional<feed::Plan> wanted_plan_;        // under wish_mutex_
+  std::string wanted_reason_;                    // likewise, of the newest wish
+  std::optional<api::TrainingJob> wanted_edit_;  // likewise
+  uint64_t last_plan_ = 1;                       // likewise, the number given out last
   std::unique_ptr<std::stop_callback<std::function<void()>>> on_stop_;
 };
 

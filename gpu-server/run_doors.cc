@@ -19,12 +19,33 @@ void Run::want_stop() {
 
 std::string Run::want_plan(const std::string& split) {
   if (!first_rank()) throw InvalidInput("the first rank's server sets the plan for all");
-  feed::Plan plan = asked_plan(job_, graph_, size_, split);
+  const auto edited = [this] {
+    const std::scoped_lock lock(wish_mutex_);
+    return edited_;
+  };
+  feed::Plan plan = asked_plan(edited(), graph_, size_, split);
   plan_fixed_ = true;
   wish(plan, "asked for");
   const std::scoped_lock lock(wish_mutex_);
   plan.number = last_plan_;
   return reporter_.plan_json(plan);
+}
+
+std::string Run::want_edit(const std::string& body) {
+  if (!first_rank()) throw InvalidInput("the first rank's server takes edits for all");
+  const ToldJob told = read_told_job(body);
+  Edits edits{told.generation, ""};
+  try {
+    api::TrainingJob job = edited_job(job_, told.job, graph_, size_);
+    const std::scoped_lock lock(wish_mutex_);
+    wanted_edit_ = std::move(job);
+  } catch (const InvalidInput& error) {
+    edits.refused = error.what();
+    reporter_.edits(edits);
+    throw;
+  }
+  reporter_.edits(edits);
+  return R"({"generation": )" + std::to_string(edits.generation) + "}";
 }
 
 void Run::open_doors() {
@@ -41,6 +62,8 @@ void Run::open_doors() {
   source.status_json = [this] { return reporter_.status_json(); };
   source.stop = [this] { want_stop(); };
   source.plan_json = [this] { return reporter_.plan_json(); };
+  if (first_rank()) reporter_.edits({});
+  source.edit_job = [this](const std::string& body) { return want_edit(body); };
   source.set_plan = [this](const std::string& split) { return want_plan(split); };
   pages_ = std::make_unique<telemetry::StatusServer>(options, metrics_, source);
   write_endpoints(launch_, job_, listener_->port(), pages_->port());
@@ -63,12 +86,15 @@ void Run::accept_workers(const std::stop_token& over) {
   }
 }
 
+// A rank that waits for another learns of its loss from the collective, within progressDeadline.
+Duration Run::patience() const {
+  return reducer_ == nullptr ? Duration{0} : std::chrono::seconds(30);
+}
+
 std::unique_ptr<Watchdog> Run::make_watchdog() {
-  // A rank that waits for another learns of its loss from the collective, within progressDeadline.
-  const Duration patience = reducer_ == nullptr ? Duration{0} : std::chrono::seconds(30);
-  const WatchdogOptions options{.startup = job_.spec.startup_deadline + patience,
-                                .progress = job_.spec.progress_deadline + patience,
-                                .stop = job_.spec.checkpoint.grace_period + patience};
+  const WatchdogOptions options{.startup = job_.spec.startup_deadline + patience(),
+                                .progress = job_.spec.progress_deadline + patience(),
+                                .stop = job_.spec.checkpoint.grace_period + patience()};
   return std::make_unique<Watchdog>(
       options, clock_, [this] { return feed_.handed_out(); },
       [this](const std::string& what) {

@@ -1,14 +1,34 @@
+#include "common/error.h"
 #include "common/log.h"
 #include "gpu-server/run.h"
 #include "nn/cuda/errors.h"
+#include "training/planner/batch_advice.h"
+#include "training/planner/memory.h"
+#include "worker/job.h"
 
 /// How a run finds its plan and takes it.
 namespace outrigger::gpu_server {
+namespace {
+
+/// Nobody trains with less than cut Input takes.
+void check_memory(const PlannedDevice& device, const api::TrainingJob& job) {
+  const training::ServerRates server{.memory = device.memory};
+  const std::string misfit = training::misfit(device.costs, server, {}, {});
+  if (misfit.empty()) return;
+  const auto micro_batch = static_cast<uint32_t>(worker::micro_batch(job));
+  throw InvalidInput("no plan fits into the memory: cut Input " + misfit +
+                     training::what_would_fit(device.costs, micro_batch, server));
+}
+
+}  // namespace
 
 void Run::plan_from_now_on() {
-  if (!first_rank() || !(wants_planner(job_) || job_.spec.workers.autoscaling)) return;
+  if (!first_rank() || !(wants_planner(edited_) || edited_.spec.workers.autoscaling)) return;
   try {
-    planning_.emplace(job_, graph_, size_, threads_.size(), planned_device());
+    const PlannedDevice device = planned_device();
+    if (!ready_) check_memory(device, job_);  // else it trains, whatever was reckoned
+    reporter_.profile(device.costs);
+    planning_.emplace(edited_, graph_, size_, threads_.size(), device);
   } catch (const nn::cuda::OutOfDeviceMemory& error) {
     log::warning(
         "the plan stays as it starts, or as POST /plan says, and nobody is told how many workers "
@@ -20,15 +40,43 @@ void Run::plan_from_now_on() {
 PlannedDevice Run::planned_device() {
   if (device_.emulation != nullptr)
     return emulated_device(device_.emulation->profile, launch_.emulate_cores, size_);
-  if (!device_.is_gpu) return measured_device(job_, graph_, size_, threads_);
-  PlannedDevice device =
-      measured_gpu(*device_.backend, trainer_.options().device, job_, graph_, size_, threads_);
-  log::info("the GPU takes {:.3f} ms for a micro-batch, {:.3f} ms for the optimizer's step",
-            1e3 * device.costs.cuts.front().head, 1e3 * device.costs.optimizer);
+  PlannedDevice device;
+  if (device_.is_gpu) {
+    device =
+        measured_gpu(*device_.backend, trainer_.options().device, job_, graph_, size_, threads_);
+    log::info("the GPU takes {:.3f} ms for a micro-batch, {:.3f} ms for the optimizer's step",
+              1e3 * device.costs.cuts.front().head, 1e3 * device.costs.optimizer);
+  } else {
+    device = measured_device(job_, graph_, size_, threads_);
+  }
+  device.memory = static_cast<double>(free_memory_);
   return device;
 }
 
+void Run::take_edit() {
+  bool moves = false;
+  {
+    const std::scoped_lock lock(wish_mutex_);
+    if (!wanted_edit_) return;
+    moves = wanted_edit_->spec.split != edited_.spec.split;
+    edited_ = *std::exchange(wanted_edit_, std::nullopt);
+  }
+  watchdog_->set_progress_limit(edited_.spec.progress_deadline + patience());
+  if (planning_) {
+    planning_->change(edited_.spec.split, edited_.spec.workers);
+  } else {
+    plan_from_now_on();
+  }
+  if (!moves) return;
+  log::info("spec.split was edited");
+  plan_fixed_ = false;  // the newest word counts
+  // What is left to the planner it finds from where the run is.
+  if (edited_.spec.split.cut != api::kCutAuto)
+    wish(make_plan(edited_, graph_, size_, 0), "spec.split was edited");
+}
+
 Wishes Run::settle() {
+  take_edit();
   Wishes mine{stop_wanted_, without_gain()};
   {
     const std::scoped_lock lock(wish_mutex_);
@@ -39,12 +87,21 @@ Wishes Run::settle() {
     plan_ = *all.plan;
     complete_plan(plan_, graph_);
     trainer_.set_plan(plan_);
+    advise(plan_);
     const std::scoped_lock lock(wish_mutex_);
     reporter_.plan(plan_, trainer_.counters().step, wanted_reason_);
     log::info("plan {} from step {} or the next: {}", plan_.number, trainer_.counters().step,
               wanted_reason_);
   }
   return all;
+}
+
+void Run::advise(const feed::Plan& plan) {
+  const bool trained_away = plan.stem_trains && plan.stems_away > 0;
+  const auto few = training::levelling_advice(size_.micro_batches);
+  if (advised_ || !trained_away || !few) return;
+  advised_ = true;
+  log::warning("{}", *few);
 }
 
 void Run::wish(feed::Plan plan, const std::string& reason) {
@@ -57,7 +114,7 @@ void Run::wish(feed::Plan plan, const std::string& reason) {
 void Run::plan_ahead(const training::StepReport& report, const ServerFeed::Measures& measures) {
   if (!planning_ || report.plan.number != plan_.number) return;  // the newest has not begun
   auto proposal = planning_->after_step(report, measures.workers, measures.local);
-  if (proposal && wants_planner(job_) && !plan_fixed_)
+  if (proposal && wants_planner(edited_) && !plan_fixed_)
     wish(std::move(proposal->plan), proposal->reason);
 }
 

@@ -1,5 +1,6 @@
 #include "gpu-server/timeline.h"
 
+#include <algorithm>
 #include <variant>
 
 #include "feed/ledger.h"
@@ -9,8 +10,9 @@ namespace {
 
 /// Rows of the picture; 0 and 1 are the server's own and the trainer's waits.
 constexpr int kDevice = 2;
-int cores_of(feed::WorkerId worker) { return 10 + 2 * static_cast<int>(worker); }
+int cores_of(feed::WorkerId worker) { return 10 + 3 * static_cast<int>(worker); }
 int link_of(feed::WorkerId worker) { return cores_of(worker) + 1; }
+int link_to(feed::WorkerId worker) { return cores_of(worker) + 2; }
 
 Duration duration(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
@@ -42,6 +44,27 @@ void Timeline::device_is_done(TimePoint now) {
 void Timeline::joined(feed::WorkerId worker, const std::string& name) {
   trace_.name_track(cores_of(worker), name);
   trace_.name_track(link_of(worker), name + ", link");
+  trace_.name_track(link_to(worker), name + ", link from the server");
+}
+
+void Timeline::posted(feed::WorkerId worker, const feed::ServerMessage& message,
+                      const WorkerMeasures& link, TimePoint now) {
+  const auto* weights = std::get_if<feed::StemWeights>(&message);
+  const auto* gradient = std::get_if<feed::CutGradient>(&message);
+  const bool tensor = gradient != nullptr && gradient->gradient != nullptr;
+  if (weights == nullptr && !tensor) return;
+  const double bytes =
+      tensor
+          ? feed::bytes_on_wire(*gradient->gradient, gradient->wire)
+          : static_cast<double>((weights->parameter_count + weights->buffer_count) * sizeof(float));
+  const Duration wire = on_the_wire(bytes, link);
+  if (wire <= Duration{0}) return;
+  TimePoint& taken = downward_[worker];
+  const TimePoint begin = std::max(now, taken);
+  taken = begin + wire;
+  const auto step = tensor ? static_cast<int64_t>(gradient->key.step) : int64_t{-1};
+  trace_.record({tensor ? "cut gradient" : "weights", link_to(worker), begin, wire, step,
+                 tensor ? gradient->key.index : 0});
 }
 
 void Timeline::arrived(feed::WorkerId worker, const feed::WorkerMessage& message,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,10 @@ class Timeline {
   /// A result that arrives now, and what is known of the worker's link; nothing for other messages.
   void arrived(feed::WorkerId worker, const feed::WorkerMessage& message,
                const WorkerMeasures& link, TimePoint now);
+  /// What goes out to a worker now: a stem's weights and gradients at the cut; nothing for other
+  /// messages. One is on the link after the other.
+  void posted(feed::WorkerId worker, const feed::ServerMessage& message, const WorkerMeasures& link,
+              TimePoint now);
 
  private:
   struct Taken {
@@ -34,6 +39,7 @@ class Timeline {
     TimePoint since;
   };
   telemetry::Trace& trace_;
+  std::map<feed::WorkerId, TimePoint> downward_;  // until when each link is taken
   std::optional<Taken> taken_;
 };
 

@@ -15,6 +15,11 @@ Watchdog::Watchdog(const WatchdogOptions& options, const Clock& clock,
       since_(clock.now()),
       thread_([this](const std::stop_token& over) { watch(over); }) {}
 
+void Watchdog::set_progress_limit(Duration limit) {
+  const std::scoped_lock lock(mutex_);
+  options_.progress = limit;
+}
+
 void Watchdog::expect_end() {
   const std::scoped_lock lock(mutex_);
   if (ending_) return;

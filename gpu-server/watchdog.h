@@ -27,6 +27,8 @@ class Watchdog {
   Watchdog(const WatchdogOptions& options, const Clock& clock, std::function<uint64_t()> progress,
            std::function<void(const std::string&)> bark);
 
+  /// From now on each sign of progress but the first may take so long.
+  void set_progress_limit(Duration limit);
   /// From now on the end is what is waited for, not progress.
   void expect_end();
 
@@ -35,7 +37,7 @@ class Watchdog {
   /// What is overdue; empty: nothing.
   std::string overdue();
 
-  const WatchdogOptions options_;
+  WatchdogOptions options_;  // under mutex_
   const Clock& clock_;
   const std::function<uint64_t()> progress_;
   const std::function<void(const std::string&)> bark_;

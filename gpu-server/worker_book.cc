@@ -31,14 +31,18 @@ void WorkerBook::note(const feed::WorkerMessage& message) {
   if (gradient != nullptr) times = &gradient->times;
   if (times == nullptr) return;
   ++(gradient == nullptr ? measures_.micro_batches : measures_.stem_gradients);
-  if (gradient == nullptr)
-    average(measures_.decode, times->decode, newest_decode(measures_.micro_batches));
+  if (gradient == nullptr) {
+    const double newest = newest_decode(measures_.micro_batches);
+    average(measures_.decode, times->decode, newest);
+    measures_.read += newest * (static_cast<double>(times->read) - measures_.read);
+  }
   if (measures_.micro_batches <= kFirst) measures_.first_decode = measures_.decode;
   if (times->cut > 0) {
     constexpr double kNewest = 0.25;
     auto& stem = measures_.stems[times->cut];
     if (gradient == nullptr) average(stem.forward, times->forward, kNewest);
     average(stem.backward, times->backward, kNewest);
+    stem.decode = measures_.decode;
   }
   if (times->bytes_per_second > 0) sends_at_ = times->bytes_per_second;
 }

@@ -22,9 +22,11 @@ struct WorkerMeasures {
   double pass_seconds = 0;  // of the stem up to the deepest cut, as it told when it joined; 0: none
   double first_decode = 0;  // seconds a micro-batch, the mean of its first ones
   double decode = 0;        // now; 0: not measured
+  double read = 0;          // of that, waiting for bytes
   struct Stem {
     double forward = 0;
     double backward = 0;
+    double decode = 0;  // when this was measured: how fast the machine was then
   };
   std::map<int32_t, Stem> stems;  // by cut, of those it has run
   double bytes_per_second = 0;    // of its link, the slower direction; 0: not known

@@ -60,6 +60,12 @@ StatusServer::StatusServer(const StatusServerOptions& options, Metrics& metrics,
                     return Response{202, set(request.body) + "\n", "application/json"};
                   }));
   }
+  if (source.edit_job) {
+    server_.route("POST", "/job",
+                  guarded(options.control_token, [edit = source.edit_job](const Request& request) {
+                    return Response{200, edit(request.body) + "\n", "application/json"};
+                  }));
+  }
   if (source.stop) {
     server_.route("POST", "/stop",
                   guarded(options.control_token, [stop = source.stop](const Request& request) {

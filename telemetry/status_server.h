@@ -24,6 +24,9 @@ struct StatusSource {
   /// Asks for another plan and returns it as it will be; throws InvalidInput for one that cannot
   /// be. Absent: the plan cannot be changed from outside.
   std::function<std::string(const std::string& body)> set_plan;
+  /// Takes the job as it was edited and returns what was taken as one JSON object; throws
+  /// InvalidInput for what cannot be. Absent: there is no /job.
+  std::function<std::string(const std::string& body)> edit_job;
 };
 
 struct StatusServerOptions {
@@ -34,9 +37,9 @@ struct StatusServerOptions {
 };
 
 /// The pages of a process: GET /healthz (200 while it answers), /readyz (200, or 503 with the
-/// reasons, one a line), /metrics, /status and /plan (JSON), and POST /stop and /plan (202; 401
-/// without the control token). Serves from construction to destruction; `metrics` must outlive it.
-/// Throws IoError where the port is taken.
+/// reasons, one a line), /metrics, /status and /plan (JSON), and POST /stop, /plan and /job (202,
+/// /job 200; 401 without the control token). Serves from construction to destruction; `metrics`
+/// must outlive it. Throws IoError where the port is taken.
 class StatusServer {
  public:
   StatusServer(const StatusServerOptions& options, Metrics& metrics, const StatusSource& source);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "common/clock.h"
@@ -143,6 +144,8 @@ class Trainer {
   std::span<const float> parameters_of(uint64_t version);
   /// What the device runs the stem with; empty: its own.
   std::span<const float> stem_of(uint64_t version);
+  /// Behind the message of a number that is none: what to do about it, if there is a way.
+  std::string advice() const;
   bool float16() const { return options_.device.precision == nn::Precision::kFloat16; }
   /// On the host, in every step; null otherwise.
   std::unique_ptr<GradientSums> make_sums();

@@ -112,8 +112,7 @@ Hello make_hello(const Setup& setup, const Workshop& shop, const std::string& na
   hello.name = name;
   hello.version = OUTRIGGER_VERSION;
   hello.cores = static_cast<uint32_t>(threads.size());
-  const uint64_t limit = available_memory();
-  hello.memory = limit - std::min(limit, used_memory());
+  hello.memory = free_memory();
   try {
     hello.probe = data::probe(shop.train_root, setup.probe);
   } catch (const Error& error) {

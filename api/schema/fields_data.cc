@@ -76,7 +76,8 @@ void describe(Struct<DataSource>& s) {
         ".tar shards. Exactly "
         "one of path and urls is given.")
       .absent("urls are given");
-  s.add("urls", &DataSource::urls, "Addresses of WebDataset shards, in order.")
+  s.add("urls", &DataSource::urls,
+        "Addresses of WebDataset shards, in order. Not built yet: refused with NotSupported.")
       .absent("path is given")
       .most_items(10'000)
       .longest(512)

@@ -37,7 +37,9 @@ void describe(Struct<TrainingJobSpec>& s) {
   s.add("suspend", &TrainingJobSpec::suspend,
         "No pods while it is true; servers write a checkpoint first.")
       .change(Change::kAlways);
-  s.add("managedBy", &TrainingJobSpec::managed_by, "Who runs the job.")
+  s.add("managedBy", &TrainingJobSpec::managed_by,
+        "Who runs the job. kueue.x-k8s.io/multikueue is not built yet: a cluster refuses it with "
+        "NotSupported.")
       .one_of({std::string(kManagedByOperator), std::string(kManagedByMultiKueue)});
   s.add("model", &TrainingJobSpec::model, "The network.").required();
   s.add("data", &TrainingJobSpec::data, "The images.").required();

@@ -70,7 +70,9 @@ void describe(Struct<FailurePolicy>& s) {
 }
 
 void describe(Struct<SchedulingPolicy>& s) {
-  s.add("gang", &SchedulingPolicy::gang, "Scheduler that places all pods at once or none.");
+  s.add("gang", &SchedulingPolicy::gang,
+        "Scheduler that places all pods at once or none. Volcano is not built yet: a cluster "
+        "refuses it with NotSupported.");
   s.add("queue", &SchedulingPolicy::queue,
         "Queue of Kueue in which the job waits until it is admitted.")
       .absent("no queue")

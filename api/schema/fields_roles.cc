@@ -65,9 +65,11 @@ void describe(Struct<AutoscalingSpec>& s) {
 
 void describe(Struct<WorkersSpec>& s) {
   s.add("replicas", &WorkersSpec::replicas, "Worker pods.").between(0, kMostPods);
-  s.add("minReplicas", &WorkersSpec::min_replicas, "Fewest workers that autoscaling leaves.")
+  s.add("minReplicas", &WorkersSpec::min_replicas,
+        "Fewest workers that autoscaling leaves; replicas may not be less.")
       .between(0, kMostPods);
-  s.add("maxReplicas", &WorkersSpec::max_replicas, "Most workers that autoscaling makes.")
+  s.add("maxReplicas", &WorkersSpec::max_replicas,
+        "Most workers that autoscaling makes; replicas may not be more.")
       .absent("no bound, and no autoscaling")
       .between(0, kMostPods);
   s.add("autoscaling", &WorkersSpec::autoscaling,
@@ -82,11 +84,13 @@ void describe(Struct<WorkersSpec>& s) {
 void describe(Struct<NetworkSpec>& s) {
   s.add("port", &NetworkSpec::port, "TCP port on which the server takes joins.").between(1, 65535);
   s.add("link", &NetworkSpec::link, "What carries tensors between server and workers.");
-  s.add("interface", &NetworkSpec::interface, "Network interface for links.")
+  s.add("interface", &NetworkSpec::interface,
+        "Network interface for links. Not built yet: refused with NotSupported.")
       .absent("as the system routes")
       .longest(15)
       .form(kInterfaceForm);
-  s.add("encryption", &NetworkSpec::encryption, "TLS: links between processes are encrypted.");
+  s.add("encryption", &NetworkSpec::encryption,
+        "TLS: links between processes are encrypted. Not built yet: refused with NotSupported.");
 }
 
 }  // namespace outrigger::api::schema

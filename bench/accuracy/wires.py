@@ -6,7 +6,7 @@ example manifests/examples/faces-local.yaml names rightly; all stems away on a w
 staleness 1 is shown beside them, and so are two ranks of half the batch each that add gradients in every step or take
 the mean of their weights in every fourth.
 
-    bench/accuracy/wires.py [--sets orl,drawn] [--seeds 5] [--epochs N]
+    bench/accuracy/wires.py [--sets orl,drawn] [--seeds 5] [--epochs N] [--judged]
 """
 
 import argparse
@@ -113,16 +113,24 @@ def drawn_faces(arguments, scratch):
     return folder
 
 
+def variants_of(arguments):
+    """Those that are judged with what they are compared with, or all."""
+    judged = [way for way in VARIANTS.values() if way.judged]
+    wanted = {way.beside for way in judged}
+    return {name: way for name, way in VARIANTS.items() if not arguments.judged or way.judged or name in wanted}
+
+
 def compare(arguments, what, table, scratch):
     job = resolved_job(arguments, what)
-    rates = {variant: [] for variant in VARIANTS}
+    variants = variants_of(arguments)
+    rates = {variant: [] for variant in variants}
     for seed in range(1, arguments.seeds + 1):
         data = splits.make_split(arguments.orl, seed, scratch) if what == "orl" else drawn_faces(arguments, scratch)
-        for variant in VARIANTS:
+        for variant in variants:
             run = train(arguments, what, job, variant, seed, data, scratch)
             rates[variant].append(told_rightly(arguments, what, run, data))
         print(f"  {what}, seed {seed}: " + ", ".join(f"{name} {of[-1]:.2%}" for name, of in rates.items()), flush=True)
-    for variant, way in VARIANTS.items():
+    for variant, way in variants.items():
         mean = statistics.fmean(rates[variant])
         exact = statistics.fmean(rates[way.beside])
         row = f"{what}, {variant}: {SETS[what].figure}, mean of {arguments.seeds}, {mean:.2%}"
@@ -141,6 +149,7 @@ def main():
     parser.add_argument("--sets", default="orl,drawn")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, help="instead of the job's")
+    parser.add_argument("--judged", action="store_true", help="without those that are only shown beside")
     arguments = parser.parse_args()
     table = figures.Table()
     for what in arguments.sets.split(","):

@@ -53,11 +53,11 @@ double best_after(const JobCosts& job, SimulatedCluster cluster) {
   for (SimulatedWorker& worker : cluster.workers) {
     worker.joins = 0;
     if (!worker.change) continue;
-    worker.rates.stem_speed *= worker.change->speed;
-    worker.rates.decode /= worker.change->speed;
-    worker.rates.bytes_per_second *= worker.change->link;
+    worker.rates = changed(worker.rates, *worker.change);
     worker.change.reset();
   }
+  if (cluster.change) cluster.server = changed(cluster.server, *cluster.change);
+  cluster.change.reset();
   return best_of_all(job, cluster).seconds;
 }
 
@@ -70,31 +70,6 @@ void follow(const std::string& what, const SimulatedCluster& cluster) {
   const double share = best_after(job, cluster) / after;
   judge("  " + what, percent(share), "least 95 %", share >= 0.95);
 }
-
-}  // namespace
-
-void run_changes() {
-  constexpr uint64_t kChange = 60;
-  std::printf("of the new best, 20 steps after a change\n");
-  auto slow = changing_cluster();
-  slow.workers[0].change = {kChange, 0.5, 1};
-  follow("a worker at half its speed", slow);
-  auto narrow = changing_cluster();
-  for (SimulatedWorker& worker : narrow.workers) worker.change = {kChange, 1, 0.25};
-  follow("links at a quarter", narrow);
-  auto gone = changing_cluster();
-  gone.workers[1].leaves = kChange;
-  follow("a worker gone", gone);
-  auto more = changing_cluster();
-  more.workers.resize(6, more.workers[0]);
-  more.workers[4].joins = more.workers[5].joins = kChange;
-  follow("two more workers", more);
-  const auto steady = simulate(changing_job(), changing_cluster(), {.steps = 1050, .jitter = 0.1});
-  const auto late = std::ranges::count_if(steady.moves, [](const auto& m) { return m.step > 50; });
-  judge("  moves in 1,000 steps of steady load", std::to_string(late), "most 1", late <= 1);
-}
-
-namespace {
 
 // ---- size
 
@@ -156,7 +131,58 @@ void run_loss() {
   show("    time that the loss cost", fmt::format("{:.2f} s", lost));
 }
 
+// ---- cost
+
+double cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+void run_cost(uint32_t micro_batches, size_t count) {
+  JobCosts job = changing_job();
+  job.micro_batches = micro_batches;
+  const SimulatedCluster cluster = changing_cluster();
+  const std::vector<WorkerRates> workers(count, cluster.workers[0].rates);
+  const PlannerOptions options;
+  const Trial trial = by_simulation(job);
+  std::vector<double> seconds;
+  for (int i = 0; i < 5; ++i) {
+    const double begin = cpu_seconds();
+    static_cast<void>(search({job, options, cluster.server, workers}, {}, trial));
+    seconds.push_back(cpu_seconds() - begin);
+  }
+  std::ranges::sort(seconds);
+  const double share = seconds[2] / kSecondsALook;
+  judge(fmt::format("  {} micro-batches, {} workers: of a core, most", micro_batches, count),
+        percent(share), "most 1 %", share <= 0.01);
+}
+
 }  // namespace
+
+void run_changes() {
+  constexpr uint64_t kChange = 60;
+  std::printf("of the new best, 20 steps after a change\n");
+  auto slow = changing_cluster();
+  slow.workers[0].change = {kChange, 0.5, 1};
+  follow("a worker at half its speed", slow);
+  auto narrow = changing_cluster();
+  for (SimulatedWorker& worker : narrow.workers) worker.change = {kChange, 1, 0.25};
+  follow("links at a quarter", narrow);
+  auto gone = changing_cluster();
+  gone.workers[1].leaves = kChange;
+  follow("a worker gone", gone);
+  auto more = changing_cluster();
+  more.workers.resize(6, more.workers[0]);
+  more.workers[4].joins = more.workers[5].joins = kChange;
+  follow("two more workers", more);
+  auto busy = changing_cluster();
+  busy.change = {kChange, 0.5, 1};
+  follow("the server at half its speed", busy);
+  const auto steady = simulate(changing_job(), changing_cluster(), {.steps = 1050, .jitter = 0.1});
+  const auto late = std::ranges::count_if(steady.moves, [](const auto& m) { return m.step > 50; });
+  judge("  moves in 1,000 steps of steady load", std::to_string(late), "most 1", late <= 1);
+}
 
 void run_sizes(bool all) {
   std::printf("of min(device, workers, link), speeds spread 4x\n");
@@ -189,37 +215,6 @@ void run_narrow_card() {
   judge("  and the model says so", percent(told.local_input), "within 10",
         std::abs(told.local_input - local) <= 0.1);
 }
-
-namespace {
-
-// ---- cost
-
-double cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-void run_cost(uint32_t micro_batches, size_t count) {
-  JobCosts job = changing_job();
-  job.micro_batches = micro_batches;
-  const SimulatedCluster cluster = changing_cluster();
-  const std::vector<WorkerRates> workers(count, cluster.workers[0].rates);
-  const PlannerOptions options;
-  const Trial trial = by_simulation(job);
-  std::vector<double> seconds;
-  for (int i = 0; i < 5; ++i) {
-    const double begin = cpu_seconds();
-    static_cast<void>(search({job, options, cluster.server, workers}, {}, trial));
-    seconds.push_back(cpu_seconds() - begin);
-  }
-  std::ranges::sort(seconds);
-  const double share = seconds[2] / kSecondsALook;
-  judge(fmt::format("  {} micro-batches, {} workers: of a core, most", micro_batches, count),
-        percent(share), "most 1 %", share <= 0.01);
-}
-
-}  // namespace
 
 void run_costs() {
   std::printf("comparing plans\n");

@@ -1,10 +1,12 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/report/history.h"
 #include "cli/report/page.h"
+#include "cli/sweep/sweep.h"
 #include "common/file.h"
 
 namespace outrigger::cli {
@@ -13,15 +15,29 @@ namespace {
 struct ReportOptions {
   std::filesystem::path folder;
   std::filesystem::path output;
+  std::filesystem::path sweep;
 };
+
+/// With a name at its end, wherever it is called from.
+std::filesystem::path named(const std::filesystem::path& folder) {
+  const auto path = std::filesystem::absolute(folder).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+
+/// The sweep that was asked for, or the one that the run was a part of.
+std::optional<Sweep> find_sweep(const ReportOptions& options) {
+  constexpr size_t kMostBytes = size_t{1} << 20;
+  const bool asked = !options.sweep.empty();
+  const auto path = (asked ? options.sweep : named(options.folder).parent_path()) / "sweep.json";
+  if (!asked && !std::filesystem::exists(path)) return std::nullopt;
+  return read_sweep(read_file(path, kMostBytes), path.string());
+}
 
 void report(const ReportOptions& options) {
   const RunHistory history = read_history(options.folder);
   const auto output = options.output.empty() ? options.folder / "report.html" : options.output;
-  const auto name = std::filesystem::absolute(options.folder).lexically_normal();
   write_file_atomically(
-      output,
-      report_page((name.has_filename() ? name : name.parent_path()).filename().string(), history));
+      output, report_page(named(options.folder).filename().string(), history, find_sweep(options)));
   std::cout << output.string() << "\n";
 }
 
@@ -36,7 +52,11 @@ void add_report(CLI::App& program) {
                    "The run's folder: <spec.output.path>/<name of the job>")
       ->required();
   command->add_option("--output", options->output, "The page (default: report.html in the folder)");
-  command->footer("Example:\n  outrigger report runs/faces");
+  command->add_option("--sweep", options->sweep,
+                      "A folder that `outrigger sweep` made, whose curves go into the page "
+                      "(default: the one that the run lies in)");
+  command->footer(
+      "Examples:\n  outrigger report runs/faces\n  outrigger report runs/faces --sweep sweep");
   command->callback([options] { report(*options); });
 }
 

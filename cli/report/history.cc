@@ -49,13 +49,21 @@ void add(const json& line, RunHistory& history) {
   if (type == "workers") add_workers(line, history);
   if (type == "plan")
     history.plans.push_back({count(line, "plan"), count(line, "step"), line.value("cut", ""),
-                             line.value("sharePercent", 0), line.value("reason", "")});
+                             line.value("sharePercent", 0), line.value("localInputPercent", 0),
+                             line.value("reason", "")});
   if (type == "evaluation")
     history.evaluations.push_back(
         {count(line, "step"), number(line, "accuracy"), number(line, "loss")});
 }
 
 }  // namespace
+
+std::string RunHistory::Plan::name() const {
+  std::string text = "cut Input";
+  if (share_percent > 0) text = cut + " " + std::to_string(share_percent) + " %";
+  if (local_percent > 0) text += ", " + std::to_string(local_percent) + " % of the input local";
+  return text;
+}
 
 std::vector<RunHistory::Step> RunHistory::settled() const {
   const size_t left_out = std::min<size_t>(3, steps.size() / 4);

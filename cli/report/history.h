@@ -29,7 +29,10 @@ struct RunHistory {
     uint64_t step = 0;  // when it was decided
     std::string cut;
     int share_percent = 0;
+    int local_percent = 0;  // of the pixels that a step needs, made by the server itself
     std::string reason;
+    /// As people call it: "pool1 50 %", "cut Input, 75 % of the input local".
+    std::string name() const;
   };
   struct Evaluation {
     uint64_t step = 0;

@@ -160,9 +160,7 @@ std::string plan_section(const RunHistory& history) {
     const auto& plan = history.plans[i];
     const double to = static_cast<double>(
         i + 1 < history.plans.size() ? history.plans[i + 1].step : history.steps.back().step + 1);
-    const std::string name = plan.share_percent == 0
-                                 ? "cut Input"
-                                 : fmt::format("{} {} %", plan.cut, plan.share_percent);
+    const std::string name = plan.name();
     stretches.push_back({static_cast<double>(plan.step), to, name, kColors[i % kColors.size()]});
     table +=
         fmt::format("<tr><td>{}</td><td class=\"text\">{}</td><td class=\"text\">{}</td></tr>\n",
@@ -210,14 +208,15 @@ std::string page(const std::string& title, const std::string& text, const std::s
          "</main></body></html>\n";
 }
 
-std::string report_page(const std::string& name, const RunHistory& history) {
+std::string report_page(const std::string& name, const RunHistory& history,
+                        const std::optional<Sweep>& swept) {
   const Sums sums = sums_of(history.settled());
   return page(name,
               "What an Outrigger run did, from its metrics.jsonl. Rates leave out the first steps, "
               "which compile and warm up.",
               tiles(history, sums) + limits(history, sums) + loss_section(history) +
                   rate_section(history) + stall_section(history, sums) + plan_section(history) +
-                  worker_section(history));
+                  worker_section(history) + (swept ? sweep_sections(*swept) : ""));
 }
 
 }  // namespace outrigger::cli

@@ -1,14 +1,18 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/report/history.h"
+#include "cli/sweep/sweep.h"
 
 namespace outrigger::cli {
 
 /// A run on one page of HTML that needs nothing else: loss, accuracy, rate, what the device waited
-/// for, plans, workers, and what limits the run. `name`: the job's.
-std::string report_page(const std::string& name, const RunHistory& history);
+/// for, plans, workers, what limits the run, and a sweep of the job where there was one. `name`:
+/// the job's.
+std::string report_page(const std::string& name, const RunHistory& history,
+                        const std::optional<Sweep>& swept);
 
 /// A page in the same clothes: a title, a sentence, and HTML.
 std::string page(const std::string& title, const std::string& text, const std::string& content);

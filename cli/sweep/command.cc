@@ -5,6 +5,7 @@
 #include "api/parse.h"
 #include "api/support.h"
 #include "cli/commands.h"
+#include "cli/device_option.h"
 #include "cli/mounts.h"
 #include "cli/sweep/sweep.h"
 #include "common/file.h"
@@ -39,7 +40,8 @@ void print(const Sweep& sweep, const std::filesystem::path& page) {
 void run(SweepCommandOptions& options) {
   options.sweep.mounts = parse_mounts(options.mounts);
   const api::TrainingJob job = api::load_training_job(options.sweep.job_file);
-  api::require_supported(job, {});
+  // Only the server knows whether it has a GPU, and says what is missing.
+  api::require_supported(job, {.gpu = true});
   const Sweep told = sweep(options.sweep, job);
   const auto page = options.sweep.output / "sweep.html";
   write_file_atomically(options.sweep.output / "sweep.json", to_json(told) + "\n");
@@ -82,6 +84,7 @@ void add_sweep(CLI::App& program) {
       ->add_option("--worker-threads", sweep.worker_threads,
                    "Cores of each worker (default: shared evenly)")
       ->check(CLI::PositiveNumber);
+  add_device_option(*command, sweep.device);
   command->add_option("-m,--mount", options->mounts, kMountHelp);
   command->add_option("-o,--format", options->format, "How to print the result")
       ->check(CLI::IsMember({"text", "json"}))

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "api/write.h"
 #include "cli/local_run.h"
@@ -13,7 +13,8 @@
 #include "common/log.h"
 #include "common/stop_signal.h"
 #include "common/thread_pool.h"
-#include "training/planner/step_model.h"
+#include "training/planner/search.h"
+#include "training/simulator/trial.h"
 
 namespace outrigger::cli {
 namespace {
@@ -33,8 +34,10 @@ class Sweeper {
     worker_threads_ = options.worker_threads.value_or(share);
     api::Launch launch;
     launch.mounts = options.mounts;
-    profile_ = measure_job(job, launch, threads_).profile;
-    machines_ = machines();
+    launch.device = options.device;
+    MeasuredJob measured = measure_job(job, launch, threads_);
+    machines_ = machines(measured);
+    profile_ = std::move(measured.profile);
     cut_ = choose_cut();
   }
 
@@ -60,15 +63,15 @@ class Sweeper {
 
  private:
   /// Links on one machine are as quick as its memory.
-  Machines machines() const {
+  Machines machines(const MeasuredJob& measured) const {
     constexpr double kLoopback = 1e9;
+    const double decode = measured.profile.decode;
     Machines machines;
-    machines.server = {.cores = static_cast<double>(threads_),
-                       .decode = profile_.decode / threads_,
-                       .shared = true};
+    machines.server = {
+        .cores = measured.cores, .decode = decode / threads_, .shared = measured.shared};
     machines.workers.assign(static_cast<size_t>(options_.workers),
                             {.stem_speed = static_cast<double>(worker_threads_),
-                             .decode = profile_.decode / worker_threads_,
+                             .decode = decode / worker_threads_,
                              .bytes_per_second = kLoopback,
                              .latency = 1e-4});
     return machines;
@@ -100,19 +103,34 @@ class Sweeper {
     SweepPoint point{.share_percent = percent};
     point.away = static_cast<uint32_t>(std::lround(percent / 100.0 * all));
     const training::Choice choice{point.away == 0 ? 0 : cut_, point.away};
-    const auto told = predict(profile_.costs, machines_.server, machines_.workers, choice);
-    point.predicted = std::isfinite(told.seconds) ? profile_.batch / told.seconds : 0;
+    const training::PlannerOptions free;
+    const auto trial = training::by_simulation(profile_.costs, training::kLongestTrials);
+    const double seconds =
+        trial.seconds({profile_.costs, free, machines_.server, machines_.workers}, choice);
+    point.predicted = std::isfinite(seconds) ? profile_.batch / seconds : 0;
     const double part = static_cast<double>(point.away) / all;
     const double device = (all * profile_.costs.cuts[0].head * (1 - sweep.stem_part * part) +
                            profile_.costs.optimizer) /
-                          threads_;
+                          machines_.server.cores;
     point.bound = profile_.batch / device;
-    const double server = 100 - (100 - profile_.costs.cuts[cut_].server_percent) * part;
-    if (server < job_.spec.split.min_server_percent)
-      point.left_out =
-          fmt::format("leaves {:.0f} % on the server, spec.split.minServerPercent is {}", server,
-                      job_.spec.split.min_server_percent);
+    point.left_out = why_not(choice, seconds);
     return point;
+  }
+
+  /// Why the job's own bounds forbid a plan; empty: they do not.
+  std::string why_not(const training::Choice& choice, double seconds) const {
+    const api::SplitSpec& split = job_.spec.split;
+    const double part = static_cast<double>(choice.away) / profile_.costs.micro_batches;
+    const double server = 100 - (100 - profile_.costs.cuts[cut_].server_percent) * part;
+    if (server < split.min_server_percent)
+      return fmt::format("leaves {:.0f} % on the server, spec.split.minServerPercent is {}", server,
+                         split.min_server_percent);
+    const double rate =
+        training::traffic(profile_.costs, choice, machines_.workers.size()) / seconds;
+    if (split.max_bytes_per_second && rate > static_cast<double>(*split.max_bytes_per_second))
+      return fmt::format("moves {:.3g} bytes a second, spec.split.maxBytesPerSecond is {}", rate,
+                         *split.max_bytes_per_second);
+    return {};
   }
 
   /// The job with this share, short and without evaluation.
@@ -126,6 +144,7 @@ class Sweeper {
     } else {
       job.spec.split.share_percent = point.share_percent;
     }
+    job.spec.split.max_bytes_per_second.reset();  // bounds what a planner finds
     job.spec.training.epochs.reset();
     job.spec.training.steps = options_.steps;
     job.spec.training.evaluate.reset();
@@ -142,6 +161,7 @@ class Sweeper {
     run.mounts = options_.mounts;
     run.threads = threads_;
     run.worker_threads = worker_threads_;
+    run.device = options_.device;
     run.output = options_.output;
     run.log_level = "warning";
     const LocalRunResult result = run_locally(run, job, stop_.token());
@@ -182,28 +202,6 @@ Sweep sweep(const SweepOptions& options, const api::TrainingJob& job) {
   std::filesystem::create_directories(options.output, error);
   if (error) throw IoError("making " + options.output.string() + ": " + error.message());
   return Sweeper(options, job).run();
-}
-
-std::string to_json(const Sweep& sweep) {
-  nlohmann::json points = nlohmann::json::array();
-  for (const SweepPoint& one : sweep.points) {
-    nlohmann::json point{{"sharePercent", one.share_percent},
-                         {"stemsAway", one.away},
-                         {"predictedImagesPerSecond", one.predicted},
-                         {"amdahlImagesPerSecond", one.bound}};
-    if (one.left_out.empty()) {
-      point["measuredImagesPerSecond"] = one.measured;
-      point["stallPercent"] = one.stall_percent;
-    } else {
-      point["leftOut"] = one.left_out;
-    }
-    points.push_back(point);
-  }
-  return nlohmann::json{{"cut", sweep.cut},
-                        {"workers", sweep.workers},
-                        {"stemPercent", 100 * sweep.stem_part},
-                        {"points", points}}
-      .dump();
 }
 
 }  // namespace outrigger::cli

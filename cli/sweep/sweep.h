@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/launch.h"
 #include "api/training_job.h"
 #include "training/planner/profile.h"
 
@@ -19,7 +20,8 @@ struct SweepOptions {
   int workers = 1;
   std::optional<int> threads;         // of the server; absent: the cores shared evenly
   std::optional<int> worker_threads;  // of each worker; likewise
-  int steps = 30;                     // of each run
+  api::DeviceChoice device = api::DeviceChoice::kAuto;  // of the server
+  int steps = 30;                                       // of each run
   int rounds = 1;
   std::filesystem::path output;  // a folder that is made
 };
@@ -29,7 +31,7 @@ struct SweepPoint {
   int share_percent = 0;
   uint32_t away = 0;     // stems of a step
   double measured = 0;   // median over the rounds; 0: not run
-  double predicted = 0;  // by the step model, from what this machine measured beforehand
+  double predicted = 0;  // in virtual time, from what this machine measured beforehand
   double bound = 0;      // Amdahl: the device does its part and nothing else takes time
   double stall_percent = 0;
   std::string left_out;  // why it was not run
@@ -46,8 +48,12 @@ struct Sweep {
 /// Throws InvalidInput, IoError; what a run fails with is told in its log.
 Sweep sweep(const SweepOptions& options, const api::TrainingJob& job);
 
-/// One JSON object, and one page of HTML with the curves.
+/// One JSON object: sweep.json.
 std::string to_json(const Sweep& sweep);
+/// The sweep in such a text. Throws InvalidInput where it is none; `name`: what to call the text.
+Sweep read_sweep(const std::string& text, const std::string& name);
+/// The curves and their figures as parts of a page of HTML, and such a page.
+std::string sweep_sections(const Sweep& sweep);
 std::string sweep_page(const std::string& name, const Sweep& sweep);
 
 }  // namespace outrigger::cli

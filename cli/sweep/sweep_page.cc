@@ -29,7 +29,7 @@ std::string table_of(const Sweep& sweep) {
 
 }  // namespace
 
-std::string sweep_page(const std::string& name, const Sweep& sweep) {
+std::string sweep_sections(const Sweep& sweep) {
   Series measured{.name = "measured", .color = "#2f6fb5"};
   Series predicted{.name = "predicted", .color = "#e08a3c"};
   Series bound{.name = "Amdahl's bound", .color = "#8a94a3"};
@@ -46,13 +46,18 @@ std::string sweep_page(const std::string& name, const Sweep& sweep) {
   const std::string chart = line_chart({.label = "Images a second by share of the stems away",
                                         .x_label = "percent of the stems on workers"},
                                        series);
-  return page(name + ": sweep",
-              fmt::format("The job with cut {} and {} workers, once for every share of the stems. "
-                          "The stem is {:.0f} % of the device's work; Amdahl's bound is what the "
-                          "device could do if everything else took no time.",
-                          sweep.cut, sweep.workers, 100 * sweep.stem_part),
-              page_section("Images a second", chart) +
-                  page_section("Figures, images a second", table_of(sweep)));
+  const std::string text = fmt::format(
+      "<p class=\"soft\">Cut {}, {} workers, once for every share of the stems. The stem is {:.0f} "
+      "% of the device's work; Amdahl's bound is what the device could do if everything else took "
+      "no time.</p>\n",
+      escaped(sweep.cut), sweep.workers, 100 * sweep.stem_part);
+  return page_section("Sweep: images a second by share of the stems away", text + chart) +
+         page_section("Sweep: figures, images a second", table_of(sweep));
+}
+
+std::string sweep_page(const std::string& name, const Sweep& sweep) {
+  return page(name + ": sweep", "The job once for every share of its stems on workers.",
+              sweep_sections(sweep));
 }
 
 }  // namespace outrigger::cli

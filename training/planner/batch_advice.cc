@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/log.h"
+#include "training/planner/memory.h"
 
 namespace outrigger::training {
 namespace {
@@ -60,17 +61,34 @@ std::optional<double> rate(const Profile& profile, ServerRates server,
 
 }  // namespace
 
+std::optional<std::string> levelling_advice(uint32_t micro_batches) {
+  if (micro_batches >= kLevels) return std::nullopt;
+  return fmt::format(
+      "A trained cut with {} micro-batches a step: fast and slow workers are not levelled, and "
+      "each "
+      "step waits for the slowest; {} and more are good.",
+      micro_batches, kLevels);
+}
+
+std::string what_would_fit(const JobCosts& job, uint32_t micro_batch, const ServerRates& server) {
+  const uint32_t batch = job.micro_batches * micro_batch;
+  for (uint32_t size = micro_batch - 1; size > 0 && micro_batch > 0; --size) {
+    if (batch % size != 0) continue;
+    const JobCosts smaller = scaled(job, batch / size, static_cast<double>(size) / micro_batch);
+    if (misfit(smaller, server, {}, {}).empty())
+      return fmt::format("; spec.training.microBatchSize: {} would fit", size);
+  }
+  return "; no microBatchSize fits: what does not depend on it is too large";
+}
+
 std::vector<std::string> batch_advice(const Profile& profile, const ServerRates& server,
                                       std::span<const WorkerRates> workers, const Candidate& best) {
   std::vector<std::string> advice;
   const Sizes now{profile.batch, profile.micro_batch};
   if (profile.batch == 0 || profile.micro_batch == 0) return advice;
   const CutCosts& cut = profile.costs.cuts[best.choice.cut];
-  if (best.choice.away > 0 && cut.trains && profile.costs.micro_batches < kLevels)
-    advice.push_back(
-        fmt::format("A trained cut with {} micro-batches a step: fast and slow workers are not "
-                    "levelled, and each step waits for the slowest; {} and more are good.",
-                    profile.costs.micro_batches, kLevels));
+  const auto few = levelling_advice(profile.costs.micro_batches);
+  if (best.choice.away > 0 && cut.trains && few) advice.push_back(*few);
   const auto present = rate(profile, server, workers, now);
   if (!present) return advice;
   const auto compare = [&](const Sizes& other, const std::string& what, const char* but) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,5 +16,13 @@ namespace outrigger::training {
 /// holds a plan for them. `best`: the plan that is best with the present sizes.
 std::vector<std::string> batch_advice(const Profile& profile, const ServerRates& server,
                                       std::span<const WorkerRates> workers, const Candidate& best);
+
+/// With so few micro-batches a step that a trained cut leaves nothing to level: a sentence for
+/// people. Nothing where there are enough.
+std::optional<std::string> levelling_advice(uint32_t micro_batches);
+
+/// Behind the message that not even cut Input fits into the server's memory, with micro-batches of
+/// so many samples: "; microBatchSize: 4 would fit", or that none does.
+std::string what_would_fit(const JobCosts& job, uint32_t micro_batch, const ServerRates& server);
 
 }  // namespace outrigger::training

@@ -25,17 +25,6 @@ constexpr double kToUnsplit = 1.0 / 3;
 /// Of the steps' deviation, what a mean over the newest seven or so is off by.
 constexpr double kDoubt = 0.25;
 
-std::string describe(const JobCosts& job, const Choice& choice) {
-  std::string text = "cut Input";
-  if (choice.away > 0)
-    text = fmt::format("cut {}, {} of {} stems away", job.cuts[choice.cut].name, choice.away,
-                       job.micro_batches);
-  if (choice.local > 0)
-    text += fmt::format(", {} of {} inputs made by the server itself", choice.local,
-                        job.micro_batches - choice.away);
-  return text;
-}
-
 /// Whether a rate has changed by more than it wavers.
 bool differs(double before, double now) {
   constexpr double kWavers = 0.2;
@@ -56,8 +45,25 @@ constexpr uint64_t kLookAgain = 200;
 
 }  // namespace
 
+std::string describe(const JobCosts& job, const Choice& choice) {
+  std::string text = "cut Input";
+  if (choice.away > 0)
+    text = fmt::format("cut {}, {} of {} stems away", job.cuts[choice.cut].name, choice.away,
+                       job.micro_batches);
+  if (choice.local > 0)
+    text += fmt::format(", {} of {} inputs made by the server itself", choice.local,
+                        job.micro_batches - choice.away);
+  return text;
+}
+
 Planner::Planner(JobCosts job, PlannerOptions options, Trials trials)
     : job_(std::move(job)), options_(options), trials_(std::move(trials)) {}
+
+void Planner::set_options(const PlannerOptions& options) {
+  options_ = options;
+  looked_.reset();
+  moved_.reset();
+}
 
 uint64_t Planner::length_of_trials(double seconds) const {
   const double affordable = static_cast<double>(options_.dwell) * seconds / kSecondsALook;

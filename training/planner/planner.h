@@ -28,6 +28,9 @@ struct Decision {
   std::string reason;    // for people
 };
 
+/// As people call it: "cut pool1, 4 of 8 stems away, 1 of 4 inputs made by the server itself".
+std::string describe(const JobCosts& job, const Choice& choice);
+
 /// Decides by what was measured: searches the legal plans with a trial, corrected by how far that
 /// is off for the plan in force, or for one of its kind (no split, a frozen stem, a trained one)
 /// that ran lately where that is worse; plans that ran lately count with their measured time, and
@@ -41,6 +44,9 @@ class Planner {
   using Trials = std::function<Trial(const JobCosts& job, uint64_t length)>;
 
   Planner(JobCosts job, PlannerOptions options, Trials trials);
+
+  /// Other bounds from now on: plans are compared anew.
+  void set_options(const PlannerOptions& options);
 
   /// What a step of the plan in force took, and how many workers there were: with another number,
   /// measured times are forgotten.
@@ -82,7 +88,7 @@ class Planner {
                                 const Trial& trial) const;
 
   const JobCosts job_;
-  const PlannerOptions options_;
+  PlannerOptions options_;
   const Trials trials_;
   Choice present_;
   size_t workers_ = 0;

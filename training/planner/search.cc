@@ -88,9 +88,16 @@ class Contest {
   std::optional<Candidate> winner() const {
     if (best_.empty()) return std::nullopt;
     const auto [choice, seconds] = winning();
-    Prediction told = predict(in_.job, in_.server, in_.workers, choice);
-    told.seconds = seconds;
-    return Candidate{choice, told};
+    return told(choice, seconds);
+  }
+
+  /// Those with the shortest steps.
+  std::vector<Candidate> best(size_t count) const {
+    std::vector<Candidate> all;
+    for (const Choice& choice : ranked()) {
+      if (all.size() < count) all.push_back(told(choice, tried_.at(choice)));
+    }
+    return all;
   }
 
  private:
@@ -98,11 +105,23 @@ class Contest {
     Choice choice;
     double seconds = 0;
   };
+
+  Candidate told(const Choice& choice, double seconds) const {
+    Prediction told = predict(in_.job, in_.server, in_.workers, choice);
+    told.seconds = seconds;
+    return {choice, told};
+  }
+
+  std::vector<Choice> ranked() const {
+    std::vector<Choice> all = entered_;
+    std::ranges::stable_sort(all, {}, [this](const Choice& one) { return tried_.at(one); });
+    return all;
+  }
+
   /// The shortest step; of two that are close, the shorter in a longer trial.
   Result winning() const {
     const auto seconds = [this](const Choice& one) { return tried_.at(one); };
-    std::vector<Choice> ranked = entered_;
-    std::ranges::stable_sort(ranked, {}, seconds);
+    const std::vector<Choice> ranked = this->ranked();
     const Choice& best = ranked[0];
     constexpr double kClose = 1.05;
     if (!trial_.longer || ranked.size() < 2 || seconds(ranked[1]) > kClose * seconds(best))
@@ -180,6 +199,21 @@ void enter_extremes(Contest& contest, const std::vector<Candidate>& all, uint32_
   contest.enter({best->choice.cut, half, micro_batches - half});
 }
 
+/// All that a search tries.
+Contest contest(const Situation& situation, const Choice& present, const Trial& trial) {
+  Contest contest(situation, trial);
+  contest.enter(present);
+  contest.enter({});  // no split at all: nothing may be worse than that
+  contest.enter_keeping_its_own({});
+  if (std::isfinite(situation.options.most_bytes_per_second))
+    contest.enter({.local = situation.job.micro_batches});  // and nothing moves less
+  std::vector<Candidate> all = all_shares(situation);
+  enter_extremes(contest, all, situation.job.micro_batches);
+  enter_all(contest, std::move(all), trial.most / 4);
+  contest.climb();
+  return contest;
+}
+
 }  // namespace
 
 double traffic(const JobCosts& job, const Choice& choice, size_t workers) {
@@ -218,17 +252,11 @@ Trial by_model() {
 
 std::optional<Candidate> search(const Situation& situation, const Choice& present,
                                 const Trial& trial) {
-  Contest contest(situation, trial);
-  contest.enter(present);
-  contest.enter({});  // no split at all: nothing may be worse than that
-  contest.enter_keeping_its_own({});
-  if (std::isfinite(situation.options.most_bytes_per_second))
-    contest.enter({.local = situation.job.micro_batches});  // and nothing moves less
-  std::vector<Candidate> all = all_shares(situation);
-  enter_extremes(contest, all, situation.job.micro_batches);
-  enter_all(contest, std::move(all), trial.most / 4);
-  contest.climb();
-  return contest.winner();
+  return contest(situation, present, trial).winner();
+}
+
+std::vector<Candidate> best_plans(const Situation& situation, const Trial& trial, size_t count) {
+  return contest(situation, {}, trial).best(count);
 }
 
 std::vector<Candidate> tried_candidates(const Situation& in, const Trial& trial) {

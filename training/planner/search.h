@@ -68,6 +68,10 @@ std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& opt
 std::optional<Candidate> search(const Situation& situation, const Choice& present,
                                 const Trial& trial);
 
+/// At most `count` plans, those with the shortest steps among all that such a search tries, in the
+/// order of these.
+std::vector<Candidate> best_plans(const Situation& situation, const Trial& trial, size_t count);
+
 /// `candidates` with the trial's seconds in place of the model's, and what a search finds in the
 /// row of its cut.
 std::vector<Candidate> tried_candidates(const Situation& situation, const Trial& trial);

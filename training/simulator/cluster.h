@@ -12,23 +12,29 @@
 /// What the simulator is told and what it tells. Seconds and bytes, as in planner/costs.h.
 namespace outrigger::training {
 
+/// What becomes of a machine, once.
+struct RateChange {
+  uint64_t step = 0;
+  double speed = 1;  // of its cores, against before
+  double link = 1;   // of its link
+};
+/// The rates behind it.
+ServerRates changed(ServerRates rates, const RateChange& change);
+WorkerRates changed(WorkerRates rates, const RateChange& change);
+
 /// A worker, from the step at which it joins; it may change its speed once, and leave.
 struct SimulatedWorker {
   std::string name;
   WorkerRates rates;
   uint64_t joins = 0;  // at this step
   std::optional<uint64_t> leaves;
-  struct Change {
-    uint64_t step = 0;
-    double speed = 1;  // of its cores, against before
-    double link = 1;   // of its link
-  };
-  std::optional<Change> change;
+  std::optional<RateChange> change;
 };
 
 struct SimulatedCluster {
   ServerRates server;
   std::vector<SimulatedWorker> workers;
+  std::optional<RateChange> change;  // of the server
 };
 
 struct SimulationOptions {

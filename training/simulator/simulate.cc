@@ -44,12 +44,12 @@ class Simulator {
  public:
   Simulator(const JobCosts& job, const SimulatedCluster& cluster, const SimulationOptions& options)
       : job_(job),
-        cluster_(cluster),
         options_(options),
         dataset_(some_samples()),
         present_(options.fixed.value_or(Choice{})),
         world_(job, cluster, options, plan_of(job, present_, 1), dataset_),
-        planner_(job, options.planner, by_simulation) {
+        planner_(job, options.planner, by_simulation),
+        known_server_(cluster.server) {
     world_.coordinator().publish_stem(feed::kFrozenStem, nothing_, nothing_, world_.now());
   }
 
@@ -77,7 +77,7 @@ class Simulator {
     if (plan.stem_trains) publish_stems(step);
     run_micro_batches(step, *cut);
     const TimePoint end_begins = world_.now();
-    world_.run_device(job_.optimizer / cluster_.server.cores);
+    world_.run_device(job_.optimizer / world_.server().cores);
     of(now_.stalls, feed::StallCause::kOptimizer) += seconds_between(end_begins, world_.now());
     world_.coordinator().commit(step, world_.now());
     world_.post_outbox();
@@ -106,7 +106,7 @@ class Simulator {
         if (!world_.origin(step, index, false).worker) ++local;
       }
       const double work = cut.head + (away ? 0 : cut.stem_here());
-      device(work / cluster_.server.cores);
+      device(work / world_.server().cores);
       if (!away || !cut.trains) continue;
       world_.coordinator().head_done(step, index, nullptr, world_.now());
       world_.post_outbox();
@@ -147,7 +147,7 @@ class Simulator {
     if (plan_in_force_ != newest_plan_) return;
     follow_rates();
     planner_.measured(step, now_.choice, now_.seconds, known_.size());
-    const auto decision = planner_.consider(step, cluster_.server, known_);
+    const auto decision = planner_.consider(step, known_server_, known_);
     if (!decision) return;
     present_ = decision->choice;
     world_.coordinator().set_plan(plan_of(job_, present_, ++newest_plan_));
@@ -163,10 +163,13 @@ class Simulator {
       follow(known_[i].decode, true_rates[i].decode);
       follow(known_[i].bytes_per_second, true_rates[i].bytes_per_second);
     }
+    follow(known_server_.cores, world_.server().cores);
+    follow(known_server_.decode, world_.server().decode);
+    if (std::isfinite(known_server_.bytes_per_second))
+      follow(known_server_.bytes_per_second, world_.server().bytes_per_second);
   }
 
   const JobCosts& job_;
-  const SimulatedCluster& cluster_;
   const SimulationOptions& options_;
   const data::Dataset dataset_;
   const std::shared_ptr<const std::vector<float>> nothing_ =
@@ -174,6 +177,7 @@ class Simulator {
   Choice present_;
   World world_;
   Planner planner_;
+  ServerRates known_server_;
   std::vector<WorkerRates> known_;
   std::optional<uint64_t> published_;
   uint64_t newest_plan_ = 1;

@@ -38,6 +38,7 @@ World::World(const JobCosts& job, const SimulatedCluster& cluster, const Simulat
              const feed::Plan& first_plan, const data::Dataset& dataset)
     : job_(job),
       cluster_(cluster),
+      server_(cluster.server),
       options_(options),
       random_(options.seed, RandomUse::kSyntheticData, 5),
       coordinator_(coordinator_options(job, options.steps),
@@ -61,13 +62,24 @@ double World::jittered(double seconds) {
   return seconds * (1 + options_.jitter * (2 * static_cast<double>(random_.uniform()) - 1));
 }
 
+ServerRates changed(ServerRates rates, const RateChange& change) {
+  rates.cores *= change.speed;
+  rates.decode /= change.speed;
+  rates.bytes_per_second *= change.link;
+  return rates;
+}
+
+WorkerRates changed(WorkerRates rates, const RateChange& change) {
+  rates.stem_speed *= change.speed;
+  rates.decode /= change.speed;
+  rates.bytes_per_second *= change.link;
+  return rates;
+}
+
 // ---- workers
 
 void World::add_worker(std::optional<size_t> place) {
-  const ServerRates& server = cluster_.server;
-  const WorkerRates rates = place
-                                ? cluster_.workers[*place].rates
-                                : WorkerRates{.stem_speed = server.cores, .decode = server.decode};
+  const WorkerRates rates = place ? cluster_.workers[*place].rates : local_rates();
   const feed::WorkerId id =
       coordinator_.add_worker({.name = place ? cluster_.workers[*place].name : "local",
                                .local = !place,
@@ -97,11 +109,15 @@ void World::begin_step(uint64_t step) {
     if (worker.leaves == step) lose_worker(place);
     const auto id = joined_.find(place);
     if (!worker.change || worker.change->step != step || id == joined_.end()) continue;
-    WorkerRates rates = worker.rates;
-    rates.stem_speed *= worker.change->speed;
-    rates.decode /= worker.change->speed;
-    rates.bytes_per_second *= worker.change->link;
-    peers_.at(id->second).model->set_rates(rates);
+    peers_.at(id->second).model->set_rates(changed(worker.rates, *worker.change));
+  }
+  if (cluster_.change && cluster_.change->step == step) change_server(*cluster_.change);
+}
+
+void World::change_server(const RateChange& change) {
+  server_ = changed(cluster_.server, change);
+  for (auto& entry : peers_) {
+    if (!entry.second.place) entry.second.model->set_rates(local_rates());
   }
 }
 
@@ -121,7 +137,7 @@ void World::start_work(feed::WorkerId id) {
   if (peer.place) {
     events_.after(duration(seconds), finish);
   } else {
-    (cluster_.server.shared ? device_ : local_cores_).start(seconds, finish);
+    (server_.shared ? device_ : local_cores_).start(seconds, finish);
   }
 }
 
@@ -163,7 +179,7 @@ double World::bytes_of(const feed::WorkerMessage& message) const {
 TimePoint World::sent(Peer& peer, Way& way, Way& card, double bytes) const {
   const WorkerRates& rates = peer.model->rates();
   way.free = std::max(way.free, now()) + duration(bytes / rates.bytes_per_second);
-  card.free = std::max(card.free, now()) + duration(bytes / cluster_.server.bytes_per_second);
+  card.free = std::max(card.free, now()) + duration(bytes / server_.bytes_per_second);
   way.free = std::max(way.free, card.free);
   return way.free + duration(rates.latency);
 }

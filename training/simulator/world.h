@@ -46,6 +46,7 @@ class World {
   void begin_step(uint64_t step);
   /// Of the remote workers that are there.
   std::vector<WorkerRates> rates() const;
+  const ServerRates& server() const { return server_; }
   /// How the newest forward result of an item came about, or its stem gradient; by whom: a place
   /// in the cluster, nothing for the local worker.
   struct Origin {
@@ -69,6 +70,10 @@ class World {
   };
   void add_worker(std::optional<size_t> place);
   void lose_worker(size_t place);
+  void change_server(const RateChange& change);
+  WorkerRates local_rates() const {
+    return {.stem_speed = server_.cores, .decode = server_.decode};
+  }
   void tick();
   void start_work(feed::WorkerId id);
   void finish_work(feed::WorkerId id);
@@ -81,6 +86,7 @@ class World {
 
   const JobCosts& job_;
   const SimulatedCluster& cluster_;
+  ServerRates server_;  // as they are now
   const SimulationOptions& options_;
   RandomStream random_;
   EventQueue events_;

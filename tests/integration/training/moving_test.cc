@@ -8,6 +8,8 @@
 #include <string>
 
 #include "api/exit_codes.h"
+#include "api/parse.h"
+#include "api/write.h"
 #include "tests/integration/training/training_run.h"
 
 /// Plans that move while real processes work, by hand and by the planner, with lossy wires and over
@@ -86,6 +88,39 @@ TEST(Moving, ARefusedPlanChangesNothing) {
   EXPECT_EQ(run.wait_for_server(), 0);
   EXPECT_EQ(plans_used(run), 1u);
   expect_as_alone(run);
+}
+
+/// What the operator tells the server of a run whose split was edited.
+std::string edited(const TrainingRun& run, int generation, const api::SplitSpec& split) {
+  api::TrainingJob job = api::load_training_job(run.job_file());
+  job.spec.split = split;
+  return nlohmann::json{{"generation", generation},
+                        {"job", nlohmann::json::parse(api::to_json_text(job))}}
+      .dump();
+}
+
+TEST(Moving, AnEditedJobMovesTheServerThatRuns) {
+  JobText job = job_with("Input", 100);
+  job.steps = 200;
+  TrainingRun run(job);
+  run.start_server();
+  run.start_worker();
+  run.wait_for_step(1);
+  EXPECT_EQ(run.status().at("edits").at("generation"), 0);
+  EXPECT_EQ(run.tell_job(edited(run, 2, {.cut = "relu2", .share_percent = 50})), 200);
+  EXPECT_EQ(run.tell_job(edited(run, 3, {.cut = "relu3", .share_percent = 50})), 400)
+      << "less than half is behind it";
+  EXPECT_EQ(run.tell_job("{}"), 400);
+  const auto edits = run.status().at("edits");
+  EXPECT_EQ(edits.at("generation"), 3);
+  EXPECT_NE(edits.at("refused").get<std::string>().find("spec.split.cut: 'relu3'"),
+            std::string::npos);
+  EXPECT_EQ(run.wait_for_server(), 0);
+  const auto plans = run.events("plan");
+  ASSERT_EQ(plans.size(), 2u);
+  EXPECT_EQ(plans.back().at("cut"), "relu2");
+  EXPECT_EQ(plans.back().at("sharePercent"), 50);
+  EXPECT_EQ(plans.back().at("reason"), "spec.split was edited");
 }
 
 TEST(Moving, LossyWiresDependOnThePlanAloneNotOnWhoWorks) {

@@ -54,6 +54,7 @@ TEST_F(SweepTest, RunsEveryShareAndDrawsMeasuredBesidePredictedAndAmdahl) {
   const std::string page = read_file(output() / "share-100-0" / "report.html");
   EXPECT_THAT(page, HasSubstr("What limits this run"));
   EXPECT_THAT(page, HasSubstr("relu2 100 %"));
+  EXPECT_THAT(page, HasSubstr("Sweep: images a second by share of the stems away"));
 
   EXPECT_NE(sweep("0"), 0) << "the folder is there";
   EXPECT_THAT(log(), HasSubstr("is there and not empty"));

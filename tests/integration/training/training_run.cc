@@ -151,10 +151,19 @@ void TrainingRun::start_second_rank(bool resume) {
   });
 }
 
-int TrainingRun::wish_plan(const std::string& split) {
+int TrainingRun::wish_plan(const std::string& split) { return post("/plan", split); }
+
+int TrainingRun::tell_job(const std::string& body) { return post("/job", body); }
+
+int TrainingRun::post(const std::string& path, const std::string& body) const {
   http::Client client({.base_url = "http://127.0.0.1:" + std::to_string(status_port_),
                        .headers = {{"Authorization", "Bearer control-of-tests"}}});
-  return client.post("/plan", split).status;
+  return client.post(path, body).status;
+}
+
+nlohmann::json TrainingRun::status() const {
+  http::Client client({.base_url = "http://127.0.0.1:" + std::to_string(status_port_)});
+  return nlohmann::json::parse(client.get("/status").body);
 }
 
 void TrainingRun::signal_second_rank(int signal) { ::kill(second_->id(), signal); }

@@ -61,6 +61,9 @@ class TrainingRun {
   void signal_server(int signal);
   /// POST /plan with fields of spec.split; the answer's HTTP status.
   int wish_plan(const std::string& split);
+  /// POST /job; likewise.
+  int tell_job(const std::string& body);
+  nlohmann::json status() const;
   /// To a worker that still runs; false where there is none with this number.
   bool signal_worker(size_t index, int signal);
   size_t workers() const { return workers_.size(); }
@@ -102,6 +105,7 @@ class TrainingRun {
 
  private:
   void launch_server(bool resume, const std::vector<std::string>& more);
+  int post(const std::string& path, const std::string& body) const;
 
   TemporaryDirectory folder_{"outrigger-integration"};
   int replicas_;

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
+
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -65,6 +67,42 @@ TEST_F(PlanCommand, ScoresEveryCutAndNamesTheBest) {
     EXPECT_GE(row["secondsPerStep"].get<double>(), best["secondsPerStep"].get<double>());
     EXPECT_GT(row["headCoreMilliseconds"].get<double>(), 0);
   }
+  // Whatever their cuts: the best of them is the one that is named.
+  const auto& plans = told["best"];
+  ASSERT_GE(plans.size(), 2u);
+  EXPECT_LE(plans.size(), 5u);
+  EXPECT_NEAR(plans[0]["secondsPerStep"].get<double>(), best["secondsPerStep"].get<double>(),
+              0.05 * best["secondsPerStep"].get<double>());
+  for (size_t i = 1; i < plans.size(); ++i)
+    EXPECT_GE(plans[i]["secondsPerStep"].get<double>(),
+              plans[i - 1]["secondsPerStep"].get<double>());
+}
+
+TEST_F(PlanCommand, SaysWhatTheServerMakesItselfWhereLinksAreNarrow) {
+  const std::vector<std::string> narrow{"--workers", "2", "--threads", "1", "--link", "0.05"};
+  auto as_json = narrow;
+  as_json.insert(as_json.end(), {"-o", "json"});
+  const json row = json::parse(plan("{cut: Input}", as_json))["cuts"][0];
+  EXPECT_EQ(row["cut"], "Input");
+  EXPECT_GT(row["localInputPercent"].get<double>(), 50);
+  // Of 16 photos of 28x28 at most what is not made there.
+  EXPECT_LE(row["bytesToServer"].get<double>(),
+            16 * 784 * (1 - row["localInputPercent"].get<double>() / 100) + 1);
+  EXPECT_THAT(plan("{cut: Input}", narrow), HasSubstr("local: of the pixels"));
+  const json alone = json::parse(plan("{cut: Input}", {"--workers", "0", "-o", "json"}));
+  EXPECT_EQ(alone["cuts"][0]["bytesToServer"].get<double>(), 0);
+}
+
+TEST_F(PlanCommand, RefusesASplitThatARunWouldRefuse) {
+  for (const char* split : {"{cut: pool1, sharePercent: 100, minServerPercent: 100}",
+                            "{cut: pool1, minServerPercent: 100}"}) {
+    try {
+      plan(split, {"--workers", "2"});
+      ADD_FAILURE() << split;
+    } catch (const InvalidInput& error) {
+      EXPECT_THAT(error.what(), HasSubstr("minServerPercent is 100")) << split;
+    }
+  }
 }
 
 TEST_F(PlanCommand, TellsWhatAnEpochCostsAndHowManyWorkersPay) {
@@ -112,7 +150,8 @@ TEST_F(PlanCommand, LeavesOutWhatMemoryDoesNotHold) {
     plan("{cut: Auto}", {"--server-memory", "0.00001"});
     FAIL() << "nothing fits";
   } catch (const InvalidInput& error) {
-    EXPECT_THAT(error.what(), HasSubstr("microBatchSize would help"));
+    EXPECT_THAT(error.what(), HasSubstr("cut Input needs"));
+    EXPECT_THAT(error.what(), HasSubstr("microBatchSize"));
   }
 }
 
@@ -158,6 +197,34 @@ TEST_F(PlanCommand, MeasuresTheJobForAClusterWithoutAProfile) {
       json::parse(plan("{cut: Auto}", {"--simulate", cluster.string(), "-o", "json"}));
   EXPECT_EQ(told["plan"], "cut Input");
   EXPECT_THROW(run({"--simulate", cluster.string()}), InvalidInput) << "neither job nor profile";
+}
+
+TEST_F(PlanCommand, SimulatesWhatMemoryHoldsAndAServerThatGetsBusy) {
+  write("profile.json", plan("{cut: Auto}", {"-o", "json"}));
+  const auto simulate = [&](const std::string& server) {
+    const auto cluster =
+        write("cluster.yaml", "profile: profile.json\nsteps: 120\njitterPercent: 0\n" + server);
+    return json::parse(run({"--simulate", cluster.string(), "-o", "json"}));
+  };
+  const double quiet = simulate("server: {cores: 1}\n")["secondsPerStep"]["mean"];
+  const double busy =
+      simulate("server: {cores: 1, change: {step: 1, speed: 0.5}}\n")["secondsPerStep"]["mean"];
+  EXPECT_NEAR(busy, 2 * quiet, 0.05 * quiet);
+  try {
+    simulate("server: {cores: 1, gigabytes: 0.00001}\n");
+    FAIL() << "nothing fits";
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), HasSubstr("server.gigabytes: no plan fits into the memory"));
+  }
+  const json cramped = simulate(
+      "server: {cores: 1}\nworkers: [{name: small, count: 4, cores: 8, gigabytes: 0.00001}]\n");
+  EXPECT_THAT(cramped["plan"].get<std::string>(), HasSubstr("cut Input"));
+}
+
+TEST_F(PlanCommand, ADescribedClusterLeavesNothingOfTheMachinesToOptions) {
+  const auto cluster = write("cluster.yaml", "server: {cores: 1}\n");
+  for (const char* option : {"--workers", "--link", "--server-memory", "--worker-price"})
+    EXPECT_THROW(run({"--simulate", cluster.string(), option, "2"}), CLI::ExcludesError) << option;
 }
 
 TEST_F(PlanCommand, RefusesAMountWithoutAFolder) {

@@ -6,6 +6,7 @@
 #include "cli/report/advice.h"
 #include "cli/report/chart.h"
 #include "cli/report/history.h"
+#include "cli/sweep/sweep.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "tests/unit/cli/run_command.h"
@@ -44,7 +45,7 @@ TEST_F(ReportTest, ShowsLossStallPlansAndWorkersOnOnePageThatNeedsNothingElse) {
       "\n";
   for (uint64_t i = 0; i < 40; ++i) text += step(i, 0.4);
   text +=
-      R"({"type":"plan","plan":2,"step":20,"cut":"pool1","sharePercent":50,"reason":"a < b"})"
+      R"({"type":"plan","plan":2,"step":20,"cut":"pool1","sharePercent":50,"localInputPercent":25,"reason":"a < b"})"
       "\n"
       R"({"type":"workers","step":39,"workers":[{"name":"node-1/0","microBatches":77,"cores":4}]})"
       "\n"
@@ -54,12 +55,42 @@ TEST_F(ReportTest, ShowsLossStallPlansAndWorkersOnOnePageThatNeedsNothingElse) {
   const std::string html = page();
   EXPECT_THAT(html, HasSubstr("faces &lt;1&gt;"));
   EXPECT_THAT(html, HasSubstr("The device waits 40 % of its time, most of it for: Decode"));
-  EXPECT_THAT(html, HasSubstr("pool1 50 %"));
+  EXPECT_THAT(html, HasSubstr("pool1 50 %, 25 % of the input local"));
   EXPECT_THAT(html, HasSubstr("a &lt; b"));
   EXPECT_THAT(html, HasSubstr("node-1/0"));
   EXPECT_THAT(html, HasSubstr("75.00 %"));
   for (const char* foreign : {"<script", "src=", "@import", "<link", "url("})
     EXPECT_THAT(html, Not(HasSubstr(foreign)));
+}
+
+TEST_F(ReportTest, ShowsTheSweepThatTheRunWasAPartOfOrThatIsNamed) {
+  write(step(0, 0.1) + step(1, 0.1));
+  EXPECT_THAT(page(), Not(HasSubstr("Sweep")));
+  const Sweep sweep{.cut = "pool1",
+                    .stem_part = 0.25,
+                    .workers = 2,
+                    .points = {{.share_percent = 50,
+                                .away = 4,
+                                .measured = 123.4,
+                                .predicted = 130,
+                                .bound = 150,
+                                .stall_percent = 3},
+                               {.share_percent = 100, .away = 8, .left_out = "too <little>"}}};
+  std::ofstream(folder_.path() / "sweep.json") << to_json(sweep);
+  const std::string html = page();
+  for (const char* part : {"Sweep: images a second", "The stem is 25 %", "123.4", "130.0",
+                           "Amdahl's bound", "left out: too &lt;little&gt;"})
+    EXPECT_THAT(html, HasSubstr(part));
+
+  const auto other = folder_.path() / "other";
+  std::filesystem::create_directories(other);
+  std::ofstream(other / "sweep.json") << "{}";
+  try {
+    output_of({"report", folder().string(), "--sweep", other.string()});
+    FAIL() << "no sweep is in it";
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), HasSubstr("sweep.json: is no sweep"));
+  }
 }
 
 TEST_F(ReportTest, StepsThatAResumedRunDidAgainCountOnce) {

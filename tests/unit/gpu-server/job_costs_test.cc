@@ -179,5 +179,19 @@ TEST_F(JobCostsOfAGpu, LetThePlannerMoveStemsToWorkers) {
   EXPECT_TRUE(planning.desired_workers());
 }
 
+TEST(StemSpeed, OfStemsThatNoLongerRunFollowsDecoding) {
+  training::JobCosts job;
+  job.cuts = {{}, {.cut = 3, .stem_forward = 0.1, .stem_backward = 0.2}};
+  WorkerMeasures worker{.name = "w"};
+  worker.decode = worker.first_decode = 0.01;
+  worker.stems[3] = {.forward = 0.05, .backward = 0.1, .decode = 0.01};
+  EXPECT_NEAR(stem_speed(job, worker), 2, 1e-9);
+  worker.decode = 0.04;  // at cut Input since then, and at a quarter of its speed
+  EXPECT_NEAR(stem_speed(job, worker), 0.5, 1e-9);
+  worker.stems.clear();
+  worker.pass_seconds = 0.15;
+  EXPECT_NEAR(stem_speed(job, worker), 0.5, 1e-9);
+}
+
 }  // namespace
 }  // namespace outrigger::gpu_server

@@ -83,6 +83,21 @@ TEST_F(JobPlan, RefusesWhatATrainingJobMayNotSay) {
               HasSubstr("minServerPercent is 90; with sharePercent: "));
 }
 
+TEST_F(JobPlan, ACutOfWhichNoShareLeavesTheServerItsPartIsRefused) {
+  api::TrainingJob job = job_;
+  job.spec.split = {.cut = "layer1", .min_server_percent = 100};
+  try {
+    make_plan(job, graph_, size_, 1);
+    ADD_FAILURE() << "one stem away is too much";
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("with one stem of a step away the cut behind 'layer1.1.relu2'"));
+    EXPECT_THAT(error.what(), HasSubstr("minServerPercent is 100; no share of it fits"));
+  }
+  job.spec.split.min_server_percent = 50;
+  EXPECT_EQ(make_plan(job, graph_, size_, 1).stems_away, 0u) << "the planner's to find";
+}
+
 TEST_F(JobPlan, ABoundOnBytesStartsWithNothingThatMoves) {
   api::TrainingJob job = job_;
   job.spec.split = {.max_bytes_per_second = 1'000'000};

@@ -64,6 +64,29 @@ TEST_F(ReporterTest, TellsWhatTheDeviceWaitedFor) {
               HasSubstr("outrigger_server_stall_seconds_total{cause=\"decode\"} 0.6"));
 }
 
+TEST_F(ReporterTest, TellsWhatComparingPlansTook) {
+  reporter_.step(report(0), {}, waits(), std::chrono::milliseconds(250));
+  EXPECT_NEAR(lines("step").back()["planningSeconds"].get<double>(), 0.25, 1e-9);
+  EXPECT_THAT(metrics_.exposition(), HasSubstr("outrigger_server_planning_seconds_total 0.25"));
+}
+
+TEST_F(ReporterTest, TellsWhatEachLayerAndEachWorkersStemsTake) {
+  training::JobCosts costs;
+  costs.layers = {{.name = "conv1", .forward = 0.1, .backward = 0.2, .kept = 8, .weights = 4}};
+  reporter_.profile(costs);
+  const json layer = lines("profile").back()["layers"][0];
+  EXPECT_EQ(layer["name"], "conv1");
+  EXPECT_NEAR(layer["backwardSeconds"].get<double>(), 0.2, 1e-9);
+  WorkerMeasures worker{.name = "w"};
+  worker.read = 0.01;
+  worker.stems[3] = {.forward = 0.5, .backward = 0.25};
+  reporter_.workers(7, std::vector{worker});
+  const json told = lines("workers").back()["workers"][0];
+  EXPECT_NEAR(told["readSeconds"].get<double>(), 0.01, 1e-9);
+  EXPECT_EQ(told["stems"][0]["layers"], 3);
+  EXPECT_NEAR(told["stems"][0]["forwardSeconds"].get<double>(), 0.5, 1e-9);
+}
+
 TEST_F(ReporterTest, ShowsThePlanInForceAsAnInfoMetric) {
   feed::Plan plan{.number = 1};
   reporter_.plan(plan, 0, "to measure");

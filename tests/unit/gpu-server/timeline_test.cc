@@ -60,6 +60,22 @@ TEST_F(TimelineTest, AWorkersPiecesLieBeforeWhatItsLinkTook) {
   EXPECT_NE(drawn("send").track, drawn("stem forward").track) << "both at once are to be seen";
 }
 
+TEST_F(TimelineTest, WeightsAndGradientsAtTheCutFollowEachOtherOnTheWayOut) {
+  clock_.advance(milliseconds(1000));
+  WorkerMeasures link;
+  link.bytes_per_second = 1e6;
+  link.latency = 0.005;
+  timeline_.posted(7, feed::StemWeights{.parameter_count = 10'000}, link, clock_.now());
+  const feed::CutGradient gradient{
+      .key = {.incarnation = 1, .step = 3, .index = 2},
+      .gradient = std::make_shared<Tensor>(ElementType::kFloat32, Shape{1, 5000})};
+  timeline_.posted(7, gradient, link, clock_.now());
+  EXPECT_NEAR(drawn("weights").begin, 1000, 0.01);
+  EXPECT_NEAR(drawn("weights").length, 45, 0.01);
+  EXPECT_NEAR(drawn("cut gradient").begin, 1045, 0.01);
+  EXPECT_NEAR(drawn("cut gradient").length, 25, 0.01);
+}
+
 TEST_F(TimelineTest, ScoresOfAnEvaluationAreTheWorkersTimeToo) {
   clock_.advance(milliseconds(1000));
   const feed::Scores scores{.key = {.index = 3}, .values = {}, .times = {.forward = 0.25f}};

@@ -56,6 +56,17 @@ TEST_F(WatchdogTest, TheFirstProgressMayTakeAsLongAsTheStart) {
   EXPECT_EQ(bark(), "no first micro-batch within 100 s");
 }
 
+TEST_F(WatchdogTest, GoesByANewLimit) {
+  ++progress_;
+  let_it_look();
+  watchdog_.set_progress_limit(seconds(30));
+  clock_.advance(seconds(29));
+  let_it_look();
+  EXPECT_TRUE(silent());
+  clock_.advance(seconds(1));
+  EXPECT_EQ(bark(), "no progress within 30 s");
+}
+
 TEST_F(WatchdogTest, ProgressPutsTheDeadlineOff) {
   for (int i = 0; i < 5; ++i) {
     ++progress_;

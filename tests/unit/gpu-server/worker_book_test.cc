@@ -47,6 +47,18 @@ TEST(WorkerBook, KeepsStemsByCut) {
   EXPECT_NEAR(stems.at(5).backward, 0.3, 1e-6);
 }
 
+TEST(WorkerBook, RemembersHowFastTheMachineWasWhenAStemRan) {
+  WorkerBook book(1, 0);
+  feed::MicroBatch batch;
+  batch.times = {.cut = 5, .decode = 0.1f, .read = 0.02f, .forward = 0.2f};
+  book.note(batch);
+  for (int i = 0; i < 60; ++i) book.note(pixels(0.4f));
+  const WorkerMeasures measures = book.measures({});
+  EXPECT_NEAR(measures.stems.at(5).decode, 0.1, 1e-6);
+  EXPECT_NEAR(measures.decode, 0.4, 1e-2);
+  EXPECT_LT(measures.read, 1e-3) << "reading costs nothing any more";
+}
+
 TEST(WorkerBook, TakesTheSlowerDirectionOfTheLink) {
   WorkerBook book(1, 0);
   book.note(pixels(0.1f));

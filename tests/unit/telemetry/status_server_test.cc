@@ -76,6 +76,23 @@ TEST_F(StatusServerTest, TakesAPlanFromWhoHasTheToken) {
   EXPECT_EQ(refused.body, "a plan is a JSON object\n");
 }
 
+TEST_F(StatusServerTest, TakesAnEditedJobFromWhoHasTheToken) {
+  StatusSource with_edits = source();
+  with_edits.edit_job = [](const std::string& body) {
+    if (body.empty()) throw InvalidInput("a job is a JSON object");
+    return body;
+  };
+  const StatusServer server(options(), metrics_, with_edits);
+  EXPECT_EQ(client(server).post("/job", "{}").status, 401);
+  const http::Headers token{{"Authorization", "Bearer " + token_}};
+  const http::Response taken = client(server, token).post("/job", "{}");
+  EXPECT_EQ(taken.status, 200);
+  EXPECT_EQ(taken.body, "{}\n");
+  EXPECT_EQ(client(server, token).post("/job", "").status, 400);
+  const StatusServer without(options(), metrics_, source());
+  EXPECT_EQ(client(without, token).post("/job", "{}").status, 404);
+}
+
 TEST_F(StatusServerTest, HasNoPageForAPlanWhereThereIsNone) {
   const StatusServer server(options(), metrics_, source());
   EXPECT_EQ(client(server).get("/plan").status, 404);

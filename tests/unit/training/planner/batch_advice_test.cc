@@ -77,6 +77,17 @@ TEST_F(BatchAdvice, NamesNoneThatMemoryDoesNotHold) {
   EXPECT_THAT(batch_advice(profile, server, {}, {{}, {}}), IsEmpty());
 }
 
+TEST(WhatWouldFit, IsTheLargestMicroBatchThatDoes) {
+  JobCosts job;
+  job.micro_batches = 4;
+  job.cuts = {{.head_kept = 16e6}};
+  ServerRates server;
+  server.memory = 9e6;
+  EXPECT_EQ(what_would_fit(job, 16, server), "; spec.training.microBatchSize: 8 would fit");
+  server.memory = 5e5;
+  EXPECT_THAT(what_would_fit(job, 16, server), HasSubstr("no microBatchSize fits"));
+}
+
 TEST_F(BatchAdvice, SmallerMicroBatchesWhereAStepHasFewLeases) {
   EXPECT_THAT(advice(profile_of(2), {}), Contains(HasSubstr("microBatchSize: 16 would give")));
 }

@@ -1,0 +1,89 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "common/child_process.h"
+#include "common/file.h"
+#include "tests/integration/training/job_text.h"
+
+/// The planner at work in real processes. What layers take is told to them, so that it is known
+/// which plan is the best.
+namespace outrigger::integration {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kSteps = 60;
+
+class FollowingTest : public testing::Test {
+ protected:
+  /// The program's exit status.
+  int outrigger(const std::vector<std::string>& arguments,
+                const std::filesystem::path& output) const {
+    ChildProcess child(OUTRIGGER_CLI, arguments, output);
+    while (!child.poll()) ::usleep(10'000);
+    return *child.poll();
+  }
+
+  /// What `outrigger plan` measures of the job, with times of another machine: a step of 0.2 s, of
+  /// which nine tenths lie before the deepest cut.
+  json slow_profile() const {
+    EXPECT_EQ(outrigger({"plan", job_.string(), "--threads", "1", "-o", "json", "--mount",
+                         "faces=" + faces().string()},
+                        path("plan.json")),
+              0);
+    json profile = json::parse(read_file(path("plan.json"))).at("profile");
+    profile["decode"] = 1e-4;
+    profile["optimizer"] = 1e-4;
+    auto& cuts = profile["cuts"];
+    for (json& cut : cuts) cut["head"] = 0.05;
+    cuts.back()["head"] = 0.005;
+    cuts.back()["stemForward"] = 0.015;
+    cuts.back()["stemBackward"] = 0.03;
+    for (size_t i = 1; i + 1 < cuts.size(); ++i) cuts[i]["stemForward"] = 0.05;  // brings nothing
+    return profile;
+  }
+
+  std::vector<json> events(const std::string& type) const {
+    std::vector<json> found;
+    std::istringstream lines(read_file(path("runs") / "test" / "metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      if (json event = json::parse(line); event["type"] == type) found.push_back(event);
+    }
+    return found;
+  }
+
+  std::filesystem::path path(const std::string& name) const { return folder_.path() / name; }
+
+  TemporaryDirectory folder_{"outrigger-following"};
+  const std::filesystem::path job_ = folder_.path() / "job.yaml";
+};
+
+TEST_F(FollowingTest, StemsGoToWorkersThatRunThemInATenthOfTheTime) {
+  std::ofstream(job_) << job_text({.cut = "Auto", .share = -1, .steps = kSteps}, path("runs"));
+  std::ofstream(path("profile.json")) << slow_profile();
+  ASSERT_EQ(
+      outrigger({"run", job_.string(), "--workers", "2", "--emulate", path("profile.json").string(),
+                 "--device-cores", "1", "--worker-cores", "20", "--threads", "1",
+                 "--worker-threads", "1", "--mount", "faces=" + faces().string()},
+                path("log")),
+      0)
+      << read_file(path("log"));
+  const auto plans = events("plan");
+  EXPECT_EQ(plans.front().at("cut"), "Input");
+  const auto steps = events("step");
+  ASSERT_EQ(steps.size(), size_t{kSteps});
+  const auto last = std::find_if(plans.begin(), plans.end(), [&](const json& plan) {
+    return plan.at("plan") == steps.back().at("plan");
+  });
+  ASSERT_NE(last, plans.end());
+  EXPECT_GE(last->at("sharePercent").get<int>(), 50) << last->dump();
+  EXPECT_NE(last->at("reason").get<std::string>().find("ms a step expected"), std::string::npos);
+  EXPECT_LT(steps.back().at("seconds").get<double>(),
+            0.6 * steps.front().at("seconds").get<double>());
+}
+
+}  // namespace
+}  // namespace outrigger::integration
