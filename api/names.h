@@ -20,14 +20,10 @@ inline constexpr std::string_view kManagedByMultiKueue = "kueue.x-k8s.io/multiku
 inline constexpr int kJoinPort = 29400;   // joins and socket links; spec.network.port
 inline constexpr int kStatusPort = 8080;  // health, metrics, status
 
-// HTTP paths of the status port.
-inline constexpr std::string_view kHealthPath = "/healthz";
+// HTTP paths of the status port, as far as the operator asks there.
 inline constexpr std::string_view kReadyPath = "/readyz";
-inline constexpr std::string_view kMetricsPath = "/metrics";
 inline constexpr std::string_view kStatusPath = "/status";
-inline constexpr std::string_view kPlanPath = "/plan";
-inline constexpr std::string_view kStopPath = "/stop";
-inline constexpr std::string_view kJoinPath = "/join";
+inline constexpr std::string_view kJobPath = "/job";  // what was edited of a job, by POST
 
 // Labels and annotations on everything the operator makes.
 inline constexpr std::string_view kJobNameLabel = "outrigger.dev/job-name";

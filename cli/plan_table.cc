@@ -221,8 +221,8 @@ void print_plan_table(const json& told, bool layers) {
   if (prices) print_workers(told["byWorkers"]);
   const json& best = told["cuts"][told["choice"].get<size_t>()];
   if (best["timesUnsplit"].get<double>() < 1.02) {
-    std::cout << "\nWorkers would not pay here: " << best["bound"].get<std::string>()
-              << " is the limit with and without them.\n";
+    std::cout << "\nWorkers would not pay here: with and without them the limit is "
+              << best["bound"].get<std::string>() << ".\n";
   }
   for (const json& one : told["advice"]) std::cout << "\n" << one.get<std::string>() << "\n";
   std::cout << fmt::format(

@@ -71,8 +71,12 @@ void Run::take_edit() {
   log::info("spec.split was edited");
   plan_fixed_ = false;  // the newest word counts
   // What is left to the planner it finds from where the run is.
-  if (edited_.spec.split.cut != api::kCutAuto)
-    wish(make_plan(edited_, graph_, size_, 0), "spec.split was edited");
+  const bool found = edited_.spec.split.cut == api::kCutAuto;
+  feed::Plan plan = found ? plan_ : make_plan(edited_, graph_, size_, 0);
+  if (plan.cut > 0) set_wires(plan, edited_);
+  const bool same_wires =
+      plan.activations == plan_.activations && plan.gradients == plan_.gradients;
+  if (!found || !same_wires) wish(std::move(plan), "spec.split was edited");
 }
 
 Wishes Run::settle() {
