@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -94,7 +95,9 @@ struct ServerReport {
   api::ProgressStatus progress;
   std::optional<api::SplitStatus> split;
   std::optional<int64_t> checkpoint_step;
-  std::optional<int> desired_workers;  // that it can use, all ranks together
+  std::optional<int> desired_workers;      // that it can use, all ranks together
+  std::optional<int64_t> told_generation;  // of the newest job told to it; absent: it takes none
+  std::string edit_refused;                // why it did not take that one; empty: it did
 };
 
 /// What a report said about workers.
@@ -116,7 +119,9 @@ struct Observed {
   std::optional<ServiceState> service = {};
   std::map<int, std::string> config_maps = {};  // attempt to name
   bool network_policy = false;
-  bool secret = false;  // made by this process, or found there when making it
+  /// Since this process made the attempt's Secret, or found it there when making it. Nobody reads
+  /// one: it may be gone by now.
+  std::optional<std::chrono::seconds> secret_age = {};
   std::vector<Refusal> refusals = {};
   std::map<std::string, NodeState> nodes = {};  // of `nodes_wanted`, where they could be asked
   std::optional<ServerReport> report = {};

@@ -33,6 +33,7 @@ void keep(Pass& pass) {
   keep_children(pass);
   keep_servers(pass);
   keep_workers(pass);
+  keep_secret(pass);
   pin_images(pass);
   tell_pods(pass);
   keep_place(pass);

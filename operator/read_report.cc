@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kMost = 9e15;
 constexpr int64_t kMostWorkers = 1'000'000;
+constexpr size_t kLongestRefusal = 1024;
 
 std::optional<int64_t> number(const Json& object, const char* name) {
   const auto at = object.find(name);
@@ -90,6 +91,10 @@ std::optional<ServerReport> read_report(const std::string& page_text) {
   if (page.contains("workers") && page["workers"].is_object()) {
     const auto desired = number(page["workers"], "desired");
     if (desired) report.desired_workers = static_cast<int>(std::min(*desired, kMostWorkers));
+  }
+  if (page.contains("edits") && page["edits"].is_object()) {
+    report.told_generation = number(page["edits"], "generation");
+    report.edit_refused = text(page["edits"], "refused", kLongestRefusal);
   }
   return report;
 }

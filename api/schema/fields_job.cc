@@ -63,7 +63,8 @@ void describe(Struct<TrainingJobSpec>& s) {
       .between(1, kMostSeconds)
       .change(Change::kAlways);
   s.add("startupDeadlineSeconds", &TrainingJobSpec::startup_deadline,
-        "The job fails when no step is done by then.")
+        "The job fails when no step is done by then; with engine External, when not all "
+        "servers are ready by then.")
       .between(1, kMostSeconds)
       .change(Change::kAlways);
   s.add("progressDeadlineSeconds", &TrainingJobSpec::progress_deadline,

@@ -32,6 +32,15 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bytes;
 }
 
+std::optional<std::string> decode_base64url(std::string_view text) {
+  if (text.find_first_of("+/=\r\n") != std::string_view::npos) return std::nullopt;
+  std::string usual(text);
+  std::replace(usual.begin(), usual.end(), '-', '+');
+  std::replace(usual.begin(), usual.end(), '_', '/');
+  usual.append((4 - usual.size() % 4) % 4, '=');
+  return decode_base64(usual);
+}
+
 std::string encode_base64(std::string_view bytes) {
   std::string text;
   for (size_t i = 0; i < bytes.size(); i += 3) {

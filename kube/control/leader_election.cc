@@ -4,7 +4,6 @@
 
 #include "common/error.h"
 #include "common/log.h"
-#include "kube/object/object.h"
 
 namespace outrigger::kube {
 namespace {
@@ -26,6 +25,16 @@ void check(const LeaderElectionOptions& options) {
   if (options.lease_duration <= options.renew_deadline ||
       options.renew_deadline <= options.retry_period)
     throw InvalidInput("leader election: lease duration > renew deadline > retry period must hold");
+}
+
+// None controls it or waits for it to go: that would want further rights.
+void set_owners(Json& lease, const std::vector<OwnerReference>& owners) {
+  for (const OwnerReference& owner : owners) {
+    lease["metadata"]["ownerReferences"].push_back({{"apiVersion", owner.api_version},
+                                                    {"kind", owner.kind},
+                                                    {"name", owner.name},
+                                                    {"uid", owner.uid}});
+  }
 }
 
 }  // namespace
@@ -125,6 +134,8 @@ LeaderElection::Step LeaderElection::write(Json lease, bool exists, TimePoint no
   const LeaseRecord record =
       claimed(read_lease(lease), {options_.identity, options_.lease_duration, wall_time()});
   write_lease(lease, options_.lease, record);
+  // Only then: to change owners needs the right to delete in some clusters.
+  if (!exists && options_.owners) set_owners(lease, options_.owners());
   // An update carries the version that was read: of two who try, one gets 409.
   const Result<Json> written =
       exists ? client_.update(kLeases, lease) : client_.create(kLeases, lease);

@@ -7,9 +7,11 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "kube/client/client.h"
 #include "kube/control/lease.h"
+#include "kube/object/object.h"
 
 namespace outrigger::kube {
 
@@ -24,6 +26,9 @@ struct LeaderElectionOptions {
   std::chrono::seconds retry_period{2};
   /// On stop the lease is given back, so that a successor need not wait it out.
   bool release_on_stop = true;
+  /// Asked whenever the Lease is made: it goes when they are gone. Of its own namespace, or
+  /// Kubernetes takes them for gone. Empty: it stays.
+  std::function<std::vector<OwnerReference>()> owners = {};
   std::string user_agent = "outrigger";
   const Timer* timer = &Timer::system();
   Observer* observer = &Observer::none();

@@ -65,6 +65,13 @@ Applier::Outcome Applier::carry_out(const Create& create) {
   if (error.not_found() && create.kind != ObjectKind::kWorkload)
     return Outcome::kStale;  // the namespace is gone
   if (error.conflict() || only_time_mends(error)) throw kube::ApiError(error);
+  if (create.kind == ObjectKind::kSecret && memory_.had_secret()) {
+    // It is most likely there yet: a quota that is used up is no reason to make no pods.
+    log::warning("{}/{}: {} is not made again: {}", job_.metadata.namespace_name,
+                 job_.metadata.name, child_name(create.kind, name), error.message());
+    remember(create, create.object);
+    return Outcome::kDone;
+  }
   return refuse(create, cause_of(error), error.message());
 }
 
@@ -96,7 +103,7 @@ void Applier::remember(const Create& create, const Json& object) {
   if (create.kind == ObjectKind::kPod) {
     memory_.wrote_pod(object, now());
   } else if (create.kind == ObjectKind::kSecret) {
-    memory_.wrote_secret(attempt_);
+    memory_.wrote_secret(attempt_, now());
   } else {
     memory_.wrote_child(child, attempt_of(object), now());
   }

@@ -6,9 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "api/names.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "kube/client/client.h"
+#include "kube/client/service_account.h"
 #include "kube/control/events.h"
 #include "kube/control/leader_election.h"
 #include "kube/control/work_queue.h"
@@ -36,6 +38,9 @@ class Shift {
  private:
   void work(const std::stop_token& stop);
   void work_on(const std::string& job_key);
+  /// What the server is to be told that reports.
+  std::optional<Edit> heard(const std::string& job_key, const ServerReport& report);
+  void tell_of_refused_edit(const kube::Cached<JobRecord>& job, const std::string& why);
 
   const ManagerOptions& options_;
   ControllerMetrics& metrics_;
@@ -65,6 +70,13 @@ kube::EventRecorderOptions event_options(const ManagerOptions& options,
   return events;
 }
 
+// Nobody deletes the Lease but Kubernetes: with the account that the chart made for our pods.
+std::vector<kube::OwnerReference> lease_owners(const ManagerOptions& options) {
+  const auto account = kube::service_account_of(options.api_server);
+  if (!account || account->ns != options.lease_ns) return {};
+  return {{"v1", "ServiceAccount", account->name, account->uid}};
+}
+
 kube::WorkQueueOptions queue_options(ControllerMetrics& metrics) {
   kube::WorkQueueOptions queue;
   queue.name = "trainingjob";
@@ -84,11 +96,9 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
       events_(client_, event_options(options, metrics)),
       reconciler_(client_, caches_, memory_, events_, metrics, options.jobs),
       queue_(queue_options(metrics)),
-      poller_({.period = options.poll_period, .ask = options.ask}, metrics,
+      poller_({.period = options.poll_period, .ask = options.ask, .tell = options.tell}, metrics,
               [this](const std::string& job_key, const ServerReport& report) {
-                if (const auto memory = memory_.find(job_key))
-                  memory->reported(report, Reconciler::system_time());
-                queue_.add(job_key, kube::Priority::kLow);
+                return heard(job_key, report);
               }) {
   caches_.on_pod_gone([this](const std::string& job_key, const std::string& uid) {
     if (const auto memory = memory_.find(job_key)) memory->pod_is_gone(uid, SystemClock().now());
@@ -164,6 +174,31 @@ void Shift::work_on(const std::string& job_key) {
   metrics_.reconciled(result, SystemClock().now() - begin);
 }
 
+std::optional<Edit> Shift::heard(const std::string& job_key, const ServerReport& report) {
+  const auto memory = memory_.find(job_key);
+  if (memory) memory->reported(report, Reconciler::system_time());
+  queue_.add(job_key, kube::Priority::kLow);
+  const auto job = caches_.job(kube::ObjectKey::parse(job_key));
+  if (!memory || !job || job->uid != memory->uid()) return std::nullopt;
+  if (is_behind(report, job->value.job)) {
+    std::vector<Pod> pods;
+    for (const auto& pod : caches_.pods(job_key)) pods.push_back(pod_of(*pod));
+    return edit_for(job->value, pods, options_.jobs);
+  }
+  const auto& generation = job->value.job.metadata.generation;
+  if (generation && report.told_generation == generation && !report.edit_refused.empty() &&
+      memory->first_refusal_of(*generation))
+    tell_of_refused_edit(*job, report.edit_refused);
+  return std::nullopt;
+}
+
+void Shift::tell_of_refused_edit(const kube::Cached<JobRecord>& job, const std::string& why) {
+  log::info("{}: its server refuses the edit: {}", job.key.text(), why);
+  events_.record({std::string(api::kApiVersion), std::string(api::kKind), job.key, job.uid,
+                  job.resource_version},
+                 {kube::EventType::kWarning, "EditRefused", "TellServer", why});
+}
+
 }  // namespace
 
 struct Manager::Impl {
@@ -221,6 +256,7 @@ Manager::End Manager::run(const std::stop_token& stop) {
   kube::LeaderElectionOptions election;
   election.lease = {options.lease_ns, options.lease_name};
   election.identity = options.identity;
+  election.owners = [&options] { return lease_owners(options); };
   election.user_agent = std::string(kComponent);
   election.observer = &impl_->observer;
   kube::LeaderElection leader(options.api_server, election);

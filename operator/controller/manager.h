@@ -29,6 +29,8 @@ struct ManagerOptions {
   Options jobs = {};
   /// How servers are asked; a test's own.
   std::function<std::optional<std::string>(const std::string& ip)> ask = ask_status;
+  /// How they are told of edits.
+  std::function<void(const Edit& edit)> tell = tell_job;
   Duration poll_period = std::chrono::seconds(10);
 };
 

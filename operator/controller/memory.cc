@@ -115,14 +115,20 @@ std::optional<int> JobMemory::child(const std::string& child, std::optional<int>
   return cached;
 }
 
-void JobMemory::wrote_secret(int attempt) {
+void JobMemory::wrote_secret(int attempt, TimePoint now) {
   const std::scoped_lock lock(mutex_);
-  secret_ = attempt;
+  secret_ = {attempt, now};
 }
 
-bool JobMemory::has_secret(int attempt) const {
+std::optional<Duration> JobMemory::secret_age(int attempt, TimePoint now) const {
   const std::scoped_lock lock(mutex_);
-  return secret_ && *secret_ >= attempt;
+  if (!secret_ || secret_->attempt < attempt) return std::nullopt;
+  return now - secret_->at;
+}
+
+bool JobMemory::had_secret() const {
+  const std::scoped_lock lock(mutex_);
+  return secret_.has_value();
 }
 
 void JobMemory::child_is_gone(const std::string& child) {
@@ -198,6 +204,13 @@ std::vector<WorkerDemand> JobMemory::demand(std::chrono::seconds window) {
 std::optional<ServerReport> JobMemory::report() const {
   const std::scoped_lock lock(mutex_);
   return report_;
+}
+
+bool JobMemory::first_refusal_of(int64_t generation) {
+  const std::scoped_lock lock(mutex_);
+  if (refusal_told_ == generation) return false;
+  refusal_told_ = generation;
+  return true;
 }
 
 std::shared_ptr<JobMemory> Memory::of(const std::string& job_key, const std::string& uid) {

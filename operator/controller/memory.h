@@ -48,9 +48,12 @@ class JobMemory {
   /// The attempt of a child, which the cache shows with `cached`. What we wrote and the cache does
   /// not show is believed for a minute.
   std::optional<int> child(const std::string& child, std::optional<int> cached, TimePoint now);
-  /// The same of a Secret, which nobody reads: believed as long as the attempt lasts.
-  void wrote_secret(int attempt);
-  bool has_secret(int attempt) const;
+  /// The same of a Secret, which nobody reads: how long ago it was made or found; nothing: not in
+  /// that attempt.
+  void wrote_secret(int attempt, TimePoint now);
+  std::optional<Duration> secret_age(int attempt, TimePoint now) const;
+  /// Whether it was, in any attempt.
+  bool had_secret() const;
   void child_is_gone(const std::string& child);
 
   /// We deleted that Workload: what the cache still shows of it is no admission.
@@ -69,6 +72,8 @@ class JobMemory {
 
   void reported(const ServerReport& report, api::Time at);
   std::optional<ServerReport> report() const;
+  /// True once for a generation: that the server refuses that edit is to be told.
+  bool first_refusal_of(int64_t generation);
   /// What reports said about workers over the last `window` and a little more; from now on it is
   /// kept for so long. Zero: nobody asks.
   std::vector<WorkerDemand> demand(std::chrono::seconds window);
@@ -92,11 +97,12 @@ class JobMemory {
   std::map<std::string, Written> pods_;    // by UID
   std::map<std::string, TimePoint> gone_;  // UIDs of pods that are gone, and since when
   std::map<std::string, WrittenChild> children_;
-  std::optional<int> secret_;  // the attempt that it was made or found for
+  std::optional<WrittenChild> secret_;  // and the attempt that it was made or found for
   std::string dropped_workload_;
   std::map<std::string, Placement> flavors_;
   std::vector<Refusal> refusals_;
   std::optional<ServerReport> report_;
+  std::optional<int64_t> refusal_told_;  // the generation
   std::vector<WorkerDemand> demand_;
   std::chrono::seconds demand_window_{0};
 };

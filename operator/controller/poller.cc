@@ -1,5 +1,6 @@
 #include "operator/controller/poller.h"
 
+#include <string_view>
 #include <utility>
 
 #include "api/names.h"
@@ -25,15 +26,19 @@ kube::WorkQueueOptions queue_options(const PollerOptions& options) {
   return queue;
 }
 
+http::ClientOptions pages_of(const std::string& ip) {
+  const std::string host = ip.find(':') == ip.npos ? ip : "[" + ip + "]";
+  return {.base_url = "http://" + host + ":" + std::to_string(api::kStatusPort),
+          .timeout = kPatience,
+          .connect_timeout = kPatience,
+          .max_body = kLargestPage};
+}
+
 }  // namespace
 
 std::optional<std::string> ask_status(const std::string& ip) {
-  const std::string host = ip.find(':') == ip.npos ? ip : "[" + ip + "]";
   try {
-    http::Client client({.base_url = "http://" + host + ":" + std::to_string(api::kStatusPort),
-                         .timeout = kPatience,
-                         .connect_timeout = kPatience,
-                         .max_body = kLargestPage});
+    http::Client client(pages_of(ip));
     const auto response = client.get(std::string(api::kStatusPath));
     if (response.status == 200) return response.body;
     log::debug("{}: status {}", ip, response.status);
@@ -41,6 +46,20 @@ std::optional<std::string> ask_status(const std::string& ip) {
     log::debug("{}", error.what());
   }
   return std::nullopt;
+}
+
+void tell_job(const Edit& edit) {
+  http::ClientOptions options = pages_of(edit.ip);
+  options.headers = {{"Authorization", "Bearer " + edit.token}};
+  try {
+    http::Client client(std::move(options));
+    const int status = client.post(std::string(api::kJobPath), edit.body).status;
+    // Its page tells of a refusal.
+    if (status != 200 && status != 400)
+      log::warning("{}: the edited job was not taken: status {}", edit.ip, status);
+  } catch (const Error& error) {
+    log::debug("{}", error.what());
+  }
 }
 
 Poller::Poller(PollerOptions options, ControllerMetrics& metrics, Receiver receiver)
@@ -92,7 +111,9 @@ void Poller::poll(const std::string& job_key) {
   const auto page = options_.ask(ip);
   const auto report = page ? read_report(*page) : std::nullopt;
   metrics_.polled(report.has_value());
-  if (report && ip_of(job_key) == ip) receiver_(job_key, *report);
+  if (!report || ip_of(job_key) != ip) return;
+  const auto edit = receiver_(job_key, *report);
+  if (edit && edit->ip == ip) options_.tell(*edit);
 }
 
 std::string Poller::ip_of(const std::string& job_key) const {

@@ -11,6 +11,7 @@
 #include "kube/control/work_queue.h"
 #include "operator/controller/metrics.h"
 #include "operator/observed.h"
+#include "operator/policy/edits.h"
 
 namespace outrigger::controller {
 
@@ -20,18 +21,25 @@ struct PollerOptions {
   /// The body of the status page at an address, or nothing where nobody answers well. May take as
   /// long as it needs; several threads ask at once.
   std::function<std::optional<std::string>(const std::string& ip)> ask;
+  /// Tells a server of its job as it was edited. Its next page shows whether it took it.
+  std::function<void(const Edit& edit)> tell;
   const kube::Timer* timer = &kube::Timer::system();
 };
 
 /// Asks a server's /status over HTTP: two seconds at most, 64 KiB at most.
 std::optional<std::string> ask_status(const std::string& ip);
+/// Tells a server by its POST /job: two seconds at most.
+void tell_job(const Edit& edit);
 
 /// Asks the first server of each job how far it is, about every ten seconds. A server that does not
-/// answer is asked again next time and nothing more: that it is busy says nothing. Thread-safe.
+/// answer is asked again next time and nothing more: that it is busy says nothing. One whose page
+/// shows that it knows an older job is told of the present one. Thread-safe.
 class Poller {
  public:
-  using Receiver = std::function<void(const std::string& job_key, const ServerReport& report)>;
-  /// `metrics` must outlive this; `receiver` is called from the poller's threads.
+  using Receiver =
+      std::function<std::optional<Edit>(const std::string& job_key, const ServerReport& report)>;
+  /// `metrics` must outlive this; `receiver` is called from the poller's threads and returns what
+  /// that server is to be told.
   Poller(PollerOptions options, ControllerMetrics& metrics, Receiver receiver);
   ~Poller();
   Poller(const Poller&) = delete;

@@ -110,7 +110,8 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
   if (known(ObjectKind::kConfigMap, config_map_name(name, attempt)))
     seen.config_maps[attempt] = config_map_name(name, attempt);
   seen.network_policy = known(ObjectKind::kNetworkPolicy, network_policy_name(name)).has_value();
-  seen.secret = memory.has_secret(attempt);
+  if (const auto age = memory.secret_age(attempt, steady))
+    seen.secret_age = std::chrono::duration_cast<std::chrono::seconds>(*age);
   seen.refusals = memory.refusals(now);
   seen.report = memory.report();
   seen.demand = memory.demand(demand_window(record.job.spec.workers));

@@ -39,7 +39,7 @@ Json service_patch(const api::TrainingJob& job, int attempt) {
           {"spec", {{"selector", server_selector(job, attempt)}}}};
 }
 
-Json build_config_map(const api::TrainingJob& job, int attempt) {
+api::TrainingJob told_job(const api::TrainingJob& job) {
   api::TrainingJob told;
   told.metadata.name = job.metadata.name;
   told.metadata.namespace_name = job.metadata.namespace_name;
@@ -49,13 +49,17 @@ Json build_config_map(const api::TrainingJob& job, int attempt) {
   told.spec.workers.pod_template.reset();
   told.spec.active_deadline.reset();
   told.spec.suspend = false;
+  return told;
+}
+
+Json build_config_map(const api::TrainingJob& job, int attempt) {
   Json metadata = child_metadata(job, config_map_name(job.metadata.name, attempt));
   metadata["labels"][std::string(api::kAttemptLabel)] = std::to_string(attempt);
   return {{"apiVersion", "v1"},
           {"kind", "ConfigMap"},
           {"metadata", std::move(metadata)},
           {"immutable", true},
-          {"data", {{std::string(api::kJobFileName), api::to_yaml(told)}}}};
+          {"data", {{std::string(api::kJobFileName), api::to_yaml(told_job(job))}}}};
 }
 
 std::string token(const Options& options, const std::string& job_uid, const std::string& purpose) {

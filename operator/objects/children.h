@@ -13,6 +13,8 @@ Json build_service(const api::TrainingJob& job, int attempt);
 Json service_patch(const api::TrainingJob& job, int attempt);
 
 /// The job as its processes read it: without templates and without what only the operator follows.
+api::TrainingJob told_job(const api::TrainingJob& job);
+/// That, for the processes of one attempt.
 Json build_config_map(const api::TrainingJob& job, int attempt);
 
 /// The tokens, each the HMAC of the operator's key over the job's UID and the token's purpose: they

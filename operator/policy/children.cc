@@ -1,26 +1,56 @@
 #include "operator/objects/children.h"
 
 #include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <variant>
 
 #include "operator/names.h"
 #include "operator/policy/pods.h"
 #include "operator/policy/roles.h"
 
 namespace outrigger::controller {
+namespace {
+
+// After a refusal.
+constexpr std::chrono::seconds kPatience{15};
+// Long enough for an attempt's first pods, which are made in one pass or a few.
+constexpr std::chrono::seconds kSecretIsSure{30};
+
+// Not at once after a refusal: whoever refused would be asked without an end.
+void make(Pass& pass, ObjectKind kind, Json object) {
+  const std::string name =
+      object["kind"].get<std::string>() + " " + object["metadata"]["name"].get<std::string>();
+  for (const Refusal& refusal : pass.seen.refusals) {
+    if (refusal.object == name && refusal.at + kPatience > pass.now)
+      return pass.again_at(refusal.at + kPatience);
+  }
+  pass.create(kind, std::move(object));
+}
+
+bool makes_pods(const Plan& plan) {
+  return std::any_of(plan.actions.begin(), plan.actions.end(), [](const Action& action) {
+    const auto* create = std::get_if<Create>(&action);
+    return create != nullptr && create->kind == ObjectKind::kPod;
+  });
+}
+
+}  // namespace
 
 void keep_children(Pass& pass) {
   const api::TrainingJob& job = pass.seen.job;
   const int attempt = pass.plan.status.execution_attempts;
-  if (!pass.seen.secret) pass.create(ObjectKind::kSecret, build_secret(job, pass.options));
-  if (!pass.seen.network_policy) pass.create(ObjectKind::kNetworkPolicy, build_network_policy(job));
+  if (!pass.seen.secret_age) make(pass, ObjectKind::kSecret, build_secret(job, pass.options));
+  if (!pass.seen.network_policy) make(pass, ObjectKind::kNetworkPolicy, build_network_policy(job));
   if (!pass.seen.service) {
-    pass.create(ObjectKind::kService, build_service(job, attempt));
+    make(pass, ObjectKind::kService, build_service(job, attempt));
   } else if (pass.seen.service->attempt != attempt) {
     pass.plan.actions.push_back(
         Patch{ObjectKind::kService, service_name(pass.job_name()), service_patch(job, attempt)});
   }
   if (!pass.seen.config_maps.contains(attempt))
-    pass.create(ObjectKind::kConfigMap, build_config_map(job, attempt));
+    make(pass, ObjectKind::kConfigMap, build_config_map(job, attempt));
   for (const auto& former : pass.seen.config_maps) {
     const int of_attempt = former.first;
     const bool used =
@@ -34,8 +64,15 @@ void keep_children(Pass& pass) {
   }
 }
 
+void keep_secret(Pass& pass) {
+  const auto& age = pass.seen.secret_age;
+  if (!age || *age < kSecretIsSure || !makes_pods(pass.plan)) return;
+  auto& actions = pass.plan.actions;
+  actions.insert(actions.begin(),
+                 Create{ObjectKind::kSecret, build_secret(pass.seen.job, pass.options)});
+}
+
 std::optional<api::Time> refused_until(const Pass& pass, api::Role role) {
-  constexpr std::chrono::seconds kPatience{15};
   std::optional<api::Time> until;
   for (const Refusal& refusal : pass.seen.refusals) {
     const api::Time again = refusal.at + kPatience;

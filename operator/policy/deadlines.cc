@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "api/names.h"
+#include "api/roles.h"
 #include "operator/policy/conditions.h"
 #include "operator/policy/ends.h"
 #include "operator/policy/lifecycle.h"
@@ -33,14 +35,33 @@ bool active_too_long(Pass& pass) {
   return true;
 }
 
+int started_servers(const std::vector<const Pod*>& servers) {
+  return static_cast<int>(std::count_if(
+      servers.begin(), servers.end(), [](const Pod* pod) { return pod->ready || is_done(*pod); }));
+}
+
+// Ours are ready after a step, which all of them take together: one tells of all, and from then on
+// looks after itself. One of the user's own tells of itself alone.
+bool have_started(const Pass& pass, const std::vector<const Pod*>& servers) {
+  if (std::any_of(servers.begin(), servers.end(), [](const Pod* pod) { return is_failed(*pod); }))
+    return true;  // what failed has its own policy
+  const bool external = pass.spec.server.engine == api::Engine::kExternal;
+  return started_servers(servers) >= (external ? pass.spec.server.replicas : 1);
+}
+
+std::string tell_started(const Pass& pass, const std::vector<const Pod*>& servers) {
+  const int started = started_servers(servers);
+  if (started == 0) return "no server was";
+  return std::to_string(started) + " of " + std::to_string(pass.spec.server.replicas) +
+         " servers were";
+}
+
 // From the start, or from the restart that is under way, until the servers run.
 bool starts_too_slowly(Pass& pass) {
   auto& status = pass.status();
   if (has_run(status)) return false;  // a server that does nothing ends itself as hung
   const auto servers = current_servers(pass);
-  if (std::any_of(servers.begin(), servers.end(),
-                  [](const Pod* pod) { return pod->ready || is_over(*pod); }))
-    return false;  // one that is there looks after itself; one that is over has its own policy
+  if (have_started(pass, servers)) return false;
   const auto* running = find_condition(status, api::kConditionRunning);
   const auto* restarting = find_condition(status, api::kConditionRestarting);
   api::Time since = *status.start_time;
@@ -55,7 +76,7 @@ bool starts_too_slowly(Pass& pass) {
   }
   const auto trouble = trouble_of(pass, api::Role::kServer);
   fail(pass, "StartupDeadlineExceeded",
-       "no server was ready within startupDeadlineSeconds, " +
+       tell_started(pass, servers) + " ready within startupDeadlineSeconds, " +
            std::to_string(pass.spec.startup_deadline.count()) +
            (trouble ? ": " + trouble->reason + ", " + trouble->message : ""));
   return true;

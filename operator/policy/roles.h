@@ -8,6 +8,11 @@ namespace outrigger::controller {
 /// files of former attempts go once none of their pods is left.
 void keep_children(Pass& pass);
 
+/// After all that makes pods: those that are made long after the Secret of their attempt may find
+/// it deleted, which nobody sees, and would wait for it for ever. So it is made again before them;
+/// where it is there yet, that changes nothing.
+void keep_secret(Pass& pass);
+
 /// Servers: those of former attempts are deleted, but for the one that failed last, which holds
 /// nothing but its logs; once they have ended, or their node is dead, one of the current attempt is
 /// made for each index.

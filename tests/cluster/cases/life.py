@@ -1,5 +1,6 @@
 """What happens to a job's pods changes nothing in what it learns: every run here ends with the weights of the first."""
 
+import json
 import time
 
 from cases.install import DATA, INSTALLED
@@ -75,6 +76,29 @@ def suspended():
     expect_same_weights(name)
 
 
+def edited():
+    """What is edited of a split reaches the server that runs; what it cannot do is told, and changes nothing."""
+    name = jobs.start(jobs.short_job("edited", steps=100000))
+    until("two workers are joined", 120, lambda: jobs.joined(name) == 2)
+    before = jobs.uids(name)
+    target = Target()
+    kubectl("patch", "tjob", name, "--type=merge", "-p", '{"spec": {"split": {"sharePercent": 25}}}')
+    jobs.wait_until(name, "the server has the new share", 90, lambda: plan(name)["sharePercent"] == 25)
+    target.reached("spec.split edited, until the server has it", 20)
+    kubectl("patch", "tjob", name, "--type=merge", "-p", '{"spec": {"split": {"cut": "nowhere"}}}')
+    until("the refusal is an event", 90, lambda: any(
+        "nowhere" in event["note"] for event in jobs.get_all("events.events.k8s.io", "")
+        if event["reason"] == "EditRefused" and event["regarding"]["name"] == name))
+    expect(plan(name)["sharePercent"] == 25 and plan(name)["cut"] == "relu1", f"the plan is {plan(name)}")
+    expect(jobs.uids(name) == before, "pods were replaced")
+    expect(jobs.status(name)["executionAttempts"] == 1, "the job was restarted")
+    jobs.remove(name)
+
+
+def plan(name):
+    return json.loads(jobs.server_page(name, "/plan"))
+
+
 def own_server():
     """Our server's image stands for somebody's own loop: it reads the same environment."""
     job = jobs.short_job("own-server")
@@ -101,6 +125,7 @@ CASES = [
     ("workers deleted in mid-step: the same server, the same weights", [UNDISTURBED], worker_deleted),
     ("the server deleted: it resumes from its checkpoint, the same weights", [UNDISTURBED], server_deleted),
     ("suspend and resume: the same weights", [UNDISTURBED], suspended),
+    ("an edited split reaches the server that runs", [UNDISTURBED], edited),
     ("engine: External, told all by its environment: the same weights", [UNDISTURBED], own_server),
 ]
 LAST = ("deleted jobs take everything of theirs with them", [INSTALLED], tidy)

@@ -6,7 +6,7 @@ import time
 
 from cases.install import CHART, TRAINS
 from lib import prometheus
-from lib.harness import expect, run, until
+from lib.harness import RELEASE, expect, run, until
 
 
 def scrapes():
@@ -15,7 +15,8 @@ def scrapes():
         return float(found[0]["value"][1]) if found else 0
 
     until("both replicas of the operator are scraped", 30, lambda: count('sum(up{job="operator"})') == 2)
-    expect(count("sum(leader_election_master_status)") == 1, "not exactly one replica says that it leads")
+    leaders = count(f'sum(leader_election_master_status{{name="{RELEASE}"}})')
+    expect(leaders == 1, f"not one replica but {leaders:.0f} say that they lead")
     for role in ("server", "worker"):
         scraped = count(f'count(count_over_time(up{{job="jobs",role="{role}"}}[30m]) > 0)')
         expect(scraped > 0, f"no {role} was scraped")

@@ -45,8 +45,8 @@ def upgrade():
         run(ROOT / "tests/cluster/node", "tag", f"outrigger-{repository}:{version}", f"outrigger-{repository}:{NEXT}")
         options += ["--set", f"images.{image}.tag={NEXT}"]
     target = Target()
-    run("helm", "upgrade", RELEASE, CHART, "--namespace", SYSTEM, "--reuse-values", "--wait", "--timeout", "120s",
-        *options, timeout=150)
+    run("helm", "upgrade", RELEASE, CHART, "--namespace", SYSTEM, "--reset-then-reuse-values", "--wait",
+        "--timeout", "120s", *options, timeout=150)
     target.reached("helm upgrade, until the new operator is ready", 60)
     images = {pod["spec"]["containers"][0]["image"] for pod in get_all("pods", "app.kubernetes.io/component=operator", SYSTEM)
               if "deletionTimestamp" not in pod["metadata"]}
@@ -82,6 +82,7 @@ def uninstall():
         left += [item["kind"] + " " + item["metadata"]["name"] for item in get_all(kind, of_release, SYSTEM)
                  if "deletionTimestamp" not in item["metadata"]]
     expect(left == [f"Secret {RELEASE}-token-key"], f"left of the release: {left}")
+    until("the lease goes with the operator's account", 60, lambda: get("lease", RELEASE, SYSTEM) is None)
 
 
 def install_again():
@@ -93,7 +94,7 @@ def install_again():
     target = Target()
     until("another worker is joined", 90, lambda: jobs.joined(JOB) == 2 and len(
         set(jobs.uids(JOB, "worker").values()) - {lost}) == 2)
-    # The former leader may not give its lease back: uninstalling takes its role away together with its pod.
+    # The former leader's lease went with its release, so nobody waits it out.
     target.reached("a worker deleted after installing again, until another is joined", 30)
     expect(jobs.uids(JOB, "server") == server, "the server was replaced")
     jobs.remove(JOB)

@@ -1,6 +1,8 @@
 #include <thread>
 
+#include "kube/client/base64.h"
 #include "tests/integration/operator/cases.h"
+#include "tests/integration/operator/status_page.h"
 
 namespace outrigger::integration {
 namespace {
@@ -114,6 +116,49 @@ void servers_stay_while_it_runs(Scene& scene, Surroundings&) {
   scene.refused_change({{"spec", {{"server", {{"replicas", 2}}}}}});
 }
 
+std::string control_token(Scene& scene) {
+  const Json secret = scene.client().list(kSecrets, {.ns = scene.ns()}).take().at(0);
+  return kube::decode_base64(secret.at("data").at("control-token").get<std::string>()).value_or("");
+}
+
+// It begins with what it read when its attempt began, and is told the rest.
+void a_split_reaches_its_server(Scene& scene, Surroundings&) {
+  StatusPage page("127.0.53.7");
+  page.open_door();
+  scene.start_and_run();
+  page.stand_for(scene, "faces-server-0-0");
+  scene.until("it is told the job as it is", [&] { return page.told().size() == 1; });
+  scene.change_spec({{"split", {{"minServerPercent", 42}}}});
+  scene.until("it is told the edit", [&] { return page.told().size() == 2; });
+  const StatusPage::Told told = page.told().at(1);
+  scene.expect_equal(told.authorization, "Bearer " + control_token(scene), "the token");
+  scene.expect_equal(told.body.at("generation"), scene.job().at("metadata").at("generation"),
+                     "the generation");
+  scene.expect_equal(told.body.at("job").at("spec").at("split").at("minServerPercent"), 42,
+                     "the split");
+  scene.stays(
+      "it is told no more than once", [&] { return page.told().size() == 2; }, seconds(15));
+  scene.expect_equal(scene.at("/executionAttempts"), 1, "attempts");
+  scene.expect(scene.events("EditRefused").empty(), "nothing was refused");
+}
+
+void a_refused_edit(Scene& scene, Surroundings&) {
+  StatusPage page("127.0.53.8");
+  page.open_door();
+  scene.start_and_run();
+  page.stand_for(scene, "faces-server-0-0");
+  scene.until("it is told the job as it is", [&] { return page.told().size() == 1; });
+  const std::string why = "spec.split.cut: this network has no layer conv9";
+  page.refuse_edits(why);
+  scene.change_spec({{"split", {{"cut", "conv9"}}}});
+  scene.until("it is told to people", [&] { return !scene.events("EditRefused").empty(); });
+  scene.stays(
+      "once", [&] { return scene.events("EditRefused") == std::vector<std::string>{why}; },
+      seconds(15));
+  scene.expect_equal(page.told().size(), 2, "what it was told");
+  scene.expect_equal(scene.condition("Running"), "True/ServersReady", "it goes on");
+}
+
 void a_typing_error_is_refused(Scene& scene, Surroundings& around) {
   Json job = scene.sample();
   job["spec"]["trainnig"] = Json::object();
@@ -171,7 +216,9 @@ void many_jobs_come_and_go(Scene& scene, Surroundings& around) {
 }  // namespace
 
 std::vector<Case> edit_cases() {
-  return {{"ManyJobsComeAndGo", many_jobs_come_and_go},
+  return {{"ASplitReachesItsServer", a_split_reaches_its_server},
+          {"ARefusedEditIsOneWarning", a_refused_edit},
+          {"ManyJobsComeAndGo", many_jobs_come_and_go},
           {"ManyWriters", many_writers},
           {"WritesWhileItRestarts", writes_while_it_restarts},
           {"AnotherWritesTheStatus", another_writes_the_status},

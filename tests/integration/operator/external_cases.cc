@@ -78,6 +78,17 @@ void its_progress(Scene& scene, Surroundings&) {
   scene.expect_equal(scene.at("/progress/percent"), 12, "percent");
 }
 
+// One that is ready says nothing of the other.
+void one_without_a_node(Scene& scene, Surroundings&) {
+  Json job = external(2);
+  job["startupDeadlineSeconds"] = 15;
+  scene.start(job);
+  scene.run("faces-server-0-0");
+  scene.until_condition("Failed", "True/StartupDeadlineExceeded");
+  const std::string text = scene.message("Failed");
+  scene.expect(text.find("1 of 2 servers were ready") != std::string::npos, text);
+}
+
 void without_an_image(Scene& scene, Surroundings&) {
   scene.create(scene.sample({{"server", {{"engine", "External"}}}}));
   scene.until_condition("Failed", "True/InvalidSpec");
@@ -95,6 +106,7 @@ std::vector<Case> external_cases() {
           {"ItsAdapters", its_adapters},
           {"ALife", a_life},
           {"ItsProgress", its_progress},
+          {"OneWithoutANode", one_without_a_node},
           {"WithoutAnImage", without_an_image}};
 }
 

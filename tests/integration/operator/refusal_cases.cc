@@ -76,6 +76,17 @@ void a_quota_of_no_pod(Scene& scene, Surroundings& around) {
   scene.until("its pods are made after all", [&] { return scene.names().size() == 3; });
 }
 
+void a_quota_of_no_service(Scene& scene, Surroundings& around) {
+  put_quota(scene, {{"services", "0"}});
+  scene.create(scene.sample());
+  scene.until_condition("PodsScheduled", "False/QuotaExceeded");
+  const std::string text = scene.message("PodsScheduled");
+  scene.expect(text.find("Service faces-server") != std::string::npos, text);
+  const kube::Resource quotas{"", "v1", "resourcequotas", "ResourceQuota"};
+  (void)around.client.remove(quotas, {scene.ns(), "small"}).take();
+  scene.until("its pods are made after all", [&] { return scene.names().size() == 3; });
+}
+
 void a_quota_for_the_server_alone(Scene& scene, Surroundings&) {
   put_quota(scene, {{"pods", "1"}});
   scene.create(scene.sample());
@@ -253,6 +264,7 @@ std::vector<Case> refusal_cases() {
       {"ANamespaceThatEnds", a_namespace_that_ends},
       {"ANamespaceThatEndsIsNoFailure", a_namespace_that_ends_is_no_failure},
       {"AQuotaOfNoPod", a_quota_of_no_pod},
+      {"AQuotaOfNoService", a_quota_of_no_service},
       {"AQuotaForTheServerAlone", a_quota_for_the_server_alone},
       {"AQuotaThatStays", a_quota_that_stays},
       {"AQuotaOfCpusWantsRequests", a_quota_of_cpus_wants_requests},

@@ -1,6 +1,7 @@
 // An operator whose rights end at a namespace, as the chart's watchNamespace gives them.
 #include <gmock/gmock.h>
 
+#include <csignal>
 #include <filesystem>
 #include <set>
 
@@ -30,8 +31,9 @@ Json named(const kube::Resource& resource, const std::string& ns) {
 
 class Rights : public Outage {
  protected:
-  /// A kubeconfig for an account with our manifest's rights, in the scene's namespace alone.
-  std::filesystem::path limited_kubeconfig() {
+  /// A kubeconfig for an account with our manifest's rights, in the scene's namespace alone, and
+  /// with `more`.
+  std::filesystem::path limited_kubeconfig(const Json& more = Json::array()) {
     const std::string& ns = scene_->ns();
     (void)client()->create(kAccounts, named(kAccounts, ns)).take();
     Json role = named(kRoles, ns);
@@ -39,6 +41,7 @@ class Rights : public Outage {
     for (const Json& rule : all.at("rules")) {
       if (belongs_to_a_namespace(rule)) role["rules"].push_back(rule);
     }
+    for (const Json& rule : more) role["rules"].push_back(rule);
     (void)client()->create(kRoles, role).take();
     Json binding = named(kBindings, ns);
     binding["roleRef"] = {
@@ -112,6 +115,27 @@ TEST_F(Rights, OfOneNamespaceLeaveAQueuedJobWaitingWithoutKueue) {
   scene.create(scene.sample({{"schedulingPolicy", {{"queue", "team-a"}}}}));
   scene.until_condition("Suspended", "True/Queued");
   EXPECT_THAT(scene.names(), testing::IsEmpty());
+}
+
+TEST_F(Rights, OfTheLeaseAloneMakeOneThatGoesWithTheOperatorsAccount) {
+  Scene& scene = *scene_;
+  const Json leases{{"apiGroups", {"coordination.k8s.io"}},
+                    {"resources", {"leases"}},
+                    {"verbs", {"create", "get", "update"}}};
+  OperatorProcess& one =
+      start_operator({"--kubeconfig", limited_kubeconfig(Json::array({leases})).string(),
+                      "--namespace", scene.ns(), "--lease-namespace", scene.ns()});
+  scene.until("it leads",
+              [&] { return !client()->list(kube::kLeases, {.ns = scene.ns()}).take().empty(); });
+  const auto made = client()->list(kube::kLeases, {.ns = scene.ns()}).take().at(0);
+  const Json account = scene.get(kAccounts, kName);
+  EXPECT_EQ(made.at("/metadata/ownerReferences/0/uid"_json_pointer), kube::uid_of(account));
+  one.signal(SIGTERM);
+  EXPECT_EQ(one.wait(), 0) << one.log();
+  EXPECT_TRUE(scene.find(kube::kLeases, kube::name_of(made)).is_object()) << "it is given back";
+  (void)client()->remove(kAccounts, {scene.ns(), kName}).take();
+  scene.until("the Lease is gone",
+              [&] { return scene.find(kube::kLeases, kube::name_of(made)).is_null(); });
 }
 
 }  // namespace

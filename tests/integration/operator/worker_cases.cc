@@ -190,10 +190,26 @@ void a_foreign_second_pod_of_an_index(Scene& scene, Surroundings&) {
   scene.until("one of them goes", [&] { return living_workers(scene).size() == 1; });
 }
 
+void a_secret_deleted_meanwhile(Scene& scene, Surroundings&) {
+  scene.start_and_run({{"workers", {{"replicas", 1}}}});
+  const auto secrets = [&] { return scene.client().list(kSecrets, {.ns = scene.ns()}).take(); };
+  const Json before = secrets().at(0);
+  // So long it is believed to be there.
+  scene.stays(
+      "it runs", [&] { return scene.condition("Running") == "True/ServersReady"; }, seconds(31));
+  (void)scene.client().remove(kSecrets, {scene.ns(), kube::name_of(before)}).take();
+  scene.vanish("faces-worker-0-0");
+  until_workers(scene, {"faces-worker-0-0"});
+  const auto after = secrets();
+  scene.expect_equal(after.size(), 1, "Secrets before the worker");
+  scene.expect_equal(after[0].at("data"), before.at("data"), "its tokens");
+}
+
 }  // namespace
 
 std::vector<Case> worker_cases() {
-  return {{"BackOffDoubles", back_off_doubles},
+  return {{"ASecretDeletedMeanwhileIsThereForTheNextWorker", a_secret_deleted_meanwhile},
+          {"BackOffDoubles", back_off_doubles},
           {"OneFailedPodIsKept", one_failed_pod_is_kept},
           {"More", more},
           {"Fewer", fewer},

@@ -29,10 +29,11 @@ class Candidate {
  public:
   Candidate(const fakes::ApiServer& server, const Timer& timer, const std::string& identity,
             bool release = true)
-      : election_(
-            server.config(),
-            {.lease = kLease, .identity = identity, .release_on_stop = release, .timer = &timer}),
-        timer_(timer) {
+      : Candidate(
+            server,
+            {.lease = kLease, .identity = identity, .release_on_stop = release, .timer = &timer}) {}
+  Candidate(const fakes::ApiServer& server, const LeaderElectionOptions& options)
+      : election_(server.config(), options), timer_(*options.timer) {
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
 
@@ -118,6 +119,52 @@ TEST_F(LeaderElectionTest, TheFirstLeadsAndWritesWhoItIs) {
   EXPECT_EQ(record.duration, seconds(15));
   EXPECT_EQ(record.transitions, 0);
   EXPECT_TRUE(parse_time(record.renew_time));
+}
+
+TEST_F(LeaderElectionTest, TheLeaseThatItMakesBelongsToItsOwnersAsTheyAreThen) {
+  std::string uid = "first";
+  const auto make = [&](const std::string& identity) {
+    return std::make_unique<Candidate>(
+        server_,
+        LeaderElectionOptions{
+            .lease = kLease,
+            .identity = identity,
+            .owners =
+                [&uid] {
+                  return std::vector<OwnerReference>{{"v1", "ServiceAccount", "operator", uid}};
+                },
+            .timer = &timer_});
+  };
+  const auto owners = [&] {
+    return client_.get(kLeases, kLease).take()["metadata"].value("ownerReferences", Json());
+  };
+  const auto owned_by = [](const std::string& of) {
+    return Json::array(
+        {{{"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"name", "operator"}, {"uid", of}}});
+  };
+  auto a = make("a");
+  ASSERT_TRUE(a->wait_to_lead());
+  EXPECT_EQ(owners(), owned_by("first"));
+  uid = "second";
+  a.reset();
+  auto b = make("b");
+  ASSERT_TRUE(b->wait_to_lead());
+  EXPECT_EQ(owners(), owned_by("first")) << "one that is there is left as it is";
+  b.reset();
+  ASSERT_TRUE(client_.remove(kLeases, kLease));
+  auto c = make("c");
+  ASSERT_TRUE(c->wait_to_lead());
+  EXPECT_EQ(owners(), owned_by("second"));
+}
+
+TEST_F(LeaderElectionTest, ALeaseThatSomebodyDeletesIsMadeAgainByItsHolder) {
+  Candidate a(server_, timer_, "a");
+  ASSERT_TRUE(a.wait_to_lead());
+  wait_for_looks();
+  ASSERT_TRUE(client_.remove(kLeases, kLease));
+  pass(kRetry);
+  EXPECT_EQ(stored().holder, "a");
+  EXPECT_FALSE(a.lost);
 }
 
 TEST_F(LeaderElectionTest, ALeaderRenewsAndTheOthersWait) {

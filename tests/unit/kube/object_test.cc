@@ -175,6 +175,8 @@ TEST(Base64, MeetsTheExamplesOfItsRfc) {
   }
   EXPECT_EQ(decode_base64("Zm9v\nYmFy\n"), "foobar");
   EXPECT_EQ(decode_base64(encode_base64("\xff\x00\x80")), std::string("\xff"));
+  EXPECT_EQ(decode_base64url("_-8"), "\xff\xef");
+  EXPECT_EQ(decode_base64url("Zm9vYg"), "foob");
 }
 
 TEST(Base64, RefusesWhatIsNone) {

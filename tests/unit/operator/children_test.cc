@@ -106,5 +106,48 @@ TEST(Children, OneThatSomebodyDeletedComesBack) {
                                  "Service/faces-server"));
 }
 
+// What a plan makes, in its order: "Secret", "Pod", …
+std::vector<std::string> made_by(const Plan& plan) {
+  std::vector<std::string> kinds;
+  for (const Action& action : plan.actions) {
+    if (const auto* create = std::get_if<Create>(&action))
+      kinds.push_back(create->object["kind"].get<std::string>());
+  }
+  return kinds;
+}
+
+TEST(Children, TheSecretIsMadeOnceForAllPodsOfABeginning) {
+  World world("  workers: {replicas: 2}\n");
+  EXPECT_EQ(made_by(world.look()).front(), "Secret");
+  EXPECT_THAT(made_by(world.pass()), testing::Contains("Secret").Times(1));
+  world.advance(seconds(20));
+  world.vanish("faces-worker-0-0");
+  EXPECT_THAT(made_by(world.pass()), ElementsAre("Pod"));
+}
+
+TEST(Children, APodThatIsMadeLongAfterTheSecretFindsItAgainIfSomebodyDeletedIt) {
+  World world("  workers: {replicas: 2}\n");
+  world.settle();
+  world.run_all();
+  world.settle();
+  world.advance(seconds(30));
+  world.vanish("faces-worker-0-0");
+  EXPECT_THAT(made_by(world.pass()), ElementsAre("Secret", "Pod"));
+  world.advance(seconds(29));
+  world.vanish("faces-worker-1-0");
+  EXPECT_THAT(made_by(world.pass()), ElementsAre("Pod")) << "it was found there just now";
+}
+
+TEST(Children, APassThatMakesNoPodMakesNoSecretAgain) {
+  World world("  workers: {replicas: 2}\n");
+  world.settle();
+  world.run_all();
+  world.settle();
+  world.advance(seconds(100'000));
+  EXPECT_THAT(world.look().actions, testing::IsEmpty());
+  world.spec().workers.replicas = 1;
+  EXPECT_THAT(made_by(world.look()), testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace outrigger::controller

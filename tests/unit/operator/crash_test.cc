@@ -86,7 +86,7 @@ class Storm {
     } else {
       ++torn_;
     }
-    world_.remembers_secret = false;
+    world_.secret_made.reset();
     check();
     if (draw(3) == 0) world_.finish_deletions();
     world_.advance(seconds(draw(4)));

@@ -109,5 +109,66 @@ TEST(Deadlines, TheStartupDeadlineHoldsForEachRestartFromItsOwnBeginning) {
   EXPECT_EQ(world.condition("Failed"), "True/StartupDeadlineExceeded");
 }
 
+// How servers are when the deadline comes: ready, done, failed, or without a node.
+struct Start {
+  const char* engine;
+  const char* servers;  // r, d, f or -
+  const char* failed;
+};
+
+void bring_to(World& world, const std::string& server, char how) {
+  if (how == 'r') {
+    world.run(server);
+  } else if (how == 'd') {
+    world.end(server, {0});
+  } else if (how == 'f') {
+    world.end(server, {1});
+  }
+}
+
+class DeadlinesOfSeveral : public testing::TestWithParam<Start> {};
+
+TEST_P(DeadlinesOfSeveral, OursStartTogetherAndTheUsersOwnEachForItself) {
+  const auto& [engine, servers, failed] = GetParam();
+  const std::string states = servers;
+  World world("  startupDeadlineSeconds: 600\n  server: {engine: " + std::string(engine) +
+              ", replicas: " + std::to_string(states.size()) +
+              ", template: {spec: {containers: [{name: server, image: own}]}}}\n");
+  world.settle();
+  for (size_t i = 0; i < states.size(); ++i)
+    bring_to(world, "faces-server-" + std::to_string(i) + "-0", states[i]);
+  world.advance(seconds(600));
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), failed) << engine << " " << servers;
+}
+
+constexpr const char* kTooLate = "True/StartupDeadlineExceeded";
+INSTANTIATE_TEST_SUITE_P(
+    All, DeadlinesOfSeveral,
+    testing::Values(Start{"Builtin", "--", kTooLate}, Start{"Builtin", "r-", ""},
+                    Start{"Builtin", "-r", ""}, Start{"Builtin", "rr", ""},
+                    Start{"Builtin", "-d", ""}, Start{"Builtin", "-f", ""},
+                    Start{"External", "--", kTooLate}, Start{"External", "r-", kTooLate},
+                    Start{"External", "rr-", kTooLate}, Start{"External", "-r", kTooLate},
+                    Start{"External", "d-", kTooLate}, Start{"External", "rr", ""},
+                    Start{"External", "rd", ""}, Start{"External", "rf", ""},
+                    Start{"External", "r-f", ""}));
+
+TEST(Deadlines, AJobOfSeveralServersSaysHowManyWereReadyAndWhatTheOthersLack) {
+  World world(
+      "  startupDeadlineSeconds: 600\n"
+      "  server: {engine: External, replicas: 2, template: {spec: {containers: [{name: server, "
+      "image: own}]}}}\n");
+  world.settle();
+  world.run("faces-server-0-0");
+  world.wait_in("faces-server-1-0", "ImagePullBackOff");
+  world.settle();
+  world.advance(seconds(600));
+  world.settle();
+  EXPECT_EQ(failure(world),
+            "1 of 2 servers were ready within startupDeadlineSeconds, 600: ImagePullBackOff, "
+            "faces-server-1-0: why");
+}
+
 }  // namespace
 }  // namespace outrigger::controller

@@ -53,6 +53,22 @@ TEST(Refusals, AUsedUpQuotaShowsAndIsTriedAgain) {
   EXPECT_EQ(world.condition("PodsScheduled"), "False/Pending");
 }
 
+TEST(Refusals, AChildThatIsRefusedIsTriedAgainAfterAWhileAndThePodsAfterIt) {
+  World world;
+  world.refusals = {
+      {"Service faces-server", std::nullopt, RefusalCause::kQuota, "the text", world.now}};
+  world.settle();
+  EXPECT_EQ(world.condition("PodsScheduled"), "False/QuotaExceeded");
+  EXPECT_FALSE(world.others.contains("Service/faces-server"));
+  EXPECT_TRUE(world.others.contains("NetworkPolicy/faces"));
+  EXPECT_THAT(world.names(), IsEmpty());
+  EXPECT_EQ(world.look().look_again, world.now + seconds(15));
+  world.advance(seconds(15));
+  world.settle();
+  EXPECT_TRUE(world.others.contains("Service/faces-server"));
+  EXPECT_EQ(world.living("server").size(), 1U);
+}
+
 TEST(Refusals, AQuotaThatStaysUsedUpFailsAtTheStartupDeadline) {
   World world("  startupDeadlineSeconds: 60\n");
   world.refusals = {refusal(world, RefusalCause::kQuota)};

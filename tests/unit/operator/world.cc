@@ -57,7 +57,7 @@ Observed World::observe() const {
   seen.queue = queue;
   const auto workload = others.find("Workload/trainingjob-" + job.metadata.name);
   if (workload != others.end()) seen.queue.workload = read_workload(workload->second);
-  seen.secret = remembers_secret;
+  if (secret_made) seen.secret_age = now - *secret_made;
   seen.refusals = refusals;
   seen.nodes = nodes;
   seen.report = report;
@@ -93,7 +93,7 @@ void World::carry_out(const Plan& plan, size_t count) {
     if (const auto* create = std::get_if<Create>(&plan.actions[i])) {
       Json object = create->object;
       const std::string name = object["metadata"]["name"];
-      if (create->kind == ObjectKind::kSecret) remembers_secret = true;
+      if (create->kind == ObjectKind::kSecret) secret_made = now;
       object["metadata"]["uid"] = "uid-of-" + name;
       object["metadata"]["creationTimestamp"] = text(now);
       const bool fresh =

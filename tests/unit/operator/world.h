@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -67,9 +68,9 @@ class World {
   std::map<std::string, NodeState> nodes;
   std::optional<ServerReport> report;
   std::vector<WorkerDemand> demand;
-  std::set<std::string> dead;  // nodes whose kubelet is silent
-  QueueState queue;            // but for the Workload, which is among `others`
-  bool remembers_secret = false;
+  std::set<std::string> dead;            // nodes whose kubelet is silent
+  QueueState queue;                      // but for the Workload, which is among `others`
+  std::optional<api::Time> secret_made;  // which nobody reads
   bool job_deleted = false;
   int already_exists = 0;  // creates of what was there
 };

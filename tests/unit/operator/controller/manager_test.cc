@@ -2,129 +2,22 @@
 
 #include <gmock/gmock.h>
 
-#include <atomic>
-#include <functional>
-#include <thread>
-
-#include "api/names.h"
-#include "api/write.h"
+#include "kube/client/base64.h"
 #include "kube/object/object.h"
 #include "operator/controller/resources.h"
-#include "tests/fakes/api_server.h"
-#include "tests/unit/operator/world.h"
+#include "tests/unit/operator/controller/manager_scene.h"
 
 namespace outrigger::controller {
 namespace {
 
-using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr seconds kPatience{20};
-constexpr const char* kPodsPath = "/api/v1/namespaces/team/pods";
+constexpr const char* kLeasePath =
+    "/apis/coordination.k8s.io/v1/namespaces/system/leases/outrigger-operator";
 
-/// One operator over a fake API server.
-class Operator {
- public:
-  explicit Operator(const kube::Config& server, bool elect = false,
-                    const std::string& identity = "one") {
-    ManagerOptions options;
-    options.api_server = server;
-    options.listen = "127.0.0.1";
-    options.status_port = 0;
-    options.elect_leader = elect;
-    options.lease_ns = "system";
-    options.identity = identity;
-    options.jobs.server_image = "server:1";
-    options.jobs.worker_image = "worker:1";
-    options.jobs.token_key = "key";
-    options.poll_period = milliseconds(20);
-    options.ask = [this](const std::string& ip) -> std::optional<std::string> {
-      asked = ip;
-      return page.empty() ? std::nullopt : std::optional(page);
-    };
-    page = "";
-    manager.emplace(std::move(options));
-  }
-  ~Operator() { stop(); }
-  void start() {
-    thread = std::jthread([this](const std::stop_token& stop) { end = manager->run(stop); });
-  }
-  Manager::End stop() {
-    if (thread.joinable()) {
-      thread.request_stop();
-      thread.join();
-    }
-    return end;
-  }
-
-  std::optional<Manager> manager;
-  std::string page;   // set before start()
-  std::string asked;  // read after stop()
-  Manager::End end = Manager::End::kStopped;
-  std::jthread thread;
-};
-
-class ManagerTest : public testing::Test {
- protected:
-  ManagerTest() : world_("  workers: {replicas: 2}\n"), operator_(server_.config()) {}
-  ~ManagerTest() override { operator_.stop(); }
-
-  Json job() const {
-    Json object = Json::parse(api::to_json(world_.job).dump());
-    object.erase("status");
-    object["metadata"] = {{"name", "faces"}, {"namespace", "team"}, {"generation", 1}};
-    return object;
-  }
-  void apply(const Json& object) {
-    server_.store().create(*fakes::ApiPath::parse(kTrainingJobs.path("team")), object);
-  }
-  Json get(const std::string& path) {
-    return server_.store().get(*fakes::ApiPath::parse(path)).body;
-  }
-  Json status() { return get(kTrainingJobs.path("team") + "/faces").value("status", Json()); }
-  std::string condition(const std::string& type) {
-    const Json now = status();
-    if (!now.is_object() || !now.contains("conditions")) return "";
-    for (const Json& one : now["conditions"]) {
-      if (one["type"] == type)
-        return one["status"].get<std::string>() + "/" + one["reason"].get<std::string>();
-    }
-    return "";
-  }
-  std::vector<std::string> pods() {
-    std::vector<std::string> names;
-    const Json list =
-        server_.store().list(*fakes::ApiPath::parse(kPodsPath), {.ns = "team"}, 0, "").body;
-    for (const Json& pod : list["items"]) names.push_back(kube::name_of(pod));
-    return names;
-  }
-  void run_pod(const std::string& name) {
-    const Json object = get(std::string(kPodsPath) + "/" + name);
-    World ground;
-    ground.pods[name] = object;
-    ground.run(name);
-    server_.store().update(*fakes::ApiPath::parse(std::string(kPodsPath) + "/" + name),
-                           ground.pods[name]);
-  }
-  static bool eventually(const std::function<bool()>& holds) {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (!holds()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::sleep_for(milliseconds(2));
-    }
-    return true;
-  }
-  bool all_made() {
-    return eventually(
-        [&] { return pods().size() == 3 && condition("Running") == "False/Starting"; });
-  }
-
-  fakes::ApiServer server_;
-  World world_;
-  Operator operator_;
-};
+class ManagerTest : public ManagerScene {};
 
 TEST_F(ManagerTest, AJobThatIsAppliedGetsItsPodsAndAStatus) {
   operator_.start();
@@ -277,6 +170,31 @@ TEST_F(ManagerTest, AChildThatSomebodyDeletesComesBack) {
   }));
 }
 
+TEST_F(ManagerTest, AChildThatIsRefusedIsShownAndNotAskedForWithoutAnEnd) {
+  const std::string services = "POST /api/v1/namespaces/team/services";
+  server_.fail(services, {.status = 403, .reason = "Forbidden"}, 1000);
+  operator_.start();
+  apply(job());
+  ASSERT_TRUE(eventually([&] { return condition("PodsScheduled") == "False/Forbidden"; }));
+  EXPECT_THAT(server_.requests(services), SizeIs(1));
+  EXPECT_THAT(pods(), IsEmpty());
+}
+
+// As where a quota counts Secrets and is used up: it asks before it is looked whether there is one.
+TEST_F(ManagerTest, ASecretThatMayNotBeMadeForTheNextAttemptKeepsNoPodFromBeingMade) {
+  operator_.start();
+  apply(job());
+  ASSERT_TRUE(all_made());
+  for (const std::string& pod : pods()) run_pod(pod);
+  ASSERT_TRUE(eventually([&] { return condition("Running") == "True/ServersReady"; }));
+  const std::string secrets = "POST /api/v1/namespaces/team/secrets";
+  server_.fail(secrets, {.status = 403, .reason = "Forbidden"}, 1000);
+  server_.store().remove(*fakes::ApiPath::parse(std::string(kPodsPath) + "/faces-server-0-0"),
+                         Json::object());
+  ASSERT_TRUE(eventually([&] { return status()["executionAttempts"] == 2 && pods().size() == 3; }));
+  EXPECT_THAT(server_.requests(secrets), SizeIs(2));
+}
+
 TEST_F(ManagerTest, AServerThatVanishesIsRestartedOnce) {
   operator_.start();
   apply(job());
@@ -340,14 +258,35 @@ TEST_F(ManagerTest, ItsMetricsBearTheNamesThatDashboardsKnow) {
     EXPECT_NE(page.find(name), std::string::npos) << name;
 }
 
+TEST_F(ManagerTest, TheLeaseGoesWithTheAccountOfThePodWhereBothAreInOneNamespace) {
+  const auto owners_where_account_is_in = [&](const std::string& ns) {
+    const Json claims{
+        {"kubernetes.io",
+         {{"namespace", ns}, {"serviceaccount", {{"name", "operator"}, {"uid", "1b2c"}}}}}};
+    std::string payload = kube::encode_base64(claims.dump());
+    payload.erase(payload.find_last_not_of('=') + 1);
+    kube::Config pod = server_.config();
+    pod.token.text = "header." + payload + ".signature";
+    Operator one(pod, true);
+    one.start();
+    EXPECT_TRUE(eventually([&] { return get(kLeasePath).contains("spec"); }));
+    one.stop();
+    const Json owners = get(kLeasePath)["metadata"].value("ownerReferences", Json());
+    server_.store().remove(*fakes::ApiPath::parse(kLeasePath), Json::object());
+    return owners;
+  };
+  const Json owner{
+      {"apiVersion", "v1"}, {"kind", "ServiceAccount"}, {"name", "operator"}, {"uid", "1b2c"}};
+  EXPECT_EQ(owners_where_account_is_in("system"), Json::array({owner}));
+  EXPECT_EQ(owners_where_account_is_in("elsewhere"), Json());
+}
+
 TEST_F(ManagerTest, OfTwoOperatorsOneWorksAndTheOtherTakesOverWhenItIsToldToStop) {
   Operator first(server_.config(), true, "first");
   Operator second(server_.config(), true, "second");
   first.start();
-  const std::string lease =
-      "/apis/coordination.k8s.io/v1/namespaces/system/leases/outrigger-operator";
   const auto holder = [&] {
-    return get(lease).value("/spec/holderIdentity"_json_pointer, std::string());
+    return get(kLeasePath).value("/spec/holderIdentity"_json_pointer, std::string());
   };
   ASSERT_TRUE(eventually([&] { return holder() == "first"; }));
   second.start();

@@ -173,10 +173,14 @@ TEST(Memory, AChildThatIsGoneBeforeAnyWatchShowedItIsBelievedForAMinuteAtMost) {
 
 TEST(Memory, ASecretIsMadeSureOfAgainWithEachAttempt) {
   JobMemory memory("uid");
-  EXPECT_FALSE(memory.has_secret(1));
-  memory.wrote_secret(1);
-  EXPECT_TRUE(memory.has_secret(1));
-  EXPECT_FALSE(memory.has_secret(2));
+  EXPECT_EQ(memory.secret_age(1, TimePoint()), std::nullopt);
+  EXPECT_FALSE(memory.had_secret());
+  memory.wrote_secret(1, TimePoint());
+  EXPECT_EQ(memory.secret_age(1, TimePoint() + seconds(40)), seconds(40));
+  EXPECT_EQ(memory.secret_age(2, TimePoint() + seconds(40)), std::nullopt);
+  EXPECT_TRUE(memory.had_secret());
+  memory.wrote_secret(1, TimePoint() + seconds(40));
+  EXPECT_EQ(memory.secret_age(1, TimePoint() + seconds(50)), seconds(10));
 }
 
 TEST(Memory, DemandIsKeptForAsLongAsItIsAskedForAndNotAtAllWhereNobodyAsks) {
@@ -193,11 +197,19 @@ TEST(Memory, DemandIsKeptForAsLongAsItIsAskedForAndNotAtAllWhereNobodyAsks) {
   EXPECT_THAT(memory.demand(seconds(0)), IsEmpty());
 }
 
+TEST(Memory, ThatAServerRefusesAnEditIsToldOnceForEachGeneration) {
+  JobMemory memory("uid");
+  EXPECT_TRUE(memory.first_refusal_of(2));
+  EXPECT_FALSE(memory.first_refusal_of(2));
+  EXPECT_TRUE(memory.first_refusal_of(3));
+  EXPECT_FALSE(memory.first_refusal_of(3));
+}
+
 TEST(Memory, AJobMadeAnewUnderItsNameInheritsNothing) {
   Memory memory;
-  memory.of("team/faces", "old")->wrote_secret(1);
-  EXPECT_TRUE(memory.of("team/faces", "old")->has_secret(1));
-  EXPECT_FALSE(memory.of("team/faces", "new")->has_secret(1));
+  memory.of("team/faces", "old")->wrote_secret(1, TimePoint());
+  EXPECT_TRUE(memory.of("team/faces", "old")->had_secret());
+  EXPECT_FALSE(memory.of("team/faces", "new")->had_secret());
 }
 
 }  // namespace
