@@ -65,6 +65,7 @@ json row_of(const PlannedJob& job, const Candidate& one, double unsplit) {
       {"cut", cut.name},
       {"sharePercent", 100 * one.choice.away / costs.micro_batches},
       {"localInputPercent", one.choice.local == 0 ? 0 : 100 * one.choice.local / others},
+      {"madeByServerPercent", others == 0 ? 0 : 100 * local / others},
       {"stemCoreMilliseconds", 1e3 * (cut.stem_forward + cut.stem_backward)},
       {"headCoreMilliseconds", 1e3 * cut.head},
       {"bytesToServer",
@@ -117,7 +118,7 @@ void print_row(const json& row, bool chosen, bool prices) {
       "{} {:<20} {:>4}% {:>4.0f}% {:>9.1f} {:>9.1f} {:>10.2f} {:>10.2f} {:>9.0f} {:>9.0f} {:>9.1f} "
       "{:>6.2f}x",
       chosen ? '>' : ' ', row["cut"].get<std::string>(), row["sharePercent"].get<int>(),
-      row["localInputPercent"].get<double>(), row["stemCoreMilliseconds"].get<double>(),
+      row["madeByServerPercent"].get<double>(), row["stemCoreMilliseconds"].get<double>(),
       row["headCoreMilliseconds"].get<double>(), row["bytesToServer"].get<double>() / 1e6,
       row["bytesToWorkers"].get<double>() / 1e6, row["serverMemory"]["total"].get<double>() / 1e6,
       row["workerMemory"]["total"].get<double>() / 1e6, row["imagesPerSecond"].get<double>(),
@@ -189,9 +190,10 @@ json plan_table(const PlannedJob& job) {
   const auto trial = training::by_simulation(costs, training::kLongestTrials);
   const auto all = tried_candidates({costs, job.profile.options, job.server, job.workers}, trial);
   if (all.empty())
-    throw InvalidInput("no plan fits into the memory: cut Input " +
-                       training::misfit(costs, job.server, job.workers, {}) +
-                       training::what_would_fit(costs, job.profile.micro_batch, job.server));
+    throw InvalidInput(
+        "no plan fits into the memory: cut Input " +
+        training::misfit(costs, job.server, job.workers, {}) +
+        training::what_would_fit(costs, job.profile.micro_batch, job.server, job.workers));
   auto alone = predict(costs, job.server, {}, {});
   alone.seconds = trial.seconds({costs, job.profile.options, job.server, {}}, {});
   json rows = json::array();

@@ -101,7 +101,7 @@ void check_memory(const training::Profile& profile, const training::SimulatedClu
   if (!misfit.empty())
     throw InvalidInput(
         "server.gigabytes: no plan fits into the memory: cut Input " + misfit +
-        training::what_would_fit(profile.costs, profile.micro_batch, cluster.server));
+        training::what_would_fit(profile.costs, profile.micro_batch, cluster.server, {}));
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ struct Plan {
   }
   /// The lowest indexes again: what the server makes itself is there first.
   bool is_local(uint32_t index) const { return index < local_inputs; }
+  bool operator==(const Plan&) const = default;
   /// Of the pixels that a step needs.
   uint32_t local_percent(uint32_t micro_batches) const {
     return local_inputs == 0 ? 0 : 100 * local_inputs / (micro_batches - stems_away);

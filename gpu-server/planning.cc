@@ -72,6 +72,8 @@ void Planning::change(const api::SplitSpec& split, const api::WorkersSpec& worke
   planner_.set_options(options_);
 }
 
+bool Planning::knows(int32_t cut) const { return place_of(cut, planner_.job()).has_value(); }
+
 /// Core-seconds that the device spends in a step.
 double Planning::device_work(const training::Choice& choice) const {
   const training::JobCosts& job = planner_.job();
@@ -98,7 +100,7 @@ double stem_speed(const training::JobCosts& job, const WorkerMeasures& worker) {
     const WorkerMeasures::Stem& stem = ran->second;
     work += cut.stem_forward + (stem.backward > 0 ? cut.stem_backward : 0);
     // A stem that no longer runs says what the machine was like: decoding tells what it is now.
-    const double since = stem.decode > 0 ? worker.decode / stem.decode : 1;
+    const double since = stem.decode > 0 ? worker.work() / stem.decode : 1;
     took += since * (stem.forward + stem.backward);
   }
   if (took > 0) return work / took;
@@ -106,7 +108,7 @@ double stem_speed(const training::JobCosts& job, const WorkerMeasures& worker) {
   const training::CutCosts& deepest = job.cuts.back();
   const double then = (deepest.stem_forward + deepest.stem_backward) / worker.pass_seconds;
   // What decoding tells of how the machine has changed since.
-  return then * worker.first_decode / worker.decode;
+  return then * worker.first_work / worker.work();
 }
 
 training::WorkerRates Planning::rates_of(const WorkerMeasures& worker) const {

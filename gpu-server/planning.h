@@ -37,6 +37,9 @@ class Planning {
   /// What the job says of its split and its workers from now on.
   void change(const api::SplitSpec& split, const api::WorkersSpec& workers);
 
+  /// Whether it is known what that cut costs: not where its program does not fit into the device.
+  bool knows(int32_t cut) const;
+
   /// After each step. A plan without a number where the work is better divided otherwise, with the
   /// reason.
   struct Proposal {

@@ -72,7 +72,13 @@ class Run {
   void tell_of_workers(const training::StepReport& report, const ServerFeed::Measures& measures);
   /// Warns, once, where a plan leaves workers nothing to level.
   void advise(const feed::Plan& plan);
-  void wish(feed::Plan plan, const std::string& reason);
+  /// Who asks for a plan: what a person or an edit says goes before what the planner finds.
+  enum class Wisher { kPlanner, kPerson, kEdit };
+  void wish(feed::Plan plan, const std::string& reason, Wisher wisher);
+  /// Finds plans for the job as it is edited now, or no longer does.
+  void follow_edit(const api::TrainingJob& before);
+  /// The plan to go to after an edit of spec.split.
+  feed::Plan plan_of_edit() const;
   std::unique_ptr<Watchdog> make_watchdog();
   Duration patience() const;
 
@@ -152,8 +158,8 @@ class Run {
   bool advised_ = false;
   std::atomic<bool> ready_{false};
   std::atomic<bool> stop_wanted_{false};
-  std::atomic<bool> plan_fixed_{false};  // somebody asked for a plan: the planner rests
   std::mutex wish_mutex_;
+  bool plan_fixed_ = false;  // likewise: somebody asked for a plan, and the planner rests
   std::optional<feed::Plan> wanted_plan_;        // under wish_mutex_
   std::string wanted_reason_;                    // likewise, of the newest wish
   std::optional<api::TrainingJob> wanted_edit_;  // likewise

@@ -19,13 +19,12 @@ void Run::want_stop() {
 
 std::string Run::want_plan(const std::string& split) {
   if (!first_rank()) throw InvalidInput("the first rank's server sets the plan for all");
-  const auto edited = [this] {
+  const auto newest = [this] {
     const std::scoped_lock lock(wish_mutex_);
-    return edited_;
+    return wanted_edit_ ? *wanted_edit_ : edited_;
   };
-  feed::Plan plan = asked_plan(edited(), graph_, size_, split);
-  plan_fixed_ = true;
-  wish(plan, "asked for");
+  feed::Plan plan = asked_plan(newest(), graph_, size_, split);
+  wish(plan, "asked for", Wisher::kPerson);
   const std::scoped_lock lock(wish_mutex_);
   plan.number = last_plan_;
   return reporter_.plan_json(plan);
@@ -37,7 +36,13 @@ std::string Run::want_edit(const std::string& body) {
   Edits edits{told.generation, ""};
   try {
     api::TrainingJob job = edited_job(job_, told.job, graph_, size_);
+    // At once: the trainer may be the one that waits.
+    watchdog_->set_progress_limit(job.spec.progress_deadline + patience());
     const std::scoped_lock lock(wish_mutex_);
+    if (job.spec.split != (wanted_edit_ ? *wanted_edit_ : edited_).spec.split) {
+      plan_fixed_ = false;  // the newest word counts
+      wanted_plan_.reset();
+    }
     wanted_edit_ = std::move(job);
   } catch (const InvalidInput& error) {
     edits.refused = error.what();

@@ -10,23 +10,28 @@
 namespace outrigger::gpu_server {
 namespace {
 
-/// Nobody trains with less than cut Input takes.
+bool wants_planning(const api::TrainingJob& job) {
+  return wants_planner(job) || job.spec.workers.autoscaling.has_value();
+}
+
+/// A run whose plan is to be found begins with cut Input.
 void check_memory(const PlannedDevice& device, const api::TrainingJob& job) {
   const training::ServerRates server{.memory = device.memory};
   const std::string misfit = training::misfit(device.costs, server, {}, {});
   if (misfit.empty()) return;
   const auto micro_batch = static_cast<uint32_t>(worker::micro_batch(job));
-  throw InvalidInput("no plan fits into the memory: cut Input " + misfit +
-                     training::what_would_fit(device.costs, micro_batch, server));
+  throw InvalidInput("cut Input, with which the run begins, " + misfit +
+                     training::what_would_fit(device.costs, micro_batch, server, {}));
 }
 
 }  // namespace
 
 void Run::plan_from_now_on() {
-  if (!first_rank() || !(wants_planner(edited_) || edited_.spec.workers.autoscaling)) return;
+  if (!first_rank() || !wants_planning(edited_)) return;
   try {
     const PlannedDevice device = planned_device();
-    if (!ready_) check_memory(device, job_);  // else it trains, whatever was reckoned
+    // One that trains does, whatever was reckoned.
+    if (!ready_ && wants_planner(edited_)) check_memory(device, edited_);
     reporter_.profile(device.costs);
     planning_.emplace(edited_, graph_, size_, threads_.size(), device);
   } catch (const nn::cuda::OutOfDeviceMemory& error) {
@@ -43,40 +48,65 @@ PlannedDevice Run::planned_device() {
   PlannedDevice device;
   if (device_.is_gpu) {
     device =
-        measured_gpu(*device_.backend, trainer_.options().device, job_, graph_, size_, threads_);
+        measured_gpu(*device_.backend, trainer_.options().device, edited_, graph_, size_, threads_);
     log::info("the GPU takes {:.3f} ms for a micro-batch, {:.3f} ms for the optimizer's step",
               1e3 * device.costs.cuts.front().head, 1e3 * device.costs.optimizer);
   } else {
-    device = measured_device(job_, graph_, size_, threads_);
+    device = measured_device(edited_, graph_, size_, threads_);
   }
   device.memory = static_cast<double>(free_memory_);
   return device;
 }
 
 void Run::take_edit() {
-  bool moves = false;
+  const api::TrainingJob before = edited_;
+  bool asked_since = false;
   {
     const std::scoped_lock lock(wish_mutex_);
     if (!wanted_edit_) return;
-    moves = wanted_edit_->spec.split != edited_.spec.split;
     edited_ = *std::exchange(wanted_edit_, std::nullopt);
+    asked_since = plan_fixed_;
+    // What the planner wished for in between it wished for the job as it was.
+    if (edited_.spec.split != before.spec.split && !asked_since) wanted_plan_.reset();
   }
-  watchdog_->set_progress_limit(edited_.spec.progress_deadline + patience());
-  if (planning_) {
+  follow_edit(before);
+  if (edited_.spec.split == before.spec.split || asked_since) return;
+  const feed::Plan plan = plan_of_edit();
+  if (planning_ && !planning_->knows(plan.cut)) {
+    log::warning("spec.split.cut: '{}' does not fit into the device's memory; the plan stays",
+                 plan.cut_name);
+  } else if (plan != plan_) {
+    wish(plan, "spec.split was edited", Wisher::kEdit);
+  }
+}
+
+void Run::follow_edit(const api::TrainingJob& before) {
+  const bool other_wires = edited_.spec.split.wire != before.spec.split.wire;
+  if (planning_ && !other_wires) {
     planning_->change(edited_.spec.split, edited_.spec.workers);
-  } else {
-    plan_from_now_on();
+    return;
   }
-  if (!moves) return;
-  log::info("spec.split was edited");
-  plan_fixed_ = false;  // the newest word counts
-  // What is left to the planner it finds from where the run is.
-  const bool found = edited_.spec.split.cut == api::kCutAuto;
-  feed::Plan plan = found ? plan_ : make_plan(edited_, graph_, size_, 0);
+  if (!planning_ && wants_planning(before)) return;  // there was no room to measure
+  try {
+    planning_.reset();
+    plan_from_now_on();
+  } catch (const Error& error) {
+    log::warning("the plan stays as it is: {}", error.what());
+  }
+}
+
+// What is left to the planner it finds from where the run is.
+feed::Plan Run::plan_of_edit() const {
+  const std::string& cut = edited_.spec.split.cut;
+  const bool goes_on = wants_planner(edited_) && (cut == api::kCutAuto || cut == plan_.cut_name);
+  feed::Plan plan = goes_on ? plan_ : make_plan(edited_, graph_, size_, 0);
+  if (goes_on && planning_ && !planning_->knows(plan.cut)) {
+    plan = {};
+    complete_plan(plan, graph_);
+  }
   if (plan.cut > 0) set_wires(plan, edited_);
-  const bool same_wires =
-      plan.activations == plan_.activations && plan.gradients == plan_.gradients;
-  if (!found || !same_wires) wish(std::move(plan), "spec.split was edited");
+  plan.number = plan_.number;
+  return plan;
 }
 
 Wishes Run::settle() {
@@ -108,8 +138,10 @@ void Run::advise(const feed::Plan& plan) {
   log::warning("{}", *few);
 }
 
-void Run::wish(feed::Plan plan, const std::string& reason) {
+void Run::wish(feed::Plan plan, const std::string& reason, Wisher wisher) {
   const std::scoped_lock lock(wish_mutex_);
+  if (wisher == Wisher::kPlanner && plan_fixed_) return;
+  plan_fixed_ |= wisher == Wisher::kPerson;
   plan.number = ++last_plan_;
   wanted_plan_ = std::move(plan);
   wanted_reason_ = reason;
@@ -118,8 +150,8 @@ void Run::wish(feed::Plan plan, const std::string& reason) {
 void Run::plan_ahead(const training::StepReport& report, const ServerFeed::Measures& measures) {
   if (!planning_ || report.plan.number != plan_.number) return;  // the newest has not begun
   auto proposal = planning_->after_step(report, measures.workers, measures.local);
-  if (proposal && wants_planner(edited_) && !plan_fixed_)
-    wish(std::move(proposal->plan), proposal->reason);
+  if (proposal && wants_planner(edited_))
+    wish(std::move(proposal->plan), proposal->reason, Wisher::kPlanner);
 }
 
 void Run::tell_of_workers(const training::StepReport& report,

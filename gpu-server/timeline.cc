@@ -61,7 +61,7 @@ void Timeline::posted(feed::WorkerId worker, const feed::ServerMessage& message,
   if (wire <= Duration{0}) return;
   TimePoint& taken = downward_[worker];
   const TimePoint begin = std::max(now, taken);
-  taken = begin + wire;
+  taken = begin + wire - duration(link.latency);  // the next one need not wait for the way
   const auto step = tensor ? static_cast<int64_t>(gradient->key.step) : int64_t{-1};
   trace_.record({tensor ? "cut gradient" : "weights", link_to(worker), begin, wire, step,
                  tensor ? gradient->key.index : 0});

@@ -24,6 +24,11 @@ double newest_decode(uint64_t results) {
 
 }  // namespace
 
+double WorkerMeasures::work() const {
+  constexpr double kLeast = 0.05;  // reading is a part of it, but measured by another clock
+  return std::max(decode - read, kLeast * decode);
+}
+
 void WorkerBook::note(const feed::WorkerMessage& message) {
   const feed::WorkTimes* times = nullptr;
   if (const auto* batch = std::get_if<feed::MicroBatch>(&message)) times = &batch->times;
@@ -36,13 +41,16 @@ void WorkerBook::note(const feed::WorkerMessage& message) {
     average(measures_.decode, times->decode, newest);
     measures_.read += newest * (static_cast<double>(times->read) - measures_.read);
   }
-  if (measures_.micro_batches <= kFirst) measures_.first_decode = measures_.decode;
+  if (measures_.micro_batches <= kFirst) {
+    measures_.first_decode = measures_.decode;
+    measures_.first_work = measures_.work();
+  }
   if (times->cut > 0) {
     constexpr double kNewest = 0.25;
     auto& stem = measures_.stems[times->cut];
     if (gradient == nullptr) average(stem.forward, times->forward, kNewest);
     average(stem.backward, times->backward, kNewest);
-    stem.decode = measures_.decode;
+    stem.decode = measures_.work();
   }
   if (times->bytes_per_second > 0) sends_at_ = times->bytes_per_second;
 }

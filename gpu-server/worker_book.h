@@ -21,13 +21,16 @@ struct WorkerMeasures {
   double memory = 0;            // bytes that were free for the job when it joined; 0: not known
   double pass_seconds = 0;  // of the stem up to the deepest cut, as it told when it joined; 0: none
   double first_decode = 0;  // seconds a micro-batch, the mean of its first ones
+  double first_work = 0;    // of that, work()
   double decode = 0;        // now; 0: not measured
   double read = 0;          // of that, waiting for bytes
   struct Stem {
     double forward = 0;
     double backward = 0;
-    double decode = 0;  // when this was measured: how fast the machine was then
+    double decode = 0;  // work() when this was measured: how fast the machine was then
   };
+  /// Of decoding what the machine does itself: who waits for bytes is not slow.
+  double work() const;
   std::map<int32_t, Stem> stems;  // by cut, of those it has run
   double bytes_per_second = 0;    // of its link, the slower direction; 0: not known
   double latency = 0;             // seconds, one way

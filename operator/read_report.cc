@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kMost = 9e15;
 constexpr int64_t kMostWorkers = 1'000'000;
-constexpr size_t kLongestRefusal = 1024;
+constexpr size_t kLongestRefusal = 900;  // with what is told besides within an event
 
 std::optional<int64_t> number(const Json& object, const char* name) {
   const auto at = object.find(name);

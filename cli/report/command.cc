@@ -28,6 +28,8 @@ std::filesystem::path named(const std::filesystem::path& folder) {
 std::optional<Sweep> find_sweep(const ReportOptions& options) {
   constexpr size_t kMostBytes = size_t{1} << 20;
   const bool asked = !options.sweep.empty();
+  if (!asked && !named(options.folder).filename().string().starts_with(kRunOfSweep))
+    return std::nullopt;
   const auto path = (asked ? options.sweep : named(options.folder).parent_path()) / "sweep.json";
   if (!asked && !std::filesystem::exists(path)) return std::nullopt;
   return read_sweep(read_file(path, kMostBytes), path.string());

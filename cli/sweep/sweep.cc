@@ -136,7 +136,7 @@ class Sweeper {
   /// The job with this share, short and without evaluation.
   api::TrainingJob job_for(const SweepPoint& point, int round) const {
     api::TrainingJob job = job_;
-    job.metadata.name = fmt::format("share-{}-{}", point.share_percent, round);
+    job.metadata.name = fmt::format("{}{}-{}", kRunOfSweep, point.share_percent, round);
     job.spec.split.cut =
         point.away == 0 ? std::string(api::kCutInput) : profile_.costs.cuts[cut_].name;
     if (point.away == 0) {

@@ -26,6 +26,9 @@ struct SweepOptions {
   std::filesystem::path output;  // a folder that is made
 };
 
+/// What the names of its runs begin with.
+inline constexpr const char* kRunOfSweep = "share-";
+
 /// One share, measured and reckoned; images a second.
 struct SweepPoint {
   int share_percent = 0;

@@ -196,7 +196,8 @@ void Shift::tell_of_refused_edit(const kube::Cached<JobRecord>& job, const std::
   log::info("{}: its server refuses the edit: {}", job.key.text(), why);
   events_.record({std::string(api::kApiVersion), std::string(api::kKind), job.key, job.uid,
                   job.resource_version},
-                 {kube::EventType::kWarning, "EditRefused", "TellServer", why});
+                 {kube::EventType::kWarning, "EditRefused", "TellServer",
+                  why + "; its next attempt begins with this spec: edit it again"});
 }
 
 }  // namespace

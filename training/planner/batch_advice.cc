@@ -70,12 +70,13 @@ std::optional<std::string> levelling_advice(uint32_t micro_batches) {
       micro_batches, kLevels);
 }
 
-std::string what_would_fit(const JobCosts& job, uint32_t micro_batch, const ServerRates& server) {
+std::string what_would_fit(const JobCosts& job, uint32_t micro_batch, const ServerRates& server,
+                           std::span<const WorkerRates> workers) {
   const uint32_t batch = job.micro_batches * micro_batch;
   for (uint32_t size = micro_batch - 1; size > 0 && micro_batch > 0; --size) {
     if (batch % size != 0) continue;
     const JobCosts smaller = scaled(job, batch / size, static_cast<double>(size) / micro_batch);
-    if (misfit(smaller, server, {}, {}).empty())
+    if (misfit(smaller, server, workers, {}).empty())
       return fmt::format("; spec.training.microBatchSize: {} would fit", size);
   }
   return "; no microBatchSize fits: what does not depend on it is too large";

@@ -23,6 +23,7 @@ std::optional<std::string> levelling_advice(uint32_t micro_batches);
 
 /// Behind the message that not even cut Input fits into the server's memory, with micro-batches of
 /// so many samples: "; microBatchSize: 4 would fit", or that none does.
-std::string what_would_fit(const JobCosts& job, uint32_t micro_batch, const ServerRates& server);
+std::string what_would_fit(const JobCosts& job, uint32_t micro_batch, const ServerRates& server,
+                           std::span<const WorkerRates> workers);
 
 }  // namespace outrigger::training

@@ -149,11 +149,12 @@ void a_refused_edit(Scene& scene, Surroundings&) {
   page.stand_for(scene, "faces-server-0-0");
   scene.until("it is told the job as it is", [&] { return page.told().size() == 1; });
   const std::string why = "spec.split.cut: this network has no layer conv9";
+  const std::string told = why + "; its next attempt begins with this spec: edit it again";
   page.refuse_edits(why);
   scene.change_spec({{"split", {{"cut", "conv9"}}}});
   scene.until("it is told to people", [&] { return !scene.events("EditRefused").empty(); });
   scene.stays(
-      "once", [&] { return scene.events("EditRefused") == std::vector<std::string>{why}; },
+      "once", [&] { return scene.events("EditRefused") == std::vector<std::string>{told}; },
       seconds(15));
   scene.expect_equal(page.told().size(), 2, "what it was told");
   scene.expect_equal(scene.condition("Running"), "True/ServersReady", "it goes on");

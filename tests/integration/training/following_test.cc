@@ -28,7 +28,7 @@ class FollowingTest : public testing::Test {
   }
 
   /// What `outrigger plan` measures of the job, with times of another machine: a step of 0.2 s, of
-  /// which nine tenths lie before the deepest cut.
+  /// which the first layer takes nine tenths.
   json slow_profile() const {
     EXPECT_EQ(outrigger({"plan", job_.string(), "--threads", "1", "-o", "json", "--mount",
                          "faces=" + faces().string()},
@@ -37,12 +37,16 @@ class FollowingTest : public testing::Test {
     json profile = json::parse(read_file(path("plan.json"))).at("profile");
     profile["decode"] = 1e-4;
     profile["optimizer"] = 1e-4;
-    auto& cuts = profile["cuts"];
-    for (json& cut : cuts) cut["head"] = 0.05;
-    cuts.back()["head"] = 0.005;
-    cuts.back()["stemForward"] = 0.015;
-    cuts.back()["stemBackward"] = 0.03;
-    for (size_t i = 1; i + 1 < cuts.size(); ++i) cuts[i]["stemForward"] = 0.05;  // brings nothing
+    for (json& layer : profile["layers"]) layer["forward"] = layer["backward"] = 0;
+    profile["layers"].front()["forward"] = 0.015;
+    profile["layers"].front()["backward"] = 0.03;
+    profile["layers"].back()["forward"] = 0.005;
+    for (json& cut : profile["cuts"]) {
+      const bool whole = cut["name"] == "Input";
+      cut["head"] = whole ? 0.05 : 0.005;
+      cut["stemForward"] = whole ? 0 : 0.015;
+      cut["stemBackward"] = whole ? 0 : 0.03;
+    }
     return profile;
   }
 

@@ -123,6 +123,45 @@ TEST(Moving, AnEditedJobMovesTheServerThatRuns) {
   EXPECT_EQ(plans.back().at("reason"), "spec.split was edited");
 }
 
+TEST(Moving, AnEditOfWiresAloneKeepsThePlanAndMovesThem) {
+  JobText job = job_with("relu2", 50);
+  job.steps = 200;
+  TrainingRun run(job);
+  run.start_server();
+  run.start_worker();
+  run.wait_for_step(1);
+  api::SplitSpec split{.cut = "relu2", .share_percent = 50};
+  split.wire = {api::WireFormat::kInt8, api::WireFormat::kBFloat16};
+  EXPECT_EQ(run.tell_job(edited(run, 2, split)), 200);
+  EXPECT_EQ(run.wait_for_server(), 0);
+  const auto plans = run.events("plan");
+  ASSERT_EQ(plans.size(), 2u);
+  EXPECT_EQ(plans.back().at("cut"), "relu2");
+  EXPECT_EQ(plans.back().at("sharePercent"), 50);
+  EXPECT_EQ(plans.back().at("activations"), "int8");
+  EXPECT_EQ(plans.back().at("gradients"), "bfloat16");
+}
+
+TEST(Moving, AnEditThatLeavesThePlanToBeFoundGoesOnFromTheOneInForce) {
+  JobText job = job_with("relu2", 50);
+  job.steps = 200;
+  TrainingRun run(job);
+  run.start_server();
+  run.start_worker();
+  run.wait_for_step(1);
+  EXPECT_EQ(run.tell_job(edited(run, 2, {.cut = "relu2"})), 200);
+  EXPECT_EQ(run.tell_job(edited(run, 3, {.cut = "Auto"})), 200);
+  EXPECT_EQ(run.wish_plan(R"({"cut": "relu1", "sharePercent": 25})"), 202);
+  EXPECT_EQ(run.wait_for_server(), 0);
+  const auto plans = run.events("plan");
+  // The planner may have moved before it was asked to rest; nobody went home to cut Input for the
+  // edits.
+  for (const auto& plan : plans) EXPECT_NE(plan.at("reason"), "spec.split was edited");
+  EXPECT_EQ(plans.back().at("cut"), "relu1");
+  EXPECT_EQ(plans.back().at("reason"), "asked for");
+  EXPECT_EQ(run.events("profile").size(), 1u) << "it was measured once, when it was wanted";
+}
+
 TEST(Moving, LossyWiresDependOnThePlanAloneNotOnWhoWorks) {
   JobText lossy = job_with("relu2", 75);
   lossy.steps = 12;

@@ -155,7 +155,7 @@ TEST_F(JobCostsOfAGpu, LetThePlannerMoveStemsToWorkers) {
   const training::CutCosts& deepest = device.costs.cuts.back();
   WorkerMeasures worker{.name = "w"};
   worker.cores = 64;
-  worker.decode = worker.first_decode = 1e-5;
+  worker.decode = worker.first_decode = worker.first_work = 1e-5;
   worker.pass_seconds = (deepest.stem_forward + deepest.stem_backward) / 1000;
   worker.bytes_per_second = 1e10;
   worker.memory = 1e10;
@@ -179,14 +179,34 @@ TEST_F(JobCostsOfAGpu, LetThePlannerMoveStemsToWorkers) {
   EXPECT_TRUE(planning.desired_workers());
 }
 
+TEST_F(JobCostsOfAGpu, GoByTheBoundsThatAnEditSets) {
+  Planning planning(job_, graph_, size_, 1, measured(Cramped()));
+  EXPECT_TRUE(planning.knows(graph_.cuts()[1].layers));
+  EXPECT_FALSE(planning.knows(graph_.size()));
+  api::SplitSpec split = job_.spec.split;
+  split.cut = graph_.cuts()[1].name;
+  api::WorkersSpec workers = job_.spec.workers;
+  workers.max_replicas = workers.min_replicas = 3;
+  planning.change(split, workers);
+  training::StepReport report;
+  report.took = std::chrono::seconds(1);
+  WorkerMeasures worker{.name = "w"};
+  worker.decode = 0.01;
+  static_cast<void>(planning.after_step(report, std::vector{worker}, worker));
+  EXPECT_EQ(planning.desired_workers(), 3u) << "between the new bounds";
+}
+
 TEST(StemSpeed, OfStemsThatNoLongerRunFollowsDecoding) {
   training::JobCosts job;
   job.cuts = {{}, {.cut = 3, .stem_forward = 0.1, .stem_backward = 0.2}};
   WorkerMeasures worker{.name = "w"};
-  worker.decode = worker.first_decode = 0.01;
+  worker.decode = worker.first_work = 0.01;
   worker.stems[3] = {.forward = 0.05, .backward = 0.1, .decode = 0.01};
   EXPECT_NEAR(stem_speed(job, worker), 2, 1e-9);
   worker.decode = 0.04;  // at cut Input since then, and at a quarter of its speed
+  EXPECT_NEAR(stem_speed(job, worker), 0.5, 1e-9);
+  worker.decode = 0.11;
+  worker.read = 0.07;  // waiting for storage says nothing of stems
   EXPECT_NEAR(stem_speed(job, worker), 0.5, 1e-9);
   worker.stems.clear();
   worker.pass_seconds = 0.15;

@@ -29,7 +29,7 @@ TEST(Edits, OfAPageTheGenerationAndTheRefusalAreRead) {
   EXPECT_EQ(refused.edit_refused, "no such layer");
   EXPECT_EQ(page_with(R"({"generation": 5, "refused": ")" + std::string(5000, 'x') + "\"}")
                 .edit_refused.size(),
-            1024U);
+            900U);
 }
 
 TEST(Edits, APageThatTellsOfNoneOrOfNonsenseIsOfAServerThatTakesNone) {

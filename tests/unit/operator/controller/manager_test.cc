@@ -176,6 +176,7 @@ TEST_F(ManagerTest, AChildThatIsRefusedIsShownAndNotAskedForWithoutAnEnd) {
   operator_.start();
   apply(job());
   ASSERT_TRUE(eventually([&] { return condition("PodsScheduled") == "False/Forbidden"; }));
+  std::this_thread::sleep_for(std::chrono::seconds(2));  // more passes would have asked by then
   EXPECT_THAT(server_.requests(services), SizeIs(1));
   EXPECT_THAT(pods(), IsEmpty());
 }

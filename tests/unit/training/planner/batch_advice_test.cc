@@ -83,9 +83,9 @@ TEST(WhatWouldFit, IsTheLargestMicroBatchThatDoes) {
   job.cuts = {{.head_kept = 16e6}};
   ServerRates server;
   server.memory = 9e6;
-  EXPECT_EQ(what_would_fit(job, 16, server), "; spec.training.microBatchSize: 8 would fit");
+  EXPECT_EQ(what_would_fit(job, 16, server, {}), "; spec.training.microBatchSize: 8 would fit");
   server.memory = 5e5;
-  EXPECT_THAT(what_would_fit(job, 16, server), HasSubstr("no microBatchSize fits"));
+  EXPECT_THAT(what_would_fit(job, 16, server, {}), HasSubstr("no microBatchSize fits"));
 }
 
 TEST_F(BatchAdvice, SmallerMicroBatchesWhereAStepHasFewLeases) {
