@@ -58,7 +58,6 @@ Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const Ru
       size_(size),
       options_(planner_options(job, graph, size, device.costs)),
       planner_(device.costs, options_, training::by_simulation),
-      deepest_(deepest_cut(job, graph)),
       threads_(threads) {
   server_.cores = device.cores;
   server_.shared = device.shared;

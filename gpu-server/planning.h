@@ -62,10 +62,9 @@ class Planning {
 
   api::TrainingJob job_;
   const nn::Graph& graph_;
-  RunSize size_;
+  const RunSize size_;
   training::PlannerOptions options_;
   training::Planner planner_;
-  const int32_t deepest_;
   const int threads_;
   training::ServerRates server_;
   std::vector<training::WorkerRates> workers_;

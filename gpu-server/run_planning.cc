@@ -59,12 +59,12 @@ PlannedDevice Run::planned_device() {
 }
 
 void Run::take_edit() {
-  const api::TrainingJob before = edited_;
+  api::TrainingJob before;
   bool asked_since = false;
   {
     const std::scoped_lock lock(wish_mutex_);
-    if (!wanted_edit_) return;
-    edited_ = *std::exchange(wanted_edit_, std::nullopt);
+    if (!wanted_edit_) return;  // as behind nearly every step
+    before = std::exchange(edited_, *std::exchange(wanted_edit_, std::nullopt));
     asked_since = plan_fixed_;
     // What the planner wished for in between it wished for the job as it was.
     if (edited_.spec.split != before.spec.split && !asked_since) wanted_plan_.reset();

@@ -99,13 +99,20 @@ std::string edited(const TrainingRun& run, int generation, const api::SplitSpec&
       .dump();
 }
 
-TEST(Moving, AnEditedJobMovesTheServerThatRuns) {
-  JobText job = job_with("Input", 100);
+/// A run that trains with a worker, for long enough to be told something.
+std::unique_ptr<TrainingRun> to_be_edited(const std::string& cut, int share) {
+  JobText job = job_with(cut, share);
   job.steps = 200;
-  TrainingRun run(job);
-  run.start_server();
-  run.start_worker();
-  run.wait_for_step(1);
+  auto run = std::make_unique<TrainingRun>(job);
+  run->start_server();
+  run->start_worker();
+  run->wait_for_step(1);
+  return run;
+}
+
+TEST(Moving, AnEditedJobMovesTheServerThatRuns) {
+  const auto started = to_be_edited("Input", 100);
+  TrainingRun& run = *started;
   EXPECT_EQ(run.status().at("edits").at("generation"), 0);
   EXPECT_EQ(run.tell_job(edited(run, 2, {.cut = "relu2", .share_percent = 50})), 200);
   EXPECT_EQ(run.tell_job(edited(run, 3, {.cut = "relu3", .share_percent = 50})), 400)
@@ -124,12 +131,8 @@ TEST(Moving, AnEditedJobMovesTheServerThatRuns) {
 }
 
 TEST(Moving, AnEditOfWiresAloneKeepsThePlanAndMovesThem) {
-  JobText job = job_with("relu2", 50);
-  job.steps = 200;
-  TrainingRun run(job);
-  run.start_server();
-  run.start_worker();
-  run.wait_for_step(1);
+  const auto started = to_be_edited("relu2", 50);
+  TrainingRun& run = *started;
   api::SplitSpec split{.cut = "relu2", .share_percent = 50};
   split.wire = {api::WireFormat::kInt8, api::WireFormat::kBFloat16};
   EXPECT_EQ(run.tell_job(edited(run, 2, split)), 200);
@@ -143,12 +146,8 @@ TEST(Moving, AnEditOfWiresAloneKeepsThePlanAndMovesThem) {
 }
 
 TEST(Moving, AnEditThatLeavesThePlanToBeFoundGoesOnFromTheOneInForce) {
-  JobText job = job_with("relu2", 50);
-  job.steps = 200;
-  TrainingRun run(job);
-  run.start_server();
-  run.start_worker();
-  run.wait_for_step(1);
+  const auto started = to_be_edited("relu2", 50);
+  TrainingRun& run = *started;
   EXPECT_EQ(run.tell_job(edited(run, 2, {.cut = "relu2"})), 200);
   EXPECT_EQ(run.tell_job(edited(run, 3, {.cut = "Auto"})), 200);
   EXPECT_EQ(run.wish_plan(R"({"cut": "relu1", "sharePercent": 25})"), 202);
