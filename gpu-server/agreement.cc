@@ -1,6 +1,9 @@
 #include "gpu-server/agreement.h"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <numeric>
 #include <string>
 
 #include "common/error.h"
@@ -13,7 +16,9 @@ namespace {
 constexpr size_t kStop = 0;
 constexpr size_t kStopEarly = 1;
 constexpr size_t kPlan = 2;
-constexpr size_t kVotes = 9;
+constexpr size_t kHears = 9;
+constexpr size_t kDeadline = 10;  // in seconds
+constexpr size_t kVotes = 11;
 
 void write_plan(const feed::Plan& plan, std::span<float> to) {
   to[0] = 1;
@@ -44,11 +49,38 @@ Wishes Agreement::settle(const Wishes& mine) {
   votes[kStop] = mine.stop ? 1.0f : 0.0f;
   votes[kStopEarly] = mine.stop_early ? 1.0f : 0.0f;
   const std::span<float> plan = std::span(votes).subspan<kPlan>();
-  if (reducer_->rank() == 0 && mine.plan) write_plan(*mine.plan, plan);
+  if (reducer_->rank() == 0) {
+    if (mine.plan) write_plan(*mine.plan, plan);
+    votes[kHears] = mine.hears ? 1.0f : 0.0f;
+    votes[kDeadline] = static_cast<float>(to_seconds(mine.progress_deadline));
+  }
   reducer_->all_reduce(votes);
-  Wishes all{votes[kStop] > 0, votes[kStopEarly] > 0};
+  Wishes all{.stop = votes[kStop] > 0,
+             .stop_early = votes[kStopEarly] > 0,
+             .hears = votes[kHears] > 0,
+             .progress_deadline = std::chrono::duration_cast<Duration>(
+                 std::chrono::duration<double>(votes[kDeadline]))};
   if (plan[0] > 0) all.plan = read_plan(plan);
   return all;
+}
+
+// Sums, to which the others add zeros.
+std::vector<std::vector<float>> Agreement::gather(std::span<const float> mine) {
+  const uint32_t rank = reducer_->rank();
+  std::vector<float> sizes(reducer_->replicas());
+  sizes[rank] = static_cast<float>(mine.size());
+  reducer_->all_reduce(sizes);
+  const auto begin_of = [&](size_t which) {
+    return static_cast<size_t>(std::accumulate(sizes.begin(), sizes.begin() + which, 0.0));
+  };
+  std::vector<float> all(begin_of(sizes.size()));
+  std::ranges::copy(mine, all.begin() + static_cast<ptrdiff_t>(begin_of(rank)));
+  if (!all.empty()) reducer_->all_reduce(all);
+  std::vector<std::vector<float>> told;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    told.emplace_back(all.begin() + static_cast<ptrdiff_t>(begin_of(i)),
+                      all.begin() + static_cast<ptrdiff_t>(begin_of(i + 1)));
+  return told;
 }
 
 void Agreement::check_start(uint64_t step) {

@@ -90,15 +90,21 @@ feed::StallTimes hold_to(const feed::StallTimes& stalls, double waited) {
 }
 
 training::StepReport as_the_device_waited(training::StepReport report) {
-  const Duration waits = report.waited_for_input + report.waited_for_gradients;
-  const double all = std::chrono::duration<double>(waits).count();
-  const double waited = stood_still(report);
-  if (!report.device || all <= waited) return report;
+  if (!report.device) return report;
+  const auto waited = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(stood_still(report)));
+  const Duration all = report.waited_for_input + report.waited_for_gradients;
   const auto hold = [&](Duration& wait) {
-    wait = Duration(static_cast<Duration::rep>(static_cast<double>(wait.count()) * waited / all));
+    wait = Duration(static_cast<Duration::rep>(static_cast<double>(wait.count()) *
+                                               to_seconds(waited) / to_seconds(all)));
   };
-  hold(report.waited_for_input);
-  hold(report.waited_for_gradients);
+  if (all > waited) {
+    hold(report.waited_for_input);
+    hold(report.waited_for_gradients);
+  }
+  // The device is often still at work when the host begins to wait for the others.
+  report.waited_for_ranks =
+      std::min(report.waited_for_ranks, waited - std::min(waited, all));
   return report;
 }
 

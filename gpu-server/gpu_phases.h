@@ -50,7 +50,7 @@ feed::StallTimes hold_to(const feed::StallTimes& stalls, double waited);
 /// How long the device stood still in a step, in seconds: its wall time less its work.
 double stood_still(const training::StepReport& report);
 
-/// The report with waits held to that, input and gradients alike.
+/// The report with waits held to that: input and gradients alike, other ranks to what they leave.
 training::StepReport as_the_device_waited(training::StepReport report);
 
 }  // namespace outrigger::gpu_server

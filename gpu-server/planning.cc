@@ -58,10 +58,13 @@ Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const Ru
       size_(size),
       options_(planner_options(job, graph, size, device.costs)),
       planner_(device.costs, options_, training::by_simulation),
-      threads_(threads) {
-  server_.cores = device.cores;
-  server_.shared = device.shared;
-  server_.memory = device.memory;
+      threads_(threads),
+      ranks_(static_cast<size_t>(api::rank_count(job.spec))) {
+  for (Rank& rank : ranks_) {
+    rank.rates.server.cores = device.cores;
+    rank.rates.server.shared = device.shared;
+    rank.rates.server.memory = device.memory;
+  }
 }
 
 void Planning::change(const api::SplitSpec& split, const api::WorkersSpec& workers) {
@@ -81,14 +84,26 @@ double Planning::device_work(const training::Choice& choice) const {
          cut.stem_here() * (job.micro_batches - choice.away);
 }
 
-void Planning::note_device(const training::StepReport& report, const training::Choice& choice) {
-  const double busy =
-      to_seconds(report.took - report.waited_for_input - report.waited_for_gradients);
-  if (busy <= 0) return;
-  const double cores = device_work(choice) / busy;
-  server_.cores = device_measured_ ? 0.8 * server_.cores + 0.2 * cores : cores;
-  device_measured_ = true;
+double busy_seconds(const training::StepReport& report) {
+  return to_seconds(report.took - report.waited_for_input - report.waited_for_gradients -
+                    report.waited_for_ranks);
 }
+
+void Planning::note_device(Rank& rank, double busy) const {
+  if (busy <= 0) return;
+  const double cores = device_work(planner_.present()) / busy;
+  double& mean = rank.rates.server.cores;
+  mean = rank.device_measured ? 0.8 * mean + 0.2 * cores : cores;
+  rank.device_measured = true;
+}
+
+void Planning::note(Rank& rank, const RankMeasures& measures) {
+  note_device(rank, measures.busy);
+  rank.workers = measures.workers.size();
+  rank.known = rate(rank.rates, measures);
+}
+
+void Planning::heard(size_t rank, const RankMeasures& measures) { note(ranks_.at(rank), measures); }
 
 double stem_speed(const training::JobCosts& job, const WorkerMeasures& worker) {
   double work = 0;
@@ -121,36 +136,49 @@ training::WorkerRates Planning::rates_of(const WorkerMeasures& worker) const {
   return rates;
 }
 
-bool Planning::rate(std::span<const WorkerMeasures> workers, const WorkerMeasures& local) {
-  workers_.clear();
-  double core_seconds = local.decode * threads_;  // to decode a micro-batch
-  for (const WorkerMeasures& worker : workers) {
+bool Planning::rate(training::RankRates& rank, const RankMeasures& measures) const {
+  rank.workers.clear();
+  const double local = measures.local.decode;
+  double core_seconds = local * threads_;  // to decode a micro-batch
+  for (const WorkerMeasures& worker : measures.workers) {
     if (worker.decode == 0) return false;
-    workers_.push_back(rates_of(worker));
+    rank.workers.push_back(rates_of(worker));
     const double its = worker.decode * worker.cores;
-    if (local.decode == 0) core_seconds = core_seconds == 0 ? its : std::min(core_seconds, its);
+    if (local == 0) core_seconds = core_seconds == 0 ? its : std::min(core_seconds, its);
   }
-  server_.decode = core_seconds / threads_;
+  rank.server.decode = core_seconds / threads_;
   return core_seconds > 0;
 }
 
 std::optional<uint32_t> Planning::desired_workers() const {
-  if (workers_.empty()) return std::nullopt;
-  return static_cast<uint32_t>(api::rank_count(job_.spec)) *
-         training::desired_workers(planner_.job(), options_, server_, workers_, scale_bounds(job_));
+  std::optional<uint32_t> most;
+  for (const Rank& rank : ranks_) {
+    if (rank.rates.workers.empty()) continue;
+    const uint32_t its = training::desired_workers(planner_.job(), options_, rank.rates.server,
+                                                   rank.rates.workers, scale_bounds(job_));
+    most = std::max(most.value_or(0), its);
+  }
+  if (most) *most *= static_cast<uint32_t>(ranks_.size());
+  return most;
 }
 
 std::optional<Planning::Proposal> Planning::after_step(const training::StepReport& report,
-                                                       std::span<const WorkerMeasures> workers,
-                                                       const WorkerMeasures& local) {
+                                                       const RankMeasures& measures) {
   // Somebody may have asked for a cut that was left out, or lies deeper than plans go.
   const auto place = place_of(report.plan.cut, planner_.job());
   if (!place) return std::nullopt;
   const training::Choice present{*place, report.plan.stems_away, report.plan.local_inputs};
-  note_device(report, present);
-  planner_.measured(report.step, present, to_seconds(report.took), workers.size());
-  if (!rate(workers, local)) return std::nullopt;
-  const auto decision = planner_.consider(report.step, server_, workers_);
+  size_t workers = measures.workers.size();
+  std::vector<training::RankRates> others;
+  for (size_t i = 1; i < ranks_.size(); ++i) {
+    workers += ranks_[i].workers;
+    others.push_back(ranks_[i].rates);
+  }
+  planner_.measured(report.step, present, to_seconds(report.took), workers);
+  note(ranks_.front(), measures);
+  if (!std::ranges::all_of(ranks_, &Rank::known)) return std::nullopt;
+  const auto& [server, own] = ranks_.front().rates;
+  const auto decision = planner_.consider(report.step, server, own, others);
   if (!decision) return std::nullopt;
   Proposal proposal;
   proposal.plan.cut = planner_.job().cuts[decision->choice.cut].cut;

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "api/training_job.h"
 #include "feed/plan.h"
 #include "gpu-server/job_costs.h"
 #include "gpu-server/job_plan.h"
+#include "gpu-server/rank_measures.h"
 #include "gpu-server/worker_book.h"
 #include "nn/graph.h"
 #include "training/planner/desired_workers.h"
@@ -26,8 +26,11 @@ training::ScaleBounds scale_bounds(const api::TrainingJob& job);
 /// How many core-seconds of `job` a worker does in a second when it runs stems; 0: it cannot say.
 double stem_speed(const training::JobCosts& job, const WorkerMeasures& worker);
 
-/// Finds the plan while the job runs: turns what steps and workers told into the planner's terms,
-/// and its decisions into plans. One thread.
+/// Seconds of a step in which the device worked.
+double busy_seconds(const training::StepReport& report);
+
+/// Finds the plan of all ranks while the job runs: turns what steps and workers told into the
+/// planner's terms, and its decisions into plans. Lives at the first rank. One thread.
 class Planning {
  public:
   /// `graph` must outlive this. `threads`: of the server's own worker.
@@ -40,24 +43,33 @@ class Planning {
   /// Whether it is known what that cut costs: not where its program does not fit into the device.
   bool knows(int32_t cut) const;
 
-  /// After each step. A plan without a number where the work is better divided otherwise, with the
-  /// reason.
+  /// How a further rank gets on, in the step that was told of last.
+  void heard(size_t rank, const RankMeasures& measures);
+
+  /// After each step, with what was measured at the first rank. A plan without a number where the
+  /// work is better divided otherwise, with the reason; nothing until all ranks were heard.
   struct Proposal {
     feed::Plan plan;
     std::string reason;
   };
   std::optional<Proposal> after_step(const training::StepReport& report,
-                                     std::span<const WorkerMeasures> workers,
-                                     const WorkerMeasures& local);
-  /// How many workers the job can use, by what the last step told; nothing where no worker is
-  /// there to tell what one brings.
+                                     const RankMeasures& measures);
+  /// How many workers the job can use, by what the last step told of the rank that wants most;
+  /// nothing where no worker is there to tell what one brings.
   std::optional<uint32_t> desired_workers() const;
 
  private:
+  struct Rank {
+    training::RankRates rates;
+    size_t workers = 0;  // known or not
+    bool device_measured = false;
+    bool known = false;  // enough to plan
+  };
   double device_work(const training::Choice& choice) const;
-  void note_device(const training::StepReport& report, const training::Choice& choice);
+  void note(Rank& rank, const RankMeasures& measures);
+  void note_device(Rank& rank, double busy) const;
   /// False where too little is known yet.
-  bool rate(std::span<const WorkerMeasures> workers, const WorkerMeasures& local);
+  bool rate(training::RankRates& rank, const RankMeasures& measures) const;
   training::WorkerRates rates_of(const WorkerMeasures& worker) const;
 
   api::TrainingJob job_;
@@ -66,9 +78,7 @@ class Planning {
   training::PlannerOptions options_;
   training::Planner planner_;
   const int threads_;
-  training::ServerRates server_;
-  std::vector<training::WorkerRates> workers_;
-  bool device_measured_ = false;
+  std::vector<Rank> ranks_;
 };
 
 }  // namespace outrigger::gpu_server

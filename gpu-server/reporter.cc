@@ -139,6 +139,7 @@ void Reporter::write_metrics(const training::StepReport& report, const feed::Sta
       {"stallPercent", 100 * notes.stall},
       {"waitedForInput", to_seconds(report.waited_for_input)},
       {"waitedForGradients", to_seconds(report.waited_for_gradients)},
+      {"waitedForRanks", to_seconds(report.waited_for_ranks)},
       {"seconds", took},
       {"stall", to_json(stalls)},
       {"planningSeconds", to_seconds(notes.planning)},

@@ -243,7 +243,6 @@ void Run::write_trace() const {
 void Run::after_step(const training::StepReport& told) {
   ready_ = true;
   evaluation_loss_.step(to_seconds(told.took), trainer_.counters().evaluating != nullptr);
-  const auto measures = feed_.measures();
   feed::StallTimes stalls = feed_.take_stalls();
   std::optional<training::StepReport> held;
   if (gpu_phases_) {
@@ -252,10 +251,12 @@ void Run::after_step(const training::StepReport& told) {
     held = as_the_device_waited(told);
   }
   const training::StepReport& report = held ? *held : told;
+  auto [workers, local] = feed_.measures();
+  measured_ = {busy_seconds(report), std::move(workers), std::move(local)};
   const TimePoint compared = clock_.now();
-  plan_ahead(report, measures);
+  plan_ahead(report, measured_);
   reporter_.step(report, feed_.snapshot(), stalls, clock_.now() - compared);
-  tell_of_workers(report, measures);
+  tell_of_workers(report, measured_);
   const auto replacements = feed_.replacements();
   for (; replacements_told_ < replacements.size(); ++replacements_told_) {
     const auto& one = replacements[replacements_told_];

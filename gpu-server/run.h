@@ -68,8 +68,10 @@ class Run {
   /// Measures what plans cost, where anybody wants a plan found.
   void plan_from_now_on();
   PlannedDevice planned_device();
-  void plan_ahead(const training::StepReport& report, const ServerFeed::Measures& measures);
-  void tell_of_workers(const training::StepReport& report, const ServerFeed::Measures& measures);
+  void plan_ahead(const training::StepReport& report, const RankMeasures& measures);
+  void tell_of_workers(const training::StepReport& report, const RankMeasures& measures);
+  /// The first rank hears now and then how the others get on.
+  void hear_ranks();
   /// Warns, once, where a plan leaves workers nothing to level.
   void advise(const feed::Plan& plan);
   /// Who asks for a plan: what a person or an edit says goes before what the planner finds.
@@ -153,6 +155,8 @@ class Run {
   std::unique_ptr<telemetry::StatusServer> pages_;
   std::jthread acceptor_;
   std::unique_ptr<Watchdog> watchdog_;
+  RankMeasures measured_;  // in the last step
+  uint64_t settled_ = 0;   // times that all ranks have agreed
   size_t replacements_told_ = 0;
   std::optional<TimePoint> workers_told_;
   bool advised_ = false;

@@ -111,12 +111,15 @@ feed::Plan Run::plan_of_edit() const {
 
 Wishes Run::settle() {
   take_edit();
-  Wishes mine{stop_wanted_, without_gain()};
+  Wishes mine{.stop = stop_wanted_, .stop_early = without_gain(), .hears = planning_.has_value()};
   {
     const std::scoped_lock lock(wish_mutex_);
     mine.plan = std::exchange(wanted_plan_, std::nullopt);
+    mine.progress_deadline = edited_.spec.progress_deadline;
   }
   Wishes all = agreement_.settle(mine);
+  if (!first_rank()) watchdog_->set_progress_limit(all.progress_deadline + patience());
+  if (reducer_ != nullptr && all.hears) hear_ranks();
   if (all.plan && all.plan->number > plan_.number) {
     plan_ = *all.plan;
     complete_plan(plan_, graph_);
@@ -128,6 +131,14 @@ Wishes Run::settle() {
               wanted_reason_);
   }
   return all;
+}
+
+void Run::hear_ranks() {
+  constexpr uint64_t kEvery = 4;
+  if (settled_++ % kEvery != 0) return;
+  const auto told = agreement_.gather(first_rank() ? std::vector<float>() : pack(measured_));
+  for (size_t rank = 1; planning_ && rank < told.size(); ++rank)
+    planning_->heard(rank, unpack_rank(told[rank]));
 }
 
 void Run::advise(const feed::Plan& plan) {
@@ -147,15 +158,14 @@ void Run::wish(feed::Plan plan, const std::string& reason, Wisher wisher) {
   wanted_reason_ = reason;
 }
 
-void Run::plan_ahead(const training::StepReport& report, const ServerFeed::Measures& measures) {
+void Run::plan_ahead(const training::StepReport& report, const RankMeasures& measures) {
   if (!planning_ || report.plan.number != plan_.number) return;  // the newest has not begun
-  auto proposal = planning_->after_step(report, measures.workers, measures.local);
+  auto proposal = planning_->after_step(report, measures);
   if (proposal && wants_planner(edited_))
     wish(std::move(proposal->plan), proposal->reason, Wisher::kPlanner);
 }
 
-void Run::tell_of_workers(const training::StepReport& report,
-                          const ServerFeed::Measures& measures) {
+void Run::tell_of_workers(const training::StepReport& report, const RankMeasures& measures) {
   constexpr Duration kEvery = std::chrono::seconds(2);
   const bool last = report.step + 1 == size_.total_steps;
   if (!last && workers_told_ && clock_.now() < *workers_told_ + kEvery) return;

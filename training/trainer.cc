@@ -110,6 +110,7 @@ StepReport Trainer::step() {
   add_stem_gradients(report);
   const TimePoint gathered = clock_.now();
   reduce(sums);
+  report.waited_for_ranks = clock_.now() - gathered;
   report.loss = sums.loss / static_cast<double>(batch_size());
   report.accuracy = static_cast<double>(sums.correct) / static_cast<double>(batch_size());
   update(report);

@@ -66,6 +66,7 @@ struct StepReport {
   Duration took{0};
   Duration waited_for_input{0};             // the device stood still for micro-batches
   Duration waited_for_gradients{0};         // and for stem gradients
+  Duration waited_for_ranks{0};             // until all ranks had added up what they have
   Duration optimizer{0};                    // from the last gradient to the step's end
   std::optional<nn::ResidentTimes> device;  // of a device that keeps the run's arrays
   std::vector<feed::AuditItem> audit;

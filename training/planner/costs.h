@@ -79,6 +79,12 @@ struct WorkerRates {
   double memory = std::numeric_limits<double>::infinity();  // bytes free for the job
 };
 
+/// Another rank of the job: a server, with workers of its own.
+struct RankRates {
+  ServerRates server;
+  std::vector<WorkerRates> workers;
+};
+
 /// How a step is divided: a place in JobCosts::cuts, how many of M stems run on workers, and of how
 /// many others the server's own worker makes the pixels, because the links are too narrow for them.
 struct Choice {

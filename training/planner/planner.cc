@@ -40,6 +40,34 @@ bool differ(const WorkerRates& before, const WorkerRates& now) {
          differs(before.bytes_per_second, now.bytes_per_second) || before.stems != now.stems;
 }
 
+bool alike(const RankRates& one, const RankRates& other) {
+  const auto same = [](const WorkerRates& before, const WorkerRates& now) {
+    return !differ(before, now);
+  };
+  return !differ(one.server, other.server) &&
+         std::ranges::equal(one.workers, other.workers, same);
+}
+
+size_t workers_of(const std::vector<RankRates>& ranks) {
+  size_t sum = 0;
+  for (const RankRates& rank : ranks) sum += rank.workers.size();
+  return sum;
+}
+
+/// Of ranks that are alike, whatever the order of their workers, the first tells what all take.
+std::vector<RankRates> unlike(const std::vector<RankRates>& ranks) {
+  std::vector<RankRates> kept;
+  std::vector<RankRates> sorted;
+  for (const RankRates& rank : ranks) {
+    RankRates by_speed = rank;
+    std::ranges::sort(by_speed.workers, {}, &WorkerRates::stem_speed);
+    if (std::ranges::any_of(sorted, [&](const auto& one) { return alike(one, by_speed); })) continue;
+    kept.push_back(rank);
+    sorted.push_back(std::move(by_speed));
+  }
+  return kept;
+}
+
 /// Steps after which plans are compared again though nothing seems to have changed.
 constexpr uint64_t kLookAgain = 200;
 
@@ -77,7 +105,7 @@ void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t
     moved_.reset();  // what has changed may be followed at once
   }
   present_ = plan;
-  const auto price = kSecondsALook * static_cast<double>(length_of_trials(seconds));
+  const auto price = kSecondsALook * static_cast<double>(length_of_trials(seconds) * unlike_);
   looks_ = std::min(kMostLooks, looks_ + seconds / price);
   Measured& of_plan = measured_[plan];
   if (step > of_plan.step + options_.memory) of_plan = {};
@@ -98,14 +126,10 @@ const Planner::Measured* Planner::lately(const Choice& choice, uint64_t step) co
   return &found->second;
 }
 
-void Planner::follow(uint64_t step, const ServerRates& server,
-                     std::span<const WorkerRates> workers) {
-  const bool others = workers.size() != rates_.size();
-  bool changed = others || differ(server_, server);
-  for (size_t i = 0; !changed && i < workers.size(); ++i) changed = differ(rates_[i], workers[i]);
-  if (!changed) return;
-  server_ = server;
-  rates_.assign(workers.begin(), workers.end());
+void Planner::follow(uint64_t step, std::vector<RankRates> ranks) {
+  if (std::ranges::equal(ranks_, ranks, alike)) return;
+  const bool others = workers_of(ranks_) != workers_of(ranks);
+  ranks_ = std::move(ranks);
   // What is due is not put off by what changes again and again.
   const bool is_due = !looked_;
   looked_.reset();
@@ -153,7 +177,7 @@ std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step
     const double its_bias = bias.at(static_cast<size_t>(kind_of(choice)));
     if (!known) return its_bias * tried(in, choice);
     // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's.
-    const double told = predict(in.job, in.server, in.workers, choice).seconds;
+    const double told = predict(in, choice).seconds;
     if (!std::isfinite(told)) return told;
     if (choice == present_ || ran->count >= kLong) return ran->seconds;
     // Some steps live on what was made ahead, under this plan or the one before.
@@ -167,8 +191,11 @@ std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step
 }
 
 std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& server,
-                                          std::span<const WorkerRates> workers) {
-  follow(step, server, workers);
+                                          std::span<const WorkerRates> workers,
+                                          std::span<const RankRates> others) {
+  std::vector<RankRates> ranks{{server, {workers.begin(), workers.end()}}};
+  ranks.insert(ranks.end(), others.begin(), others.end());
+  follow(step, ranks);
   const Measured* now = lately(present_, step);
   if (now == nullptr || now->count < kEnough || (moved_ && step < *moved_ + options_.dwell) ||
       looks_ < 1)
@@ -177,7 +204,10 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   looked_ = {present_, now->seconds, step};
   looks_ -= 1;
 
-  const Situation situation{job_, options_, server, workers};
+  ranks = unlike(ranks);
+  unlike_ = ranks.size();
+  const Situation situation{job_, options_, ranks[0].server, ranks[0].workers,
+                            std::span(ranks).subspan(1)};
   const Trial trial = trials_(job_, length_of_trials(now->seconds));
   const double expected = trial.seconds(situation, present_);
   const bool runs = holds(situation, present_, now->seconds) && std::isfinite(expected);
@@ -203,7 +233,7 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
                   "workers",
                   describe(job_, found->choice), 1e3 * seconds, to_string(found->prediction.bound),
                   describe(job_, present_), 1e3 * now->seconds,
-                  to_string(predict(job_, server, workers, present_).bound), workers.size())};
+                  to_string(predict(situation, present_).bound), workers_)};
 }
 
 }  // namespace outrigger::training

@@ -48,12 +48,14 @@ class Planner {
   /// Other bounds from now on: plans are compared anew.
   void set_options(const PlannerOptions& options);
 
-  /// What a step of the plan in force took, and how many workers there were: with another number,
-  /// measured times are forgotten.
+  /// What a step of the plan in force took, and how many workers there were, of all ranks: with
+  /// another number, measured times are forgotten.
   void measured(uint64_t step, const Choice& plan, double seconds, size_t workers);
 
+  /// `others`: the further ranks, which take the same plan.
   std::optional<Decision> consider(uint64_t step, const ServerRates& server,
-                                   std::span<const WorkerRates> workers);
+                                   std::span<const WorkerRates> workers,
+                                   std::span<const RankRates> others = {});
 
   const JobCosts& job() const { return job_; }
   const Choice& present() const { return present_; }
@@ -76,7 +78,7 @@ class Planner {
   /// What steps of that length pay for between two moves.
   uint64_t length_of_trials(double seconds) const;
   /// Forgets what was measured on machines or links of other rates.
-  void follow(uint64_t step, const ServerRates& server, std::span<const WorkerRates> workers);
+  void follow(uint64_t step, std::vector<RankRates> ranks);
   bool is_news(uint64_t step, const Measured& now) const;
   /// What a plan's step is made of: more with each.
   enum class Kind : uint8_t { kUnsplit, kFrozen, kTrained };
@@ -94,8 +96,8 @@ class Planner {
   size_t workers_ = 0;
   std::map<Choice, Measured> measured_;
   std::optional<uint64_t> moved_;  // the step of the last move or change of workers
-  ServerRates server_;             // for which measured times count
-  std::vector<WorkerRates> rates_;
+  std::vector<RankRates> ranks_;   // for which measured times count
+  size_t unlike_ = 1;              // ranks of which each must be tried, at the last look
   std::optional<Look> looked_;
   double looks_ = kMostLooks;  // that may be taken now
   static constexpr double kMostLooks = 3;

@@ -20,25 +20,58 @@ bool allowed(const Situation& in, const Choice& choice) {
   if (choice.away + choice.local > in.job.micro_batches) return false;
   if (!unsplit && in.options.cut && *in.options.cut != choice.cut) return false;
   if (!unsplit && in.options.away && *in.options.away != choice.away) return false;
+  const auto fits = [&](const ServerRates& server, std::span<const WorkerRates> workers) {
+    return misfit(in.job, server, workers, choice).empty();
+  };
   return server_percent(in.job, choice) >= in.options.least_server_percent &&
-         misfit(in.job, in.server, in.workers, choice).empty();
+         fits(in.server, in.workers) &&
+         std::ranges::all_of(in.others, [&](const RankRates& rank) {
+           return fits(rank.server, rank.workers);
+         });
 }
 
-/// Every share of every cut, each with the local input that the model thinks best where no more may
-/// pass than the options say.
+/// With what slower ranks take for the same.
+Prediction with_others(const Situation& in, const Choice& choice, Prediction slowest) {
+  for (const RankRates& rank : in.others) {
+    const Prediction its = predict(in.job, rank.server, rank.workers, choice);
+    if (its.seconds > slowest.seconds) slowest = its;
+  }
+  return slowest;
+}
+
+/// A cut and a share with the local input that the model thinks best for all, of those that it
+/// thinks best for one rank.
+Candidate with_local_input(const Situation& in, Choice choice) {
+  const LocalInput first = best_local_input(in.job, in.server, in.workers, choice);
+  choice.local = first.local;
+  Candidate best{choice, with_others(in, choice, first.prediction)};
+  for (const RankRates& rank : in.others) {
+    const LocalInput its = best_local_input(in.job, rank.server, rank.workers, choice);
+    if (its.local == best.choice.local) continue;
+    choice.local = its.local;
+    const Prediction told = predict(in, choice);
+    if (told.seconds < best.prediction.seconds) best = {choice, told};
+  }
+  return best;
+}
+
+/// Every share of every cut, with local input where no more may pass than the options say.
 std::vector<Candidate> all_shares(const Situation& in) {
   std::vector<Candidate> all;
-  ServerRates server = in.server;
-  server.bytes_per_second = std::min(server.bytes_per_second, in.options.most_bytes_per_second);
+  const auto limited = [&](ServerRates server) {
+    server.bytes_per_second = std::min(server.bytes_per_second, in.options.most_bytes_per_second);
+    return server;
+  };
+  std::vector<RankRates> others(in.others.begin(), in.others.end());
+  for (RankRates& rank : others) rank.server = limited(rank.server);
+  const ServerRates server = limited(in.server);
+  const Situation within{in.job, in.options, server, in.workers, others};
   for (size_t cut = 0; cut < in.job.cuts.size(); ++cut) {
     const uint32_t most = cut == 0 ? 0 : in.job.micro_batches;
     for (uint32_t away = cut == 0 ? 0 : 1; away <= most; ++away) {
-      Choice choice{cut, away};
-      if (!allowed(in, choice)) continue;
-      const LocalInput input = best_local_input(in.job, server, in.workers, choice);
-      if (!std::isfinite(input.prediction.seconds)) continue;
-      choice.local = input.local;
-      all.push_back({choice, input.prediction});
+      if (!allowed(in, {cut, away})) continue;
+      const Candidate one = with_local_input(within, {cut, away});
+      if (std::isfinite(one.prediction.seconds)) all.push_back(one);
     }
   }
   return all;
@@ -66,7 +99,7 @@ class Contest {
   /// As much input kept local as the model thinks the server would make of it anyway, or about so
   /// much: then workers hold no leases for that until it is wanted.
   void enter_keeping_its_own(const Choice& choice) {
-    const Prediction told = predict(in_.job, in_.server, in_.workers, choice);
+    const Prediction told = predict(in_, choice);
     if (!std::isfinite(told.seconds)) return;
     const auto own =
         static_cast<uint32_t>(told.local_input * (in_.job.micro_batches - choice.away));
@@ -107,7 +140,7 @@ class Contest {
   };
 
   Candidate told(const Choice& choice, double seconds) const {
-    Prediction told = predict(in_.job, in_.server, in_.workers, choice);
+    Prediction told = predict(in_, choice);
     told.seconds = seconds;
     return {choice, told};
   }
@@ -216,6 +249,10 @@ Contest contest(const Situation& situation, const Choice& present, const Trial& 
 
 }  // namespace
 
+Prediction predict(const Situation& in, const Choice& choice) {
+  return with_others(in, choice, predict(in.job, in.server, in.workers, choice));
+}
+
 double traffic(const JobCosts& job, const Choice& choice, size_t workers) {
   const CutCosts& cut = job.cuts[choice.cut];
   const double pixels = job.pixels * (job.micro_batches - choice.away - choice.local);
@@ -227,8 +264,10 @@ double traffic(const JobCosts& job, const Choice& choice, size_t workers) {
 }
 
 bool holds(const Situation& in, const Choice& choice, double seconds) {
+  size_t workers = in.workers.size();
+  for (const RankRates& rank : in.others) workers = std::max(workers, rank.workers.size());
   return allowed(in, choice) && std::isfinite(seconds) &&
-         traffic(in.job, choice, in.workers.size()) <= in.options.most_bytes_per_second * seconds;
+         traffic(in.job, choice, workers) <= in.options.most_bytes_per_second * seconds;
 }
 
 std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& options,
@@ -246,7 +285,7 @@ std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& opt
 
 Trial by_model() {
   return {[](const Situation& in, const Choice& choice) {
-    return predict(in.job, in.server, in.workers, choice).seconds;
+    return predict(in, choice).seconds;
   }};
 }
 

@@ -24,13 +24,18 @@ struct PlannerOptions {
   uint64_t memory = 200;  // steps for which a measured step time counts
 };
 
-/// What is planned for.
+/// What is planned for. Ranks take the same plan, and a step is over when the slowest has done its
+/// part.
 struct Situation {
   const JobCosts& job;
   const PlannerOptions& options;
   const ServerRates& server;
   std::span<const WorkerRates> workers;
+  std::span<const RankRates> others = {};
 };
+
+/// What the step model says of the rank that takes the longest.
+Prediction predict(const Situation& in, const Choice& choice);
 
 /// A plan and what the step model expects of it.
 struct Candidate {

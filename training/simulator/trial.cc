@@ -37,21 +37,33 @@ double steady_seconds(const SimulationResult& result, uint64_t from) {
   return sum / weights;
 }
 
-double simulated_seconds(const Situation& in, const Choice& choice, uint64_t steps) {
+double simulated_seconds(const JobCosts& job, const ServerRates& server,
+                         std::span<const WorkerRates> workers, const Choice& choice,
+                         uint64_t steps) {
   // With nobody to run its stems, as when the last worker has left, a plan cannot be simulated.
-  const double told = predict(in.job, in.server, in.workers, choice).seconds;
+  const double told = predict(job, server, workers, choice).seconds;
   if (!std::isfinite(told)) return told;
-  SimulatedCluster cluster{in.server, {}};
-  for (const WorkerRates& rates : in.workers)
-    cluster.workers.push_back({.name = "", .rates = rates});
-  const auto result = simulate(in.job, cluster, {.steps = steps, .jitter = 0, .fixed = choice});
+  SimulatedCluster cluster{server, {}};
+  for (const WorkerRates& rates : workers) cluster.workers.push_back({.name = "", .rates = rates});
+  const auto result = simulate(job, cluster, {.steps = steps, .jitter = 0, .fixed = choice});
   const double seconds = steady_seconds(result, steps / 4);
   // What is kept for the server's own worker nobody else makes, and what that made ahead, while it
   // waited for the first pixels of others, lasts for longer than a trial.
-  const double own = choice.local * in.server.decode;
+  const double own = choice.local * server.decode;
   // Where stems take much longer than the step, the server makes them before they come, until one
   // must be waited for: a plan that lives on that is not what it says.
   return std::max({seconds, own, choice.away == 0 ? 0 : told / 2});
+}
+
+/// Of the slowest rank.
+double simulated_seconds(const Situation& in, const Choice& choice, uint64_t steps) {
+  double slowest = simulated_seconds(in.job, in.server, in.workers, choice, steps);
+  for (const RankRates& rank : in.others) {
+    if (!std::isfinite(slowest)) break;
+    slowest = std::max(slowest,
+                       simulated_seconds(in.job, rank.server, rank.workers, choice, steps));
+  }
+  return slowest;
 }
 
 }  // namespace

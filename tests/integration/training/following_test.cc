@@ -50,6 +50,32 @@ class FollowingTest : public testing::Test {
     return profile;
   }
 
+  /// A run of so many ranks that share so many emulated workers, of which each runs stems in a tenth
+  /// of the time that a server takes.
+  void run(int ranks, int workers) const {
+    std::ofstream(job_) << job_text(
+        {.cut = "Auto", .share = -1, .steps = kSteps, .replicas = ranks}, path("runs"));
+    std::ofstream(path("profile.json")) << slow_profile();
+    ASSERT_EQ(outrigger({"run", job_.string(), "--workers", std::to_string(workers), "--emulate",
+                         path("profile.json").string(), "--device-cores", "1", "--worker-cores",
+                         "20", "--threads", "1", "--worker-threads", "1", "--mount",
+                         "faces=" + faces().string()},
+                        path("log")),
+              0)
+        << read_file(path("log"));
+  }
+
+  /// The plan of the last step.
+  json last_plan() const {
+    const auto steps = events("step");
+    const auto plans = events("plan");
+    if (steps.size() != size_t{kSteps}) return {};
+    const auto last = std::find_if(plans.begin(), plans.end(), [&](const json& plan) {
+      return plan.at("plan") == steps.back().at("plan");
+    });
+    return last == plans.end() ? json() : *last;
+  }
+
   std::vector<json> events(const std::string& type) const {
     std::vector<json> found;
     std::istringstream lines(read_file(path("runs") / "test" / "metrics.jsonl"));
@@ -66,27 +92,29 @@ class FollowingTest : public testing::Test {
 };
 
 TEST_F(FollowingTest, StemsGoToWorkersThatRunThemInATenthOfTheTime) {
-  std::ofstream(job_) << job_text({.cut = "Auto", .share = -1, .steps = kSteps}, path("runs"));
-  std::ofstream(path("profile.json")) << slow_profile();
-  ASSERT_EQ(
-      outrigger({"run", job_.string(), "--workers", "2", "--emulate", path("profile.json").string(),
-                 "--device-cores", "1", "--worker-cores", "20", "--threads", "1",
-                 "--worker-threads", "1", "--mount", "faces=" + faces().string()},
-                path("log")),
-      0)
-      << read_file(path("log"));
-  const auto plans = events("plan");
-  EXPECT_EQ(plans.front().at("cut"), "Input");
+  run(1, 2);
+  EXPECT_EQ(events("plan").front().at("cut"), "Input");
+  const json last = last_plan();
+  ASSERT_TRUE(last.is_object());
+  EXPECT_GE(last.at("sharePercent").get<int>(), 50) << last.dump();
+  EXPECT_NE(last.at("reason").get<std::string>().find("ms a step expected"), std::string::npos);
   const auto steps = events("step");
-  ASSERT_EQ(steps.size(), size_t{kSteps});
-  const auto last = std::find_if(plans.begin(), plans.end(), [&](const json& plan) {
-    return plan.at("plan") == steps.back().at("plan");
-  });
-  ASSERT_NE(last, plans.end());
-  EXPECT_GE(last->at("sharePercent").get<int>(), 50) << last->dump();
-  EXPECT_NE(last->at("reason").get<std::string>().find("ms a step expected"), std::string::npos);
   EXPECT_LT(steps.back().at("seconds").get<double>(),
             0.6 * steps.front().at("seconds").get<double>());
+}
+
+TEST_F(FollowingTest, OfTwoRanksBothHaveWorkersForThem) {
+  run(2, 4);
+  const json last = last_plan();
+  ASSERT_TRUE(last.is_object());
+  EXPECT_GE(last.at("sharePercent").get<int>(), 50) << last.dump();
+}
+
+TEST_F(FollowingTest, OfTwoRanksOneHasNoWorkerForThem) {
+  run(2, 1);
+  const json last = last_plan();
+  ASSERT_TRUE(last.is_object());
+  EXPECT_EQ(last.at("cut"), "Input") << last.dump();
 }
 
 }  // namespace

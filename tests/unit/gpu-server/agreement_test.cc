@@ -71,6 +71,45 @@ TEST(Agreement, TheFirstRanksPlanIsTakenByTheOthers) {
   }
 }
 
+TEST(Agreement, OnlyTheFirstRankSaysWhatTheJobIsLikeNow) {
+  const Wishes wishes{.hears = true, .progress_deadline = std::chrono::seconds(40)};
+  OtherRanks silent(0, {});
+  const Wishes first = Agreement(&silent).settle(wishes);
+  OtherRanks leading(1, silent.sent());
+  const Wishes second = Agreement(&leading).settle({.progress_deadline = std::chrono::seconds(7)});
+  for (const Wishes& all : {first, second}) {
+    EXPECT_TRUE(all.hears);
+    EXPECT_EQ(all.progress_deadline, std::chrono::seconds(40));
+  }
+  OtherRanks deaf(1, {});
+  EXPECT_FALSE(Agreement(&deaf).settle(wishes).hears);
+}
+
+/// Three ranks of which the others tell this much.
+class TellingRanks final : public training::Reducer {
+ public:
+  uint32_t rank() const override { return 1; }
+  uint32_t replicas() const override { return 3; }
+  void all_reduce(std::span<float> values) override {
+    const std::vector<float> theirs =
+        sizes_told_ ? std::vector<float>{5, 6, 0, 0, 0, 9} : std::vector<float>{2, 0, 1};
+    sizes_told_ = true;
+    ASSERT_EQ(values.size(), theirs.size());
+    for (size_t i = 0; i < theirs.size(); ++i) values[i] += theirs[i];
+  }
+  void all_reduce_bfloat16(std::span<float>) override { FAIL(); }
+  void broadcast(std::span<std::byte>) override { FAIL(); }
+
+ private:
+  bool sizes_told_ = false;
+};
+
+TEST(Agreement, GathersWhatRanksTellHoweverMuchThatIs) {
+  TellingRanks ranks;
+  const auto told = Agreement(&ranks).gather(std::vector<float>{1, 2, 3});
+  EXPECT_EQ(told, (std::vector<std::vector<float>>{{5, 6}, {1, 2, 3}, {9}}));
+}
+
 TEST(Agreement, RanksThatStartFromDifferentStepsAreRefused) {
   OtherRanks same(1, {12, 144});
   EXPECT_NO_THROW(Agreement(&same).check_start(12));

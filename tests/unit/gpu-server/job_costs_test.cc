@@ -139,44 +139,78 @@ TEST_F(JobCostsOfAGpu, SayNothingOfAPlanWhoseCutWasLeftOut) {
   training::StepReport report;
   report.plan.cut = left_out.layers;  // as POST /plan may ask for
   report.took = std::chrono::seconds(1);
-  EXPECT_FALSE(planning.after_step(report, {}, {}));
+  EXPECT_FALSE(planning.after_step(report, {}));
 }
 
-// Costs of a device that has half of its work in the first layers, beside workers that run them at
-// once: the planner must find that out from what it is told of steps.
-TEST_F(JobCostsOfAGpu, LetThePlannerMoveStemsToWorkers) {
-  PlannedDevice device = measured(Cramped());
-  for (training::CutCosts& cut : device.costs.cuts) {
-    cut.head = cut.cut == 0 ? 0.02 : 0.01;
-    cut.device_stem = cut.cut == 0 ? 0 : 0.01;
+/// A device that has half of its work in the first layers, beside workers that run them at once: a
+/// planner must find that out from what it is told of steps.
+class PlanningOfAGpu : public JobCostsOfAGpu {
+ protected:
+  PlanningOfAGpu() {
+    for (training::CutCosts& cut : device_.costs.cuts) {
+      cut.head = cut.cut == 0 ? 0.02 : 0.01;
+      cut.device_stem = cut.cut == 0 ? 0 : 0.01;
+    }
+    device_.costs.optimizer = 0.001;
+    const training::CutCosts& deepest = device_.costs.cuts.back();
+    WorkerMeasures worker{.name = "w", .cores = 64, .memory = 1e10};
+    worker.decode = worker.first_decode = worker.first_work = 1e-5;
+    worker.pass_seconds = (deepest.stem_forward + deepest.stem_backward) / 1000;
+    worker.bytes_per_second = 1e10;
+    rank_.workers.assign(4, worker);
+    rank_.local.decode = rank_.local.first_decode = 1e-3;
   }
-  device.costs.optimizer = 0.001;
-  Planning planning(job_, graph_, size_, 1, device);
-  const training::CutCosts& deepest = device.costs.cuts.back();
-  WorkerMeasures worker{.name = "w"};
-  worker.cores = 64;
-  worker.decode = worker.first_decode = worker.first_work = 1e-5;
-  worker.pass_seconds = (deepest.stem_forward + deepest.stem_backward) / 1000;
-  worker.bytes_per_second = 1e10;
-  worker.memory = 1e10;
-  const std::vector<WorkerMeasures> workers(4, worker);
-  WorkerMeasures local;
-  local.decode = local.first_decode = 1e-3;
-  feed::Plan plan = make_plan(job_, graph_, size_, 1);
-  for (uint64_t step = 0; step < 40; ++step) {
-    training::StepReport report;
-    report.step = step;
-    report.plan = plan;
-    const double step_seconds = 0.001 + 0.01 * (16 - plan.stems_away);
-    report.took = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(step_seconds));
-    if (auto proposal = planning.after_step(report, workers, local)) {
+
+  /// The plan after some steps that take what they should; a second rank, if there is one, says
+  /// every time that it is like `other`.
+  feed::Plan plan_beside(Planning& planning, const std::optional<RankMeasures>& other = {}) {
+    feed::Plan plan = make_plan(job_, graph_, size_, 1);
+    for (uint64_t step = 0; step < 40; ++step) {
+      training::StepReport report;
+      report.step = step;
+      report.plan = plan;
+      rank_.busy = 0.001 + 0.01 * (16 - plan.stems_away);
+      report.took = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(rank_.busy));
+      auto proposal = planning.after_step(report, rank_);
+      if (other) planning.heard(1, {rank_.busy, other->workers, other->local});
+      if (!proposal) continue;
       proposal->plan.number = plan.number + 1;
       plan = proposal->plan;
     }
+    return plan;
   }
+
+  PlannedDevice device_ = measured(Cramped());
+  RankMeasures rank_;
+};
+
+TEST_F(PlanningOfAGpu, MovesStemsToWorkers) {
+  Planning planning(job_, graph_, size_, 1, device_);
+  const feed::Plan plan = plan_beside(planning);
   EXPECT_GT(plan.cut, 0);
   EXPECT_GE(plan.stems_away, 6u);
   EXPECT_TRUE(planning.desired_workers());
+}
+
+TEST_F(PlanningOfAGpu, MovesNothingThatAnotherRankHasNobodyFor) {
+  job_.spec.server.replicas = 2;
+  Planning unheard(job_, graph_, size_, 1, device_);
+  EXPECT_EQ(plan_beside(unheard).cut, 0) << "who says nothing may have nobody";
+  Planning alone(job_, graph_, size_, 1, device_);
+  EXPECT_EQ(plan_beside(alone, RankMeasures{.workers = {}, .local = rank_.local}).cut, 0);
+  Planning alike(job_, graph_, size_, 1, device_);
+  EXPECT_GT(plan_beside(alike, rank_).cut, 0);
+}
+
+TEST_F(PlanningOfAGpu, AsksForTheWorkersOfTheRankThatWantsMost) {
+  job_.spec.server.replicas = 2;
+  Planning alike(job_, graph_, size_, 1, device_);
+  plan_beside(alike, rank_);
+  RankMeasures slow = rank_;
+  slow.local.decode = slow.local.first_decode = 0.05;
+  Planning unlike(job_, graph_, size_, 1, device_);
+  plan_beside(unlike, slow);
+  EXPECT_GT(unlike.desired_workers().value(), alike.desired_workers().value());
 }
 
 TEST_F(JobCostsOfAGpu, GoByTheBoundsThatAnEditSets) {
@@ -192,7 +226,7 @@ TEST_F(JobCostsOfAGpu, GoByTheBoundsThatAnEditSets) {
   report.took = std::chrono::seconds(1);
   WorkerMeasures worker{.name = "w"};
   worker.decode = 0.01;
-  static_cast<void>(planning.after_step(report, std::vector{worker}, worker));
+  static_cast<void>(planning.after_step(report, {1, {worker}, worker}));
   EXPECT_EQ(planning.desired_workers(), 3u) << "between the new bounds";
 }
 

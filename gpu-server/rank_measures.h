@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "gpu-server/worker_book.h"
+
+namespace outrigger::gpu_server {
+
+/// What was measured at one rank.
+struct RankMeasures {
+  double busy = 0;                      // seconds of its last step in which its device worked
+  std::vector<WorkerMeasures> workers;  // its remote ones
+  WorkerMeasures local;                 // its own
+};
+
+/// As numbers that travel between ranks: what plans are found by, so no names and no counts.
+std::vector<float> pack(const RankMeasures& measures);
+/// Throws IoError where that is not what `pack` makes: a rank of another version.
+RankMeasures unpack_rank(std::span<const float> numbers);
+
+}  // namespace outrigger::gpu_server
