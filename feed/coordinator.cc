@@ -41,7 +41,7 @@ WorkItem Coordinator::make_item(uint64_t step, uint32_t index, const Plan& plan)
   item.step = step;
   item.index = index;
   item.cut = plan.cut_of(index, options_.micro_batches);
-  item.local = item.cut == 0 && plan.is_local(index);
+  item.local = plan.is_local(index, options_.micro_batches);
   item.stem_trains = item.cut > 0 && plan.stem_trains;
   item.stem_version = stem_version(step, plan);
   item.activations = plan.activations;

@@ -29,6 +29,9 @@ struct Plan {
   std::string cut_name = "Input";
   uint32_t stems_away =
       0;  // k of the step's M micro-batches have their stem run by workers; 0 where cut is 0
+  /// Of the others so many come behind them, and hide the way back of the last gradients; 0 where
+  /// none come back.
+  uint32_t here_last = 0;
   /// Of how many micro-batches at cut 0 the server's own worker makes the pixels; workers make
   /// those of the others.
   uint32_t local_inputs = 0;
@@ -38,17 +41,34 @@ struct Plan {
   WireFormat activations = WireFormat::kFloat32;
   WireFormat gradients = WireFormat::kFloat32;
 
-  /// Micro-batches cut at 0 take the lowest indexes: their pixels are there when the step starts.
-  int32_t cut_of(uint32_t index, uint32_t micro_batches) const {
-    return index + stems_away >= micro_batches ? cut : 0;
+  /// The first index whose stem is away: those before it have their pixels when the step starts,
+  /// and hide the way there.
+  uint32_t first_away(uint32_t micro_batches) const {
+    return micro_batches - stems_away - here_last;
   }
-  /// The lowest indexes again: what the server makes itself is there first.
-  bool is_local(uint32_t index) const { return index < local_inputs; }
+  int32_t cut_of(uint32_t index, uint32_t micro_batches) const {
+    const uint32_t first = first_away(micro_batches);
+    return index >= first && index < first + stems_away ? cut : 0;
+  }
+  /// Of those at cut 0 the first: what the server makes itself is there first.
+  bool is_local(uint32_t index, uint32_t micro_batches) const {
+    if (cut_of(index, micro_batches) > 0) return false;
+    const uint32_t before = index < first_away(micro_batches) ? index : index - stems_away;
+    return before < local_inputs;
+  }
   bool operator==(const Plan&) const = default;
   /// Of the pixels that a step needs.
   uint32_t local_percent(uint32_t micro_batches) const {
     return local_inputs == 0 ? 0 : 100 * local_inputs / (micro_batches - stems_away);
   }
 };
+
+/// How many micro-batches of a step best come behind those whose trained stems are away: half of
+/// what is left, since a way there takes about as long as one back; of each the server keeps the
+/// stem's gradients by themselves, so no more than two.
+inline uint32_t best_here_last(uint32_t micro_batches, uint32_t stems_away) {
+  constexpr uint32_t kMost = 2;
+  return stems_away == 0 ? 0 : std::min(kMost, (micro_batches - stems_away + 1) / 2);
+}
 
 }  // namespace outrigger::feed

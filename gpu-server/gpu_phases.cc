@@ -91,8 +91,8 @@ feed::StallTimes hold_to(const feed::StallTimes& stalls, double waited) {
 
 training::StepReport as_the_device_waited(training::StepReport report) {
   if (!report.device) return report;
-  const auto waited = std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(stood_still(report)));
+  const auto waited =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(stood_still(report)));
   const Duration all = report.waited_for_input + report.waited_for_gradients;
   const auto hold = [&](Duration& wait) {
     wait = Duration(static_cast<Duration::rep>(static_cast<double>(wait.count()) *
@@ -103,8 +103,7 @@ training::StepReport as_the_device_waited(training::StepReport report) {
     hold(report.waited_for_gradients);
   }
   // The device is often still at work when the host begins to wait for the others.
-  report.waited_for_ranks =
-      std::min(report.waited_for_ranks, waited - std::min(waited, all));
+  report.waited_for_ranks = std::min(report.waited_for_ranks, waited - std::min(waited, all));
   return report;
 }
 

@@ -52,13 +52,12 @@ training::ScaleBounds scale_bounds(const api::TrainingJob& job) {
 }
 
 Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
-                   int threads, const PlannedDevice& device)
+                   const PlannedDevice& device)
     : job_(job),
       graph_(graph),
       size_(size),
       options_(planner_options(job, graph, size, device.costs)),
       planner_(device.costs, options_, training::by_simulation),
-      threads_(threads),
       ranks_(static_cast<size_t>(api::rank_count(job.spec))) {
   for (Rank& rank : ranks_) {
     rank.rates.server.cores = device.cores;
@@ -98,7 +97,9 @@ void Planning::note_device(Rank& rank, double busy) const {
 }
 
 void Planning::note(Rank& rank, const RankMeasures& measures) {
-  note_device(rank, measures.busy);
+  // A plan begins at the first step that is not drawn, which may be another step at each rank.
+  if (measures.plan == plan_ && plan_ > 0) note_device(rank, measures.busy);
+  if (measures.memory > 0) rank.rates.server.memory = measures.memory;
   rank.workers = measures.workers.size();
   rank.known = rate(rank.rates, measures);
 }
@@ -139,14 +140,14 @@ training::WorkerRates Planning::rates_of(const WorkerMeasures& worker) const {
 bool Planning::rate(training::RankRates& rank, const RankMeasures& measures) const {
   rank.workers.clear();
   const double local = measures.local.decode;
-  double core_seconds = local * threads_;  // to decode a micro-batch
+  double core_seconds = local * measures.threads;  // to decode a micro-batch
   for (const WorkerMeasures& worker : measures.workers) {
     if (worker.decode == 0) return false;
     rank.workers.push_back(rates_of(worker));
     const double its = worker.decode * worker.cores;
     if (local == 0) core_seconds = core_seconds == 0 ? its : std::min(core_seconds, its);
   }
-  rank.server.decode = core_seconds / threads_;
+  rank.server.decode = core_seconds / measures.threads;
   return core_seconds > 0;
 }
 
@@ -166,6 +167,7 @@ std::optional<Planning::Proposal> Planning::after_step(const training::StepRepor
                                                        const RankMeasures& measures) {
   // Somebody may have asked for a cut that was left out, or lies deeper than plans go.
   const auto place = place_of(report.plan.cut, planner_.job());
+  plan_ = place ? report.plan.number : 0;
   if (!place) return std::nullopt;
   const training::Choice present{*place, report.plan.stems_away, report.plan.local_inputs};
   size_t workers = measures.workers.size();

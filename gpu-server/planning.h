@@ -33,8 +33,8 @@ double busy_seconds(const training::StepReport& report);
 /// planner's terms, and its decisions into plans. Lives at the first rank. One thread.
 class Planning {
  public:
-  /// `graph` must outlive this. `threads`: of the server's own worker.
-  Planning(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size, int threads,
+  /// `graph` must outlive this.
+  Planning(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
            const PlannedDevice& device);
 
   /// What the job says of its split and its workers from now on.
@@ -77,8 +77,8 @@ class Planning {
   const RunSize size_;
   training::PlannerOptions options_;
   training::Planner planner_;
-  const int threads_;
   std::vector<Rank> ranks_;
+  uint64_t plan_ = 0;  // the number of the one that planner_ was told of last; 0: of none it knows
 };
 
 }  // namespace outrigger::gpu_server

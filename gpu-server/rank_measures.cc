@@ -8,10 +8,10 @@ namespace outrigger::gpu_server {
 namespace {
 
 /// The numbers of a worker, in the order in which they travel.
-constexpr std::array kNumbers{
-    &WorkerMeasures::memory, &WorkerMeasures::pass_seconds,     &WorkerMeasures::first_decode,
-    &WorkerMeasures::first_work, &WorkerMeasures::decode,       &WorkerMeasures::read,
-    &WorkerMeasures::bytes_per_second, &WorkerMeasures::latency};
+constexpr std::array kNumbers{&WorkerMeasures::memory,           &WorkerMeasures::pass_seconds,
+                              &WorkerMeasures::first_decode,     &WorkerMeasures::first_work,
+                              &WorkerMeasures::decode,           &WorkerMeasures::read,
+                              &WorkerMeasures::bytes_per_second, &WorkerMeasures::latency};
 
 void pack(const WorkerMeasures& worker, std::vector<float>& to) {
   const auto add = [&](double value) { to.push_back(static_cast<float>(value)); };
@@ -47,8 +47,9 @@ class Unpacker {
 
  private:
   [[noreturn]] static void refuse() {
-    throw IoError("another rank told of its workers what this one cannot read: are all of the same "
-                  "version?");
+    throw IoError(
+        "another rank told of its workers what this one cannot read: are all of the same "
+        "version?");
   }
   std::span<const float> left_;
 };
@@ -69,7 +70,9 @@ WorkerMeasures unpack_worker(Unpacker& from) {
 }  // namespace
 
 std::vector<float> pack(const RankMeasures& measures) {
-  std::vector<float> numbers{static_cast<float>(measures.busy),
+  std::vector<float> numbers{static_cast<float>(measures.busy), static_cast<float>(measures.plan),
+                             static_cast<float>(measures.memory),
+                             static_cast<float>(measures.threads),
                              static_cast<float>(measures.workers.size())};
   pack(measures.local, numbers);
   for (const WorkerMeasures& worker : measures.workers) pack(worker, numbers);
@@ -80,6 +83,9 @@ RankMeasures unpack_rank(std::span<const float> numbers) {
   Unpacker from(numbers);
   RankMeasures measures;
   measures.busy = from.next();
+  measures.plan = static_cast<uint64_t>(from.next());
+  measures.memory = from.next();
+  measures.threads = static_cast<uint32_t>(from.next());
   const size_t workers = from.next_count();
   measures.local = unpack_worker(from);
   for (size_t i = 0; i < workers; ++i) measures.workers.push_back(unpack_worker(from));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -10,6 +11,9 @@ namespace outrigger::gpu_server {
 /// What was measured at one rank.
 struct RankMeasures {
   double busy = 0;                      // seconds of its last step in which its device worked
+  uint64_t plan = 0;                    // the number of that step's
+  double memory = 0;                    // bytes that the job may take on its server; 0: not known
+  uint32_t threads = 1;                 // of its own worker
   std::vector<WorkerMeasures> workers;  // its remote ones
   WorkerMeasures local;                 // its own
 };

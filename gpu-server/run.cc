@@ -121,7 +121,7 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       threads_(launch_.threads.value_or(available_cores())),
       files_(job_, launch_, graph_, train_.classes()),
       state_(files_.first_state()),
-      plan_(make_plan(job_, graph_, size_, 1)),
+      plan_(first_plan()),
       gpu_metrics_(watch(device_, metrics_)),
       trace_("server " + std::to_string(launch_.rank), clock_),
       reporter_(job_.metadata.name, directory_, launch_.rank, size_, state_.step,
@@ -252,7 +252,12 @@ void Run::after_step(const training::StepReport& told) {
   }
   const training::StepReport& report = held ? *held : told;
   auto [workers, local] = feed_.measures();
-  measured_ = {busy_seconds(report), std::move(workers), std::move(local)};
+  measured_ = {.busy = busy_seconds(report),
+               .plan = report.plan.number,
+               .memory = device_.emulation ? 0 : static_cast<double>(free_memory_),
+               .threads = static_cast<uint32_t>(threads_.size()),
+               .workers = std::move(workers),
+               .local = std::move(local)};
   const TimePoint compared = clock_.now();
   plan_ahead(report, measured_);
   reporter_.step(report, feed_.snapshot(), stalls, clock_.now() - compared);

@@ -79,6 +79,9 @@ class Run {
   void wish(feed::Plan plan, const std::string& reason, Wisher wisher);
   /// Finds plans for the job as it is edited now, or no longer does.
   void follow_edit(const api::TrainingJob& before);
+  feed::Plan first_plan() const;
+  /// Sets all that follows from a plan's cut and share.
+  void complete(feed::Plan& plan) const;
   /// The plan to go to after an edit of spec.split.
   feed::Plan plan_of_edit() const;
   std::unique_ptr<Watchdog> make_watchdog();
@@ -156,7 +159,7 @@ class Run {
   std::jthread acceptor_;
   std::unique_ptr<Watchdog> watchdog_;
   RankMeasures measured_;  // in the last step
-  uint64_t settled_ = 0;   // times that all ranks have agreed
+  uint64_t settled_ = 0;   // times that all ranks have agreed while the first one found plans
   size_t replacements_told_ = 0;
   std::optional<TimePoint> workers_told_;
   bool advised_ = false;

@@ -33,7 +33,7 @@ void Run::plan_from_now_on() {
     // One that trains does, whatever was reckoned.
     if (!ready_ && wants_planner(edited_)) check_memory(device, edited_);
     reporter_.profile(device.costs);
-    planning_.emplace(edited_, graph_, size_, threads_.size(), device);
+    planning_.emplace(edited_, graph_, size_, device);
   } catch (const nn::cuda::OutOfDeviceMemory& error) {
     log::warning(
         "the plan stays as it starts, or as POST /plan says, and nobody is told how many workers "
@@ -100,13 +100,25 @@ feed::Plan Run::plan_of_edit() const {
   const std::string& cut = edited_.spec.split.cut;
   const bool goes_on = wants_planner(edited_) && (cut == api::kCutAuto || cut == plan_.cut_name);
   feed::Plan plan = goes_on ? plan_ : make_plan(edited_, graph_, size_, 0);
-  if (goes_on && planning_ && !planning_->knows(plan.cut)) {
-    plan = {};
-    complete_plan(plan, graph_);
-  }
+  if (goes_on && planning_ && !planning_->knows(plan.cut)) plan = {};
   if (plan.cut > 0) set_wires(plan, edited_);
   plan.number = plan_.number;
+  complete(plan);
   return plan;
+}
+
+feed::Plan Run::first_plan() const {
+  feed::Plan plan = make_plan(job_, graph_, size_, 1);
+  complete(plan);
+  return plan;
+}
+
+// A GPU runs many micro-batches at once, and those of a kind must lie side by side for that.
+void Run::complete(feed::Plan& plan) const {
+  complete_plan(plan, graph_);
+  plan.here_last = plan.stem_trains && !device_.is_gpu
+                       ? feed::best_here_last(size_.micro_batches, plan.stems_away)
+                       : 0;
 }
 
 Wishes Run::settle() {
@@ -122,7 +134,7 @@ Wishes Run::settle() {
   if (reducer_ != nullptr && all.hears) hear_ranks();
   if (all.plan && all.plan->number > plan_.number) {
     plan_ = *all.plan;
-    complete_plan(plan_, graph_);
+    complete(plan_);
     trainer_.set_plan(plan_);
     advise(plan_);
     const std::scoped_lock lock(wish_mutex_);

@@ -122,7 +122,7 @@ StepReport Trainer::step() {
 }
 
 void Trainer::run_micro_batches(StepReport& report, Sums& sums) {
-  const uint32_t here = options_.micro_batches - report.plan.stems_away;
+  const feed::Plan& plan = report.plan;
   uint32_t first = 0;
   const auto run = [&](uint32_t count, int32_t cut) {
     if (count == 0) return;
@@ -132,8 +132,9 @@ void Trainer::run_micro_batches(StepReport& report, Sums& sums) {
       while (device_.started() > device_.most_started()) collect_chunk(report, sums);
     }
   };
-  run(here, 0);
-  run(options_.micro_batches - here, report.plan.cut);
+  run(plan.first_away(options_.micro_batches), 0);
+  run(plan.stems_away, plan.cut);
+  run(plan.here_last, 0);
   stage_next(report);
   while (device_.started() > 0) collect_chunk(report, sums);
 }
@@ -175,7 +176,11 @@ void Trainer::collect_chunk(const StepReport& report, Sums& sums) {
   }
   sums.loss += result.loss.loss_sum;
   sums.correct += result.loss.correct;
-  add(result.gradients, result.gradient_range);
+  if (result.first + report.plan.here_last >= options_.micro_batches) {
+    add_but_the_stem(result, report.plan);
+  } else {
+    add(result.gradients, result.gradient_range);
+  }
   for (uint32_t i = 0; i < result.cut_gradients.size(); ++i)
     feed_.head_done(report.step, result.first + i, result.cut_gradients[i]);
 }
@@ -195,13 +200,24 @@ void Trainer::stage_next(const StepReport& report) {
   device_.stage(batches);
 }
 
-// Stems away have the highest indexes, so the device's own stem gradients are already in and order
-// holds.
+void Trainer::add_but_the_stem(const ChunkResult& result, const feed::Plan& plan) {
+  if (result.gradients.empty()) return;  // the device has added them
+  const auto stem = static_cast<int64_t>(plan.stem_parameters);
+  const auto [offset, size] = result.gradient_range;
+  const auto waits = nn::part_of(result.gradients, {0, stem});
+  late_stems_[result.first].assign(waits.begin(), waits.end());
+  add(result.gradients, {stem, offset + size - stem});
+}
+
+// In the order of indexes: those of the device's own stems before the first that is away are in.
 void Trainer::add_stem_gradients(StepReport& report) {
+  if (report.plan.here_last == 0) late_stems_.clear();
   // Behind the cut nothing is added any more.
   if (sums_ && std::ranges::find(stem_away_, true) != stem_away_.end())
     sums_->ready_from(report.plan.stem_parameters);
   for (uint32_t index = 0; index < options_.micro_batches; ++index) {
+    if (index + report.plan.here_last >= options_.micro_batches && !late_stems_.empty())
+      add(late_stems_.at(index), {0, static_cast<int64_t>(report.plan.stem_parameters)});
     if (!stem_away_[index]) continue;
     const TimePoint asked = clock_.now();
     const auto gradients = feed_.take_gradient(report.step, index);

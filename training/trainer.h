@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -130,6 +131,8 @@ class Trainer {
   void stage_next(const StepReport& report);
   void add_stem_gradients(StepReport& report);
   void add(std::span<const float> gradients, nn::Range range);
+  /// Of a micro-batch behind those whose stems are away: its stem's gradients have to wait.
+  void add_but_the_stem(const ChunkResult& result, const feed::Plan& plan);
   void reduce(Sums& sums);
   void reduce_gradients();
   void update(StepReport& report);
@@ -177,6 +180,7 @@ class Trainer {
   std::optional<uint64_t> published_;       // the newest version of a stem that trains
   std::deque<feed::ReadyMicroBatch> next_;  // the next step's first ones, taken already
   std::vector<bool> stem_away_;             // per micro-batch: a stem gradient is still to come
+  std::map<uint32_t, std::vector<float>> late_stems_;  // by index: gradients that wait for those
 };
 
 }  // namespace outrigger::training

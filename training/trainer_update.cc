@@ -30,7 +30,10 @@ void Trainer::update(StepReport& report) {
       device_.resident() != nullptr ? update_on_device(report) : update_on_host(report);
   after_update(finite, report);
   ++state_.step;
-  if (local_steps() && synchronized()) average_over_ranks();
+  if (!local_steps() || !synchronized()) return;
+  const TimePoint asked = clock_.now();
+  average_over_ranks();
+  report.waited_for_ranks += clock_.now() - asked;
 }
 
 // Under staleness stems need the weights as they are now for some steps more.

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "feed/plan.h"
+
 namespace outrigger::training {
 
 // What the planner knows. Times are seconds, sizes bytes, both of one micro-batch unless said
@@ -94,5 +96,13 @@ struct Choice {
   auto operator<=>(const Choice&) const =
       default;  // NOLINT(modernize-use-nullptr): its own rewriting
 };
+
+/// How many of the micro-batches whose stems run on the device come behind the others: of cores,
+/// which add gradients up in order. A device with arrays of its own runs many at once.
+inline uint32_t here_last(const JobCosts& job, const Choice& choice) {
+  const CutCosts& cut = job.cuts[choice.cut];
+  if (!cut.trains || cut.device_stem) return 0;
+  return feed::best_here_last(job.micro_batches, choice.away);
+}
 
 }  // namespace outrigger::training

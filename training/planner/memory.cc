@@ -37,7 +37,8 @@ std::vector<MemoryPart> server_memory(const JobCosts& job, const Choice& choice,
       {"micro-batches in hand", steps * (here * job.pixels + away * cut.crossing)}};
   if (cut.trains && away > 0)
     parts.push_back(
-        {"gradients of stems away", away * (cut.crossing + cut.weights) + versions * cut.weights});
+        {"gradients of stems",
+         away * cut.crossing + (away + here_last(job, choice) + versions) * cut.weights});
   return parts;
 }
 

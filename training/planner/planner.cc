@@ -44,8 +44,7 @@ bool alike(const RankRates& one, const RankRates& other) {
   const auto same = [](const WorkerRates& before, const WorkerRates& now) {
     return !differ(before, now);
   };
-  return !differ(one.server, other.server) &&
-         std::ranges::equal(one.workers, other.workers, same);
+  return !differ(one.server, other.server) && std::ranges::equal(one.workers, other.workers, same);
 }
 
 size_t workers_of(const std::vector<RankRates>& ranks) {
@@ -54,16 +53,36 @@ size_t workers_of(const std::vector<RankRates>& ranks) {
   return sum;
 }
 
-/// Of ranks that are alike, whatever the order of their workers, the first tells what all take.
+double longest_latency(const RankRates& rank) {
+  double longest = 0;
+  for (const WorkerRates& worker : rank.workers) longest = std::max(longest, worker.latency);
+  return longest;
+}
+
+/// Of ranks that are alike, whatever the order of their workers, one does for all: with the least
+/// memory of any.
 std::vector<RankRates> unlike(const std::vector<RankRates>& ranks) {
+  constexpr double kSoon = 1e-3;  // seconds of latency, which nobody minds
   std::vector<RankRates> kept;
   std::vector<RankRates> sorted;
   for (const RankRates& rank : ranks) {
     RankRates by_speed = rank;
     std::ranges::sort(by_speed.workers, {}, &WorkerRates::stem_speed);
-    if (std::ranges::any_of(sorted, [&](const auto& one) { return alike(one, by_speed); })) continue;
-    kept.push_back(rank);
-    sorted.push_back(std::move(by_speed));
+    const auto like = std::ranges::find_if(sorted, [&](const RankRates& one) {
+      return alike(one, by_speed) &&
+             std::abs(longest_latency(one) - longest_latency(by_speed)) < kSoon;
+    });
+    if (like == sorted.end()) {
+      kept.push_back(rank);
+      sorted.push_back(std::move(by_speed));
+      continue;
+    }
+    RankRates& first = kept[static_cast<size_t>(like - sorted.begin())];
+    first.server.memory = std::min(first.server.memory, rank.server.memory);
+    for (WorkerRates& worker : first.workers) {
+      for (const WorkerRates& other : rank.workers)
+        worker.memory = std::min(worker.memory, other.memory);
+    }
   }
   return kept;
 }

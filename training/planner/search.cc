@@ -24,8 +24,7 @@ bool allowed(const Situation& in, const Choice& choice) {
     return misfit(in.job, server, workers, choice).empty();
   };
   return server_percent(in.job, choice) >= in.options.least_server_percent &&
-         fits(in.server, in.workers) &&
-         std::ranges::all_of(in.others, [&](const RankRates& rank) {
+         fits(in.server, in.workers) && std::ranges::all_of(in.others, [&](const RankRates& rank) {
            return fits(rank.server, rank.workers);
          });
 }
@@ -284,9 +283,7 @@ std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& opt
 }
 
 Trial by_model() {
-  return {[](const Situation& in, const Choice& choice) {
-    return predict(in, choice).seconds;
-  }};
+  return {[](const Situation& in, const Choice& choice) { return predict(in, choice).seconds; }};
 }
 
 std::optional<Candidate> search(const Situation& situation, const Choice& present,

@@ -11,6 +11,7 @@ StepSchedule::StepSchedule(const JobCosts& job, const ServerRates& server,
       server_(server),
       cut_(job.cuts[choice.cut]),
       away_(choice.away),
+      last_(here_last(job, choice)),
       ahead_(!cut_.trains || job.staleness > 0),
       frozen_(away_ > 0 && !cut_.trains) {
   for (const WorkerRates& one : workers) lanes_.push_back({.rates = &one});
@@ -77,7 +78,7 @@ void StepSchedule::take_stem(Lane& lane, double arrives) {
 void StepSchedule::run_device() {
   const double here = (cut_.stem_here() + cut_.head) / server_.cores;
   const double head = cut_.head / server_.cores;
-  device_free_ = here * (job_.micro_batches - away_);
+  device_free_ = here * (job_.micro_batches - away_ - last_);
   device_busy_ = device_free_;
   if (ahead_) {
     for (Lane& lane : lanes_) lane.free = lane.up_free = lane.down_free = 0;
@@ -92,6 +93,8 @@ void StepSchedule::run_device() {
     device_busy_ += head;
     if (cut_.trains) run_backward(*stem.lane);
   }
+  device_free_ += here * last_;
+  device_busy_ += here * last_;
   if (!cut_.trains) return;
   for (Lane& lane : lanes_) {  // one stem gradient a micro-batch
     if (lane.decodes > 0)

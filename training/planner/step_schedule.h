@@ -60,7 +60,8 @@ class StepSchedule {
   const ServerRates& server_;
   const CutCosts& cut_;
   const uint32_t away_;
-  const bool ahead_;  // forward passes need not wait for this step's weights
+  const uint32_t last_;  // of the others so many come behind them
+  const bool ahead_;     // forward passes need not wait for this step's weights
   const bool frozen_;
   std::vector<Lane> lanes_;
   std::vector<Away> stems_;

@@ -35,6 +35,7 @@ feed::Plan plan_of(const JobCosts& job, const Choice& choice, uint64_t number) {
           .cut = cut.cut,
           .cut_name = cut.name,
           .stems_away = choice.away,
+          .here_last = here_last(job, choice),
           .local_inputs = choice.local,
           .stem_trains = cut.trains && cut.cut > 0};
 }
@@ -75,7 +76,7 @@ class Simulator {
                        plan.local_inputs},
             .workers = world_.rates().size()};
     if (plan.stem_trains) publish_stems(step);
-    run_micro_batches(step, *cut);
+    run_micro_batches(step, plan, *cut);
     const TimePoint end_begins = world_.now();
     world_.run_device(job_.optimizer / world_.server().cores);
     of(now_.stalls, feed::StallCause::kOptimizer) += seconds_between(end_begins, world_.now());
@@ -95,7 +96,7 @@ class Simulator {
     }
   }
 
-  void run_micro_batches(uint64_t step, const CutCosts& cut) {
+  void run_micro_batches(uint64_t step, const feed::Plan& plan, const CutCosts& cut) {
     uint32_t pixels = 0;
     uint32_t local = 0;
     for (uint32_t index = 0; index < job_.micro_batches; ++index) {
@@ -113,7 +114,8 @@ class Simulator {
     }
     now_.local = pixels == 0 ? 0 : static_cast<double>(local) / pixels;
     if (!cut.trains) return;
-    for (uint32_t index = pixels; index < job_.micro_batches; ++index) take_gradient(step, index);
+    const uint32_t first = plan.first_away(job_.micro_batches);
+    for (uint32_t i = 0; i < plan.stems_away; ++i) take_gradient(step, first + i);
   }
 
   void device(double seconds) {

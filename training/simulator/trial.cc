@@ -60,8 +60,8 @@ double simulated_seconds(const Situation& in, const Choice& choice, uint64_t ste
   double slowest = simulated_seconds(in.job, in.server, in.workers, choice, steps);
   for (const RankRates& rank : in.others) {
     if (!std::isfinite(slowest)) break;
-    slowest = std::max(slowest,
-                       simulated_seconds(in.job, rank.server, rank.workers, choice, steps));
+    slowest =
+        std::max(slowest, simulated_seconds(in.job, rank.server, rank.workers, choice, steps));
   }
   return slowest;
 }

@@ -50,8 +50,8 @@ class FollowingTest : public testing::Test {
     return profile;
   }
 
-  /// A run of so many ranks that share so many emulated workers, of which each runs stems in a tenth
-  /// of the time that a server takes.
+  /// A run of so many ranks that share so many emulated workers, of which each runs stems in a
+  /// tenth of the time that a server takes.
   void run(int ranks, int workers) const {
     std::ofstream(job_) << job_text(
         {.cut = "Auto", .share = -1, .steps = kSteps, .replicas = ranks}, path("runs"));
@@ -111,10 +111,13 @@ TEST_F(FollowingTest, OfTwoRanksBothHaveWorkersForThem) {
 }
 
 TEST_F(FollowingTest, OfTwoRanksOneHasNoWorkerForThem) {
+  double planning = 0;
   run(2, 1);
   const json last = last_plan();
   ASSERT_TRUE(last.is_object());
   EXPECT_EQ(last.at("cut"), "Input") << last.dump();
+  for (const json& step : events("step")) planning += step.at("planningSeconds").get<double>();
+  EXPECT_GT(planning, 0.001) << "plans were compared";
 }
 
 }  // namespace

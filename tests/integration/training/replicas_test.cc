@@ -37,6 +37,12 @@ TEST(Replicas, WorkersDoNotMatterToTwoRanksEither) {
   EXPECT_EQ(uninterrupted(0), uninterrupted(2));
 }
 
+TEST(Replicas, NorDoesWhereStemsRun) {
+  JobText half = two_ranks();
+  half.share = 50;
+  EXPECT_EQ(uninterrupted(1, half), uninterrupted(0));
+}
+
 TEST(Replicas, ALostRankEndsTheOtherAndTheResumedRunIsTheUninterruptedOne) {
   const std::string truth = uninterrupted(0);
   ASSERT_NE(truth, "none");

@@ -60,6 +60,7 @@ class FeedProperty : public ::testing::Test {
     plan.stems_away = cut == 0 ? 0 : away;
     plan.local_inputs = (kMicroBatches - plan.stems_away) / 2;
     plan.stem_trains = cut > 0;
+    plan.here_last = feed::best_here_last(kMicroBatches, plan.stems_away);
     plan.stem_parameters = static_cast<uint64_t>(graph_.parameter_range({0, cut}).size);
     plan.stem_buffers = static_cast<uint64_t>(graph_.buffer_range({0, cut}).size);
     return plan;

@@ -73,6 +73,11 @@ TEST(WaitsOfTheTrainer, AreHeldToThoseOfItsDevice) {
   const auto held = as_the_device_waited(report);
   EXPECT_NEAR(std::chrono::duration<double>(held.waited_for_input).count(), 0.00375, 1e-8);
   EXPECT_NEAR(std::chrono::duration<double>(held.waited_for_gradients).count(), 0.00125, 1e-8);
+  report.waited_for_ranks = std::chrono::milliseconds(50);
+  EXPECT_EQ(as_the_device_waited(report).waited_for_ranks.count(), 0) << "no time is left for it";
+  report.waited_for_input = std::chrono::milliseconds(0);
+  report.waited_for_gradients = std::chrono::milliseconds(1);
+  EXPECT_NEAR(to_seconds(as_the_device_waited(report).waited_for_ranks), 0.004, 1e-8);
   report.device.reset();
   EXPECT_EQ(as_the_device_waited(report).waited_for_input, report.waited_for_input);
 }

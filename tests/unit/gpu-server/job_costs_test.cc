@@ -135,7 +135,7 @@ TEST_F(JobCostsOfAGpu, ThrowWhereNotEvenTheWholeNetworkFits) {
 
 TEST_F(JobCostsOfAGpu, SayNothingOfAPlanWhoseCutWasLeftOut) {
   const nn::Cut left_out = graph_.cuts()[1];
-  Planning planning(job_, graph_, size_, 1, measured(Cramped(left_out.layers)));
+  Planning planning(job_, graph_, size_, measured(Cramped(left_out.layers)));
   training::StepReport report;
   report.plan.cut = left_out.layers;  // as POST /plan may ask for
   report.took = std::chrono::seconds(1);
@@ -170,9 +170,14 @@ class PlanningOfAGpu : public JobCostsOfAGpu {
       report.step = step;
       report.plan = plan;
       rank_.busy = 0.001 + 0.01 * (16 - plan.stems_away);
+      rank_.plan = plan.number;
       report.took = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(rank_.busy));
       auto proposal = planning.after_step(report, rank_);
-      if (other) planning.heard(1, {rank_.busy, other->workers, other->local});
+      if (other)
+        planning.heard(1, {.busy = rank_.busy,
+                           .plan = plan.number,
+                           .workers = other->workers,
+                           .local = other->local});
       if (!proposal) continue;
       proposal->plan.number = plan.number + 1;
       plan = proposal->plan;
@@ -185,7 +190,7 @@ class PlanningOfAGpu : public JobCostsOfAGpu {
 };
 
 TEST_F(PlanningOfAGpu, MovesStemsToWorkers) {
-  Planning planning(job_, graph_, size_, 1, device_);
+  Planning planning(job_, graph_, size_, device_);
   const feed::Plan plan = plan_beside(planning);
   EXPECT_GT(plan.cut, 0);
   EXPECT_GE(plan.stems_away, 6u);
@@ -194,27 +199,27 @@ TEST_F(PlanningOfAGpu, MovesStemsToWorkers) {
 
 TEST_F(PlanningOfAGpu, MovesNothingThatAnotherRankHasNobodyFor) {
   job_.spec.server.replicas = 2;
-  Planning unheard(job_, graph_, size_, 1, device_);
+  Planning unheard(job_, graph_, size_, device_);
   EXPECT_EQ(plan_beside(unheard).cut, 0) << "who says nothing may have nobody";
-  Planning alone(job_, graph_, size_, 1, device_);
+  Planning alone(job_, graph_, size_, device_);
   EXPECT_EQ(plan_beside(alone, RankMeasures{.workers = {}, .local = rank_.local}).cut, 0);
-  Planning alike(job_, graph_, size_, 1, device_);
+  Planning alike(job_, graph_, size_, device_);
   EXPECT_GT(plan_beside(alike, rank_).cut, 0);
 }
 
 TEST_F(PlanningOfAGpu, AsksForTheWorkersOfTheRankThatWantsMost) {
   job_.spec.server.replicas = 2;
-  Planning alike(job_, graph_, size_, 1, device_);
+  Planning alike(job_, graph_, size_, device_);
   plan_beside(alike, rank_);
   RankMeasures slow = rank_;
   slow.local.decode = slow.local.first_decode = 0.05;
-  Planning unlike(job_, graph_, size_, 1, device_);
+  Planning unlike(job_, graph_, size_, device_);
   plan_beside(unlike, slow);
   EXPECT_GT(unlike.desired_workers().value(), alike.desired_workers().value());
 }
 
 TEST_F(JobCostsOfAGpu, GoByTheBoundsThatAnEditSets) {
-  Planning planning(job_, graph_, size_, 1, measured(Cramped()));
+  Planning planning(job_, graph_, size_, measured(Cramped()));
   EXPECT_TRUE(planning.knows(graph_.cuts()[1].layers));
   EXPECT_FALSE(planning.knows(graph_.size()));
   api::SplitSpec split = job_.spec.split;
@@ -226,7 +231,7 @@ TEST_F(JobCostsOfAGpu, GoByTheBoundsThatAnEditSets) {
   report.took = std::chrono::seconds(1);
   WorkerMeasures worker{.name = "w"};
   worker.decode = 0.01;
-  static_cast<void>(planning.after_step(report, {1, {worker}, worker}));
+  static_cast<void>(planning.after_step(report, {.busy = 1, .workers = {worker}, .local = worker}));
   EXPECT_EQ(planning.desired_workers(), 3u) << "between the new bounds";
 }
 

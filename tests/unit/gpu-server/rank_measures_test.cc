@@ -17,13 +17,21 @@ RankMeasures sample() {
   worker.stems[7] = {.forward = 3, .backward = 4, .decode = 0.25};
   worker.bytes_per_second = 1.25e8;
   worker.latency = 0.0078125;
-  return {.busy = 1.5, .workers = {worker, {.cores = 2}}, .local = {.cores = 4, .decode = 0.25}};
+  return {.busy = 1.5,
+          .plan = 7,
+          .memory = 3e9,
+          .threads = 6,
+          .workers = {worker, {.cores = 2}},
+          .local = {.cores = 4, .decode = 0.25}};
 }
 
 TEST(RankMeasures, AreWhatWasPacked) {
   const RankMeasures told = sample();
   const RankMeasures heard = unpack_rank(pack(told));
   EXPECT_EQ(heard.busy, told.busy);
+  EXPECT_EQ(heard.plan, told.plan);
+  EXPECT_EQ(heard.memory, told.memory);
+  EXPECT_EQ(heard.threads, told.threads);
   EXPECT_EQ(heard.local.decode, told.local.decode);
   ASSERT_EQ(heard.workers.size(), 2u);
   const WorkerMeasures& worker = heard.workers[0];
@@ -51,7 +59,7 @@ TEST(RankMeasures, OfAnotherVersionAreRefused) {
   longer.push_back(0);
   EXPECT_THROW(unpack_rank(longer), IoError);
   auto endless = numbers;
-  endless[1] = 1e9f;  // workers
+  endless[4] = 1e9f;  // workers
   EXPECT_THROW(unpack_rank(endless), IoError);
 }
 

@@ -62,7 +62,7 @@ class TrainerRanks : public ::testing::Test {
     options.learning_rate = [](uint64_t) { return 0.1f; };
     options.average_decay = 0.9f;
     fakes::SimulationOptions play;
-    play.plans = {feed::Plan{.number = 1}};
+    play.plans = {plan_};
     fakes::Simulation simulation(world(rank), play, nullptr);
     ThreadPool threads(1);
     training::Trainer trainer(options, graph_, *backend_, threads, simulation, simulation,
@@ -96,6 +96,19 @@ class TrainerRanks : public ::testing::Test {
            a.buffers == b.buffers;
   }
 
+  /// One of two stems away, and the other behind it.
+  feed::Plan split() const {
+    const int32_t cut = graph_.cut("relu1").layers;
+    return {.number = 1,
+            .cut = cut,
+            .stems_away = 1,
+            .here_last = 1,
+            .stem_trains = true,
+            .stem_parameters = static_cast<uint64_t>(graph_.parameter_range({0, cut}).size),
+            .stem_buffers = static_cast<uint64_t>(graph_.buffer_range({0, cut}).size)};
+  }
+
+  feed::Plan plan_{.number = 1};
   const nn::Graph graph_ = small_graph();
   const data::Dataset dataset_ = fakes::three_classes(20);
   const std::unique_ptr<nn::Backend> backend_ = nn::make_reference_backend();
@@ -124,6 +137,17 @@ TEST_F(TrainerRanks, WithGradientsInBFloat16StayEqualAndCloseToFloat32) {
   }
   // Terms and sum are rounded to 8 bits: 2^-8 of a step's length at most, and steps add up.
   EXPECT_LT(std::sqrt(distance), std::sqrt(moved) / 32);
+}
+
+TEST_F(TrainerRanks, WithStemsAwayHaveBitwiseTheWeightsThatTheyHaveWithout) {
+  for (const bool bfloat16 : {false, true}) {
+    plan_ = {.number = 1};
+    const auto without = train_together(1, bfloat16);
+    plan_ = split();
+    const auto with = train_together(1, bfloat16);
+    for (size_t step = 0; step < kSteps; ++step)
+      EXPECT_TRUE(same(with[0][step], without[0][step])) << step;
+  }
 }
 
 TEST_F(TrainerRanks, AreTheSameAfterEverySyncAndTheLastStep) {

@@ -289,18 +289,5 @@ TEST(BySimulation, GivesWayToTheModelWhereItWouldTakeTooLong) {
   EXPECT_EQ(by_simulation(four_cut_job(512)).most, by_model().most);
 }
 
-TEST_F(Search, PlansForTheRankThatTakesTheLongest) {
-  const auto alone = run(by_model());
-  ASSERT_GT(alone->choice.away, 0u);
-  const std::vector<RankRates> others{{kServer, {kWorker}}};
-  const auto beside = search({job, options, kServer, workers, others}, {}, by_model());
-  const auto slowest = search({job, options, kServer, others[0].workers}, {}, by_model());
-  EXPECT_EQ(beside->choice, slowest->choice);
-  EXPECT_EQ(beside->prediction.seconds, slowest->prediction.seconds);
-  EXPECT_GT(beside->prediction.seconds, alone->prediction.seconds);
-  const std::vector<RankRates> empty{{kServer, {}}};
-  EXPECT_EQ(search({job, options, kServer, workers, empty}, {}, by_model())->choice, Choice{});
-}
-
 }  // namespace
 }  // namespace outrigger::training

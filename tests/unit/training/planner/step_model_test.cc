@@ -120,6 +120,19 @@ TEST(StepModel, ATrainedStemAtStalenessZeroHasAFloorThatNoWorkersLower) {
   EXPECT_LT(seconds, floor + 0.02);
 }
 
+TEST(StepModel, WhatComesLastHidesTheWayBack) {
+  std::vector<WorkerRates> many(64, kWorker);
+  for (WorkerRates& one : many) one.bytes_per_second = 1e8;  // 40 ms each way, of 200 for one here
+  const Prediction hidden = predict(one_cut_job(), kServer, many, {1, 6});
+  EXPECT_NEAR(hidden.seconds, hidden.device, 1e-9);
+  // A device of another kind takes them in a row, so the last gradients come after all else.
+  JobCosts costs = one_cut_job();
+  costs.cuts[1].device_stem = 0.1;
+  const Prediction seen = predict(costs, kServer, many, {1, 6});
+  EXPECT_NEAR(seen.device, hidden.device, 1e-9);
+  EXPECT_GT(seen.seconds, seen.device + 0.04 + 0.06);
+}
+
 TEST(StepModel, AFrozenStemRunsAheadAndHasNone) {
   const std::vector<WorkerRates> many(64, kWorker);
   EXPECT_NEAR(predict(one_cut_job(false), kServer, many, {1, 8}).seconds, 8 * 0.3 / 2, 1e-6);
