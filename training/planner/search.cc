@@ -207,9 +207,8 @@ void enter_all(Contest& contest, std::vector<Candidate> all, size_t most) {
 
 /// What the model ranks too low: no split with the local input that it thinks best, and at its best
 /// cut all stems away and the share half-way to that; there the server makes what would come late,
-/// and no layout of a step knows of that. Shares that leave the server one or two micro-batches for
-/// each end of the step, also with no pixels on a link. Where links are the limit, half of the
-/// stems away and none either: whose links wait for what, no layout knows.
+/// and no layout of a step knows of that. Where links are the limit, half of the stems away and no
+/// pixels on a link: whose links wait for what, no layout knows either.
 void enter_extremes(Contest& contest, const std::vector<Candidate>& all, uint32_t micro_batches) {
   const Candidate* best = nullptr;
   for (const Candidate& one : all) {
@@ -223,14 +222,9 @@ void enter_extremes(Contest& contest, const std::vector<Candidate>& all, uint32_
   const auto of_cut = [best](const Candidate& one) { return one.choice.cut == best->choice.cut; };
   const uint32_t most = std::find_if(all.rbegin(), all.rend(), of_cut)->choice.away;
   const uint32_t between = (best->choice.away + most + 1) / 2;
-  const auto for_each_end = [&](uint32_t away) {
-    return away + 2 == micro_batches || away + 4 == micro_batches;
-  };
   for (const Candidate& one : all) {
-    const uint32_t away = one.choice.away;
-    if (!of_cut(one)) continue;
-    if (away == most || away == between || for_each_end(away)) contest.enter(one.choice);
-    if (for_each_end(away)) contest.enter({one.choice.cut, away, micro_batches - away});
+    if (of_cut(one) && (one.choice.away == most || one.choice.away == between))
+      contest.enter(one.choice);
   }
   if (best->prediction.bound != Bound::kLink) return;
   const uint32_t half = micro_batches / 2;
