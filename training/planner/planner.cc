@@ -145,10 +145,10 @@ const Planner::Measured* Planner::lately(const Choice& choice, uint64_t step) co
   return &found->second;
 }
 
-void Planner::follow(uint64_t step, std::vector<RankRates> ranks) {
+void Planner::follow(uint64_t step, const std::vector<RankRates>& ranks) {
   if (std::ranges::equal(ranks_, ranks, alike)) return;
   const bool others = workers_of(ranks_) != workers_of(ranks);
-  ranks_ = std::move(ranks);
+  ranks_ = ranks;
   // What is due is not put off by what changes again and again.
   const bool is_due = !looked_;
   looked_.reset();

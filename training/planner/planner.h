@@ -78,7 +78,7 @@ class Planner {
   /// What steps of that length pay for between two moves.
   uint64_t length_of_trials(double seconds) const;
   /// Forgets what was measured on machines or links of other rates.
-  void follow(uint64_t step, std::vector<RankRates> ranks);
+  void follow(uint64_t step, const std::vector<RankRates>& ranks);
   bool is_news(uint64_t step, const Measured& now) const;
   /// What a plan's step is made of: more with each.
   enum class Kind : uint8_t { kUnsplit, kFrozen, kTrained };

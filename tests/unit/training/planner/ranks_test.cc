@@ -10,26 +10,6 @@
 namespace outrigger::training {
 namespace {
 
-/// Behind "Input" a cut that takes a quarter off the device.
-JobCosts ranks_job() {
-  JobCosts job;
-  job.micro_batches = 8;
-  job.pixels = 1e6;
-  job.cuts.resize(2);
-  job.cuts[0] = {.head = 0.4, .server_percent = 100};
-  job.cuts[1] = {.cut = 5,
-                 .name = "layer1",
-                 .trains = true,
-                 .stem_forward = 0.04,
-                 .stem_backward = 0.06,
-                 .head = 0.3,
-                 .activations = 1e6,
-                 .gradients = 1e6,
-                 .weights = 1e5,
-                 .server_percent = 75};
-  return job;
-}
-
 class Ranks : public testing::Test {
  protected:
   std::optional<Candidate> found(const std::vector<WorkerRates>& first,
@@ -59,7 +39,7 @@ class Ranks : public testing::Test {
     return told;
   }
 
-  const JobCosts job_ = ranks_job();
+  const JobCosts job_ = one_cut_job();
   PlannerOptions options_;
   std::vector<WorkerRates> workers_{kWorker, {.stem_speed = 2, .decode = 0.02}};
 };

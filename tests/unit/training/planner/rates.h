@@ -2,11 +2,30 @@
 
 #include "training/planner/costs.h"
 
-/// A machine of each side that the planner's tests reckon with.
+/// A machine of each side, and a job, that the planner's tests reckon with.
 namespace outrigger::training {
 
 constexpr ServerRates kServer{.cores = 2, .decode = 0.1, .shared = true};
 constexpr WorkerRates kWorker{
     .stem_speed = 1, .decode = 0.05, .bytes_per_second = 1e9, .latency = 0.0005};
+
+/// Eight micro-batches; behind "Input" one cut that takes a quarter of the work off the device.
+inline JobCosts one_cut_job(bool trains = true) {
+  JobCosts costs;
+  costs.micro_batches = 8;
+  costs.pixels = 1e6;
+  CutCosts input;
+  input.head = 0.4;
+  CutCosts stem{.cut = 5, .name = "layer1", .trains = trains};
+  stem.stem_forward = 0.04;
+  stem.stem_backward = trains ? 0.06 : 0;
+  stem.head = 0.3;
+  stem.activations = 4e6;
+  stem.gradients = trains ? 4e6 : 0;
+  stem.weights = 1e5;
+  stem.server_percent = 75;
+  costs.cuts = {input, stem};
+  return costs;
+}
 
 }  // namespace outrigger::training

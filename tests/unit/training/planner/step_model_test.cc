@@ -11,25 +11,6 @@
 namespace outrigger::training {
 namespace {
 
-/// Eight micro-batches; behind "Input" one cut that takes a quarter of the work off the device.
-JobCosts one_cut_job(bool trains = true) {
-  JobCosts costs;
-  costs.micro_batches = 8;
-  costs.pixels = 1e6;
-  CutCosts input;
-  input.head = 0.4;
-  CutCosts stem{.cut = 5, .name = "layer1", .trains = trains};
-  stem.stem_forward = 0.04;
-  stem.stem_backward = trains ? 0.06 : 0;
-  stem.head = 0.3;
-  stem.activations = 4e6;
-  stem.gradients = trains ? 4e6 : 0;
-  stem.weights = 1e5;
-  stem.server_percent = 75;
-  costs.cuts = {input, stem};
-  return costs;
-}
-
 constexpr Choice kUnsplit{0, 0};
 
 TEST(StepModel, AloneTheServerDecodesAndComputesOneAfterTheOther) {
