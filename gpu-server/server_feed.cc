@@ -74,6 +74,7 @@ void ServerFeed::lose_worker(feed::WorkerId worker) {
   tell_what_is_given_back(worker);
   joined_.erase(worker);
   books_.erase(worker);
+  timeline_.left(worker);
   coordinator_.lose_worker(worker, clock_.now());
   distribute();
   changed_.notify_all();

@@ -24,6 +24,7 @@ class Timeline {
   void device_takes(uint64_t step, uint32_t index, TimePoint now);
   void device_is_done(TimePoint now);
   void joined(feed::WorkerId worker, const std::string& name);
+  void left(feed::WorkerId worker) { downward_.erase(worker); }
   /// A result that arrives now, and what is known of the worker's link; nothing for other messages.
   void arrived(feed::WorkerId worker, const feed::WorkerMessage& message,
                const WorkerMeasures& link, TimePoint now);

@@ -206,7 +206,8 @@ std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step
     if (!tried) return nullptr;
     return [&](const Situation& in, const Choice& choice) { return estimate(tried, in, choice); };
   };
-  return search(situation, present_, {by(trial.seconds), trial.most, by(trial.longer)});
+  return search(situation, present_,
+                {by(trial.seconds), trial.most, by(trial.longer), trial.thorough});
 }
 
 std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& server,

@@ -207,9 +207,12 @@ void enter_all(Contest& contest, std::vector<Candidate> all, size_t most) {
 
 /// What the model ranks too low: no split with the local input that it thinks best, and at its best
 /// cut all stems away and the share half-way to that; there the server makes what would come late,
-/// and no layout of a step knows of that. Where links are the limit, half of the stems away and no
-/// pixels on a link: whose links wait for what, no layout knows either.
-void enter_extremes(Contest& contest, const std::vector<Candidate>& all, uint32_t micro_batches) {
+/// and no layout of a step knows of that. A thorough trial is worth shares that leave the server
+/// one or two micro-batches for each end of the step, also with no pixels on a link. Where links
+/// are the limit, half of the stems away and none either: whose links wait for what, no layout
+/// knows.
+void enter_extremes(Contest& contest, const std::vector<Candidate>& all, uint32_t micro_batches,
+                    bool thorough) {
   const Candidate* best = nullptr;
   for (const Candidate& one : all) {
     if (one.choice.cut == 0) {
@@ -223,8 +226,12 @@ void enter_extremes(Contest& contest, const std::vector<Candidate>& all, uint32_
   const uint32_t most = std::find_if(all.rbegin(), all.rend(), of_cut)->choice.away;
   const uint32_t between = (best->choice.away + most + 1) / 2;
   for (const Candidate& one : all) {
-    if (of_cut(one) && (one.choice.away == most || one.choice.away == between))
-      contest.enter(one.choice);
+    const uint32_t away = one.choice.away;
+    const uint32_t here = micro_batches - away;
+    const bool for_each_end = thorough && (here == 2 || here == 4);
+    if (!of_cut(one)) continue;
+    if (away == most || away == between || for_each_end) contest.enter(one.choice);
+    if (for_each_end) contest.enter({one.choice.cut, away, here});
   }
   if (best->prediction.bound != Bound::kLink) return;
   const uint32_t half = micro_batches / 2;
@@ -240,7 +247,7 @@ Contest contest(const Situation& situation, const Choice& present, const Trial& 
   if (std::isfinite(situation.options.most_bytes_per_second))
     contest.enter({.local = situation.job.micro_batches});  // and nothing moves less
   std::vector<Candidate> all = all_shares(situation);
-  enter_extremes(contest, all, situation.job.micro_batches);
+  enter_extremes(contest, all, situation.job.micro_batches, trial.thorough);
   enter_all(contest, std::move(all), trial.most / 4);
   contest.climb();
   return contest;

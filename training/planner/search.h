@@ -51,6 +51,9 @@ struct Trial {
   size_t most = 64;
   /// Decides between the two best where they are close; absent: the better of them has won.
   Seconds longer = nullptr;
+  /// Whether it is as well to be believed where plans come close that differ much: such are tried
+  /// in the place of some that the step model likes.
+  bool thorough = false;
 };
 
 /// What `predict` says.

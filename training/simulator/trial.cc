@@ -78,7 +78,7 @@ Trial by_simulation(const JobCosts& job, uint64_t length) {
   };
   const uint64_t steps = length * steps_of(job);
   constexpr uint64_t kLonger = 2;
-  return {of(steps), std::min<size_t>(most, 20), of(kLonger * steps)};
+  return {of(steps), std::min<size_t>(most, 20), of(kLonger * steps), length > 1};
 }
 
 }  // namespace outrigger::training

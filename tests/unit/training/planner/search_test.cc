@@ -151,6 +151,23 @@ TEST_F(Search, WhereLinksAreTheLimitTriesNoPixelsOnThem) {
   EXPECT_TRUE(no_pixels(found->choice));
 }
 
+TEST_F(Search, AThoroughTrialIsWorthSharesThatLeaveSomethingForEachEnd) {
+  job.micro_batches = 16;
+  workers.assign(1, {.stem_speed = 0.05, .decode = 0.01, .bytes_per_second = 1e9});
+  for (const uint32_t here : {2, 4}) {
+    for (const uint32_t local : {0u, here}) {
+      const auto wanted = [&](const Choice& choice) {
+        return choice.away == 16 - here && choice.local >= local;
+      };
+      Trial trial{
+          [&](const Situation&, const Choice& choice) { return wanted(choice) ? 0.8 : 1.0; }, 20};
+      ASSERT_FALSE(wanted(run(trial)->choice)) << "the model would get there";
+      trial.thorough = true;
+      EXPECT_TRUE(wanted(run(trial)->choice)) << here << " stay, no pixels: " << (local > 0);
+    }
+  }
+}
+
 TEST_F(Search, ClimbsInTheSecondBestCutAsWell) {
   // Cut 1 begins where the model thinks it best, which is two micro-batches off.
   const auto rows = candidates(job, options, kServer, workers);
@@ -282,6 +299,11 @@ TEST(BySimulation, IsInfiniteWhereNobodyRunsTheStems) {
   const Trial trial = by_simulation(job);
   for (const std::vector<WorkerRates>& workers : {none, decoders})
     EXPECT_FALSE(std::isfinite(trial.seconds({job, options, kServer, workers}, {2, 3, 0})));
+}
+
+TEST(BySimulation, IsThoroughWhereStepsPayForLongTrials) {
+  EXPECT_FALSE(by_simulation(four_cut_job()).thorough);
+  EXPECT_TRUE(by_simulation(four_cut_job(), 2).thorough);
 }
 
 TEST(BySimulation, GivesWayToTheModelWhereItWouldTakeTooLong) {
