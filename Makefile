@@ -69,18 +69,19 @@ dist: ## A tarball of the programs with their libraries, for any x86-64 Linux wi
 
 images: ## Container images of operator, worker and server, from `make dist`, in dist/images.tar
 	tools/setup
-	tools/setup cluster
+	tools/setup images
 	JOBS=$(JOBS) tools/images
 
 images-cuda: setup-cuda ## The server's image for GPUs, in dist/images-cuda.tar
-	tools/setup cluster
+	tools/setup images
 	JOBS=$(JOBS) tools/images cuda
 
 cluster-test: images ## Everything on a real Kubernetes of one node on this machine; needs root
+	tools/setup cluster
 	tests/cluster/run
 
 fresh-test: ## The demo on a fresh Debian 12 in a folder, with nothing but this checkout's commit; needs root
-	tools/setup cluster
+	tools/setup images
 	tests/fresh/run demo
 
 clean: ## Remove what was built (not .deps)

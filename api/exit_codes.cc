@@ -29,8 +29,9 @@ constexpr std::array kTable{
                  "A later attempt of the job owns the checkpoints; this one has ended."},
     ExitCodeInfo{ExitCode::kStopped, "Stopped", true, false,
                  "Asked to stop; a checkpoint is written."},
-    ExitCodeInfo{ExitCode::kHung, "Hung", true, true,
-                 "No progress within progressDeadlineSeconds; the server's own watchdog ended it."},
+    ExitCodeInfo{
+        ExitCode::kHung, "Hung", true, true,
+        "No progress within progressDeadlineSeconds; the process's own watchdog ended it."},
     ExitCodeInfo{ExitCode::kIoFailure, "IoFailure", true, true,
                  "A disk, a file or the network failed."},
     ExitCodeInfo{ExitCode::kPeerLost, "PeerLost", true, true,

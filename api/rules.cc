@@ -178,6 +178,16 @@ void check_training(const TrainingJobSpec& spec, std::vector<FieldError>& errors
   }
 }
 
+void check_split(const SplitSpec& split, std::vector<FieldError>& errors) {
+  const bool fixed = split.cut == kCutInput || (split.cut != kCutAuto && split.share_percent);
+  if (split.max_bytes_per_second && fixed)
+    Faults(errors, "spec.split")
+        .add("maxBytesPerSecond",
+             "bounds plans that are found, and there is nothing to find; write cut: Auto, or a "
+             "layer "
+             "without sharePercent");
+}
+
 void check_workers(const WorkersSpec& workers, std::vector<FieldError>& errors) {
   Faults faults(errors, "spec.workers");
   faults.expect_order("minReplicas", workers.min_replicas, "replicas", workers.replicas);
@@ -271,6 +281,7 @@ void check_rules(const TrainingJob& job, std::vector<FieldError>& errors) {
   check_model(spec.model, errors);
   check_data(spec.data, errors);
   check_training(spec, errors);
+  check_split(spec.split, errors);
   check_server(spec.server, errors);
   check_workers(spec.workers, errors);
   check_template(spec.server.pod_template, Faults(errors, "spec.server.template"));

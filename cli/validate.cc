@@ -12,6 +12,7 @@
 #include "api/write.h"
 #include "cli/commands.h"
 #include "common/file.h"
+#include "gpu-server/device.h"
 
 namespace outrigger::cli {
 namespace {
@@ -34,7 +35,9 @@ struct Verdict {
 
 Verdict judge(const std::string& file) {
   Verdict verdict{file, api::resolve_training_job(read_file(file)), {}};
-  if (verdict.valid()) verdict.not_built = api::check_supported(verdict.result.job, {});
+  if (verdict.valid())
+    verdict.not_built =
+        api::check_supported(verdict.result.job, {.gpu = gpu_server::is_built_for_gpus()});
   return verdict;
 }
 

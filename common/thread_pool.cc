@@ -4,29 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <optional>
-#include <string>
 #include <utility>
 
+#include "common/cgroup.h"
 #include "common/error.h"
 #include "common/thread_name.h"
 
 namespace outrigger {
 namespace {
-
-// Quota / period of the cgroup this process sees at the mount's root; absent: unlimited.
-std::optional<double> cgroup_cores() {
-  std::ifstream v2("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (v2 >> quota >> period && quota != "max" && period > 0) return std::stod(quota) / period;
-  std::ifstream v1_quota("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  std::ifstream v1_period("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  double value = 0;
-  if (v1_quota >> value && v1_period >> period && value > 0 && period > 0) return value / period;
-  return std::nullopt;
-}
 
 // The pool whose task this thread runs now.
 thread_local const ThreadPool* inside = nullptr;
@@ -57,14 +42,15 @@ int wait_while(const std::atomic<int>& value, Waits waits) {
 
 }  // namespace
 
-int available_cores() {
+double lasting_cores() {
   cpu_set_t mask;
-  int cores = static_cast<int>(std::thread::hardware_concurrency());
+  double cores = std::thread::hardware_concurrency();
   if (::sched_getaffinity(0, sizeof mask, &mask) == 0) cores = CPU_COUNT(&mask);
-  if (const auto quota = cgroup_cores())
-    cores = std::min(cores, static_cast<int>(std::ceil(*quota)));
-  return std::max(1, cores);
+  if (const auto quota = cgroup_cores()) cores = std::min(cores, *quota);
+  return cores;
 }
+
+int available_cores() { return std::max(1, static_cast<int>(std::ceil(lasting_cores()))); }
 
 ThreadPool::ThreadPool(int size) : size_(std::max(1, size)) {
   for (int i = 1; i < size_; ++i) threads_.emplace_back([this] { thread_main(); });

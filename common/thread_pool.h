@@ -8,8 +8,11 @@
 
 namespace outrigger {
 
-/// Cores this process may use: the cgroup's CPU quota (v1 or v2) rounded up, at most the affinity
-/// mask; at least 1.
+/// Core-seconds a second that this process may use in the long run: its CPU quota, at most the
+/// cores of its affinity mask.
+double lasting_cores();
+
+/// Of these, rounded up, those that it may use at once; at least 1.
 int available_cores();
 
 /// A fixed set of threads that run the tasks of one loop at a time. The caller's thread takes part,

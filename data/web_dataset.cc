@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <exception>
 #include <optional>
 #include <utility>
 
 #include "common/error.h"
 #include "common/file.h"
+#include "common/thread_pool.h"
 #include "data/names.h"
 #include "data/tar.h"
 
@@ -24,6 +26,9 @@ constexpr size_t kMaxNames = 1000000;
 constexpr uint64_t kMaxLabelText = 32;
 /// One class name is kept for each label up to the largest.
 constexpr int32_t kMaxLabel = 1 << 24;
+/// A header is read only when it is known where the one before it ends: over a network that is all
+/// waiting, which shards can do side by side.
+constexpr int kListedAtOnce = 16;
 
 /// What stands in one pair of braces.
 std::vector<std::string> choices(std::string_view inside, std::string_view pattern) {
@@ -98,19 +103,25 @@ struct Group {
   std::optional<int32_t> label;
 };
 
+/// An image in a shard.
+struct Range {
+  uint64_t offset = 0;
+  uint64_t size = 0;
+  int32_t label = 0;
+};
+
 class ShardLister {
  public:
-  ShardLister(const Shard& shard, int32_t classes, Dataset& dataset)
-      : shard_(shard), classes_(classes), dataset_(dataset) {}
+  ShardLister(const Shard& shard, int32_t classes) : shard_(shard), classes_(classes) {}
 
-  void list() {
+  std::vector<Range> list() {
     TarWalker walker(shard_.path, shard_.size, [this](uint64_t offset, std::span<std::byte> to) {
       return shard_.read(offset, to);
     });
     while (const auto member = walker.next()) take(*member);
     flush();
+    return std::move(images_);
   }
-  int32_t largest_label() const { return largest_; }
 
  private:
   void take(const TarMember& member) {
@@ -160,18 +171,38 @@ class ShardLister {
     for (const TarMember& image : group_.images) {
       if (!group_.label)
         fail(image, "has no label: no member " + group_.key + ".cls stands next to it");
-      dataset_.add_range(image.offset, image.size, *group_.label);
-      largest_ = std::max(largest_, *group_.label);
+      images_.push_back({image.offset, image.size, *group_.label});
     }
     group_ = {};
   }
 
   const Shard& shard_;
   int32_t classes_;
-  Dataset& dataset_;
+  std::vector<Range> images_;
   Group group_;
-  int32_t largest_ = -1;
 };
+
+/// What one of many that are listed at once gave.
+struct Listed {
+  std::vector<Range> images;
+  std::exception_ptr failure;
+};
+
+std::vector<Listed> list_all(const fs::path& root, const std::vector<std::string>& shards,
+                             int32_t classes) {
+  std::vector<Listed> listed(shards.size());
+  const int count = static_cast<int>(shards.size());
+  ThreadPool threads(std::clamp(count, 1, kListedAtOnce));
+  threads.parallel_for(count, [&](int i) {
+    const auto at = static_cast<size_t>(i);
+    try {
+      listed[at].images = ShardLister(open_shard(root, shards[at]), classes).list();
+    } catch (const Error&) {
+      listed[at].failure = std::current_exception();
+    }
+  });
+  return listed;
+}
 
 std::vector<std::string> find_shards(const fs::path& root, std::string_view pattern) {
   if (pattern.find("://") != std::string_view::npos) {
@@ -230,12 +261,14 @@ Dataset list_shards(const fs::path& root, const std::vector<std::string>& shards
   Dataset dataset;
   const int32_t allowed = classes.empty() ? kMaxLabel : static_cast<int32_t>(classes.size());
   int32_t largest = -1;
-  for (const std::string& path : shards) {
-    const Shard shard = open_shard(root, path);
-    dataset.begin_container(path, true);
-    ShardLister lister(shard, allowed, dataset);
-    lister.list();
-    largest = std::max(largest, lister.largest_label());
+  std::vector<Listed> listed = list_all(root, shards, allowed);
+  for (size_t i = 0; i < shards.size(); ++i) {
+    if (listed[i].failure) std::rethrow_exception(listed[i].failure);
+    dataset.begin_container(shards[i], true);
+    for (const Range& image : std::exchange(listed[i].images, {})) {
+      dataset.add_range(image.offset, image.size, image.label);
+      largest = std::max(largest, image.label);
+    }
   }
   if (dataset.size() == 0)
     throw InvalidInput(root.string() + ": no image in " + std::to_string(shards.size()) +

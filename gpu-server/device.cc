@@ -21,6 +21,8 @@ Emulation::Emulation(const api::Launch& launch)
       device(launch.emulate_cores),
       local(launch.threads.value_or(available_cores())) {}
 
+bool is_built_for_gpus() { return nn::cuda::is_built(); }
+
 bool wants_gpu(const api::Launch& launch, const api::TrainingJob& job) {
   if (launch.device == api::DeviceChoice::kAuto) return job.spec.server.gpus > 0;
   return launch.device == api::DeviceChoice::kCuda;

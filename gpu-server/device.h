@@ -16,6 +16,9 @@
 
 namespace outrigger::gpu_server {
 
+/// Whether this build can train on GPUs at all.
+bool is_built_for_gpus();
+
 /// Whether this server's device is a GPU: as it was told, else where the job asks for GPUs.
 bool wants_gpu(const api::Launch& launch, const api::TrainingJob& job);
 

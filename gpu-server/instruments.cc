@@ -49,4 +49,19 @@ telemetry::Gauge& Instruments::plan(const feed::Plan& plan, uint32_t micro_batch
                     {"gradients", to_string(plan.gradients)}});
 }
 
+void Instruments::evaluation(const training::EvaluationResult& result) const {
+  const auto show = [&](const char* metric, double value) {
+    all.gauge({"outrigger_server_evaluation_ratio",
+               "What the newest evaluation measured on held-out images.",
+               {"metric"}},
+              {{"metric", metric}})
+        .set(value);
+  };
+  show("accuracy", result.accuracy);
+  if (result.verification) show("verification", *result.verification);
+  if (result.identification) show("identification", *result.identification);
+  all.gauge({"outrigger_server_evaluation_loss", "Mean loss of the newest evaluation.", {}})
+      .set(result.loss);
+}
+
 }  // namespace outrigger::gpu_server

@@ -5,6 +5,7 @@
 #include "feed/plan.h"
 #include "feed/stall.h"
 #include "telemetry/metrics.h"
+#include "training/evaluation.h"
 
 namespace outrigger::gpu_server {
 
@@ -13,6 +14,8 @@ struct Instruments {
   explicit Instruments(telemetry::Metrics& metrics);
   /// The gauge that is 1 while this is the plan.
   telemetry::Gauge& plan(const feed::Plan& plan, uint32_t micro_batches) const;
+  /// Shown from the first evaluation on.
+  void evaluation(const training::EvaluationResult& result) const;
 
   telemetry::Counter& steps;
   telemetry::Counter& samples;

@@ -148,15 +148,8 @@ feed::Plan make_plan(const api::TrainingJob& job, const nn::Graph& graph, const 
   plan.number = number;
   if (split.cut != api::kCutAuto) plan.cut = graph.cut(split.cut).layers;
   complete_plan(plan, graph);
-  if (split.max_bytes_per_second) {
-    if (!wants_planner(job))
-      throw InvalidInput(
-          "spec.split.maxBytesPerSecond: " + std::to_string(*split.max_bytes_per_second) +
-          " bounds plans that are found, and cut and sharePercent leave nothing to find; write "
-          "cut: "
-          "Auto, or a layer without sharePercent");
-    plan.local_inputs = size.micro_batches;  // until more is known
-  }
+  // Until more is known nothing moves.
+  if (split.max_bytes_per_second) plan.local_inputs = size.micro_batches;
   if (plan.cut == 0) return plan;
   if (plan.cut > last_cut(job, graph))
     throw InvalidInput("spec.split.cut: '" + plan.cut_name +

@@ -180,7 +180,9 @@ std::optional<Planning::Proposal> Planning::after_step(const training::StepRepor
   note(ranks_.front(), measures);
   if (!std::ranges::all_of(ranks_, &Rank::known)) return std::nullopt;
   const auto& [server, own] = ranks_.front().rates;
+  const TimePoint begin = system_now();
   const auto decision = planner_.consider(report.step, server, own, others);
+  if (planner_.has_looked()) planner_.took(to_seconds(system_now() - begin));
   if (!decision) return std::nullopt;
   Proposal proposal;
   proposal.plan.cut = planner_.job().cuts[decision->choice.cut].cut;

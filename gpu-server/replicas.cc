@@ -47,7 +47,8 @@ class CollectiveReducer final : public training::Reducer {
 
 std::unique_ptr<training::Reducer> meet_replicas(const api::Launch& launch,
                                                  const api::TrainingJob& job,
-                                                 transport::Listener& listener) {
+                                                 transport::Listener& listener,
+                                                 const std::stop_token& stop) {
   const int replicas = api::rank_count(job.spec);
   if (replicas != launch.replicas) {
     throw InvalidInput("the job has " + std::to_string(replicas) +
@@ -58,7 +59,9 @@ std::unique_ptr<training::Reducer> meet_replicas(const api::Launch& launch,
   transport::CollectiveOptions options;
   options.rank = launch.rank;
   options.size = replicas;
+  options.join_limit = job.spec.startup_deadline;
   options.limit = job.spec.progress_deadline;  // rank 0 evaluates and saves while the others wait
+  options.stop = stop;
   if (launch.rank == 0) {
     return std::make_unique<CollectiveReducer>(transport::Collective::host(listener, options));
   }

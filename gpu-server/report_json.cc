@@ -48,4 +48,11 @@ json to_json(const training::LayerCosts& layer) {
           {"weightBytes", layer.weights}};
 }
 
+json to_json(const training::EvaluationResult& result) {
+  json told{{"accuracy", result.accuracy}, {"loss", result.loss}};
+  if (result.verification) told["verification"] = *result.verification;
+  if (result.identification) told["identification"] = *result.identification;
+  return told;
+}
+
 }  // namespace outrigger::gpu_server

@@ -6,6 +6,7 @@
 #include "feed/plan.h"
 #include "feed/stall.h"
 #include "gpu-server/worker_book.h"
+#include "training/evaluation.h"
 #include "training/planner/costs.h"
 
 /// What a run tells, as it stands in /status and metrics.jsonl.
@@ -15,5 +16,7 @@ nlohmann::json to_json(const feed::Plan& plan, uint32_t micro_batches);
 nlohmann::json to_json(const feed::StallTimes& times);
 nlohmann::json to_json(const WorkerMeasures& worker);
 nlohmann::json to_json(const training::LayerCosts& layer);
+/// What was measured, without how many images.
+nlohmann::json to_json(const training::EvaluationResult& result);
 
 }  // namespace outrigger::gpu_server

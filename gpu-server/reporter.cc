@@ -113,10 +113,13 @@ void Reporter::profile(const training::JobCosts& costs) {
   metrics_file_.append(json{{"type", "profile"}, {"layers", layers}}.dump());
 }
 
-void Reporter::workers(uint64_t step, std::span<const WorkerMeasures> workers) {
+void Reporter::workers(uint64_t step, std::span<const WorkerMeasures> workers,
+                       const WorkerMeasures& local) {
   json list = json::array();
   for (const WorkerMeasures& one : workers) list.push_back(to_json(one));
-  metrics_file_.append(json{{"type", "workers"}, {"step", step}, {"workers", list}}.dump());
+  metrics_file_.append(
+      json{{"type", "workers"}, {"step", step}, {"workers", list}, {"local", to_json(local)}}
+          .dump());
 }
 
 void Reporter::desired_workers(uint32_t count) {
@@ -165,12 +168,13 @@ void Reporter::write_audit(const training::StepReport& report) {
 
 void Reporter::evaluation(uint64_t step, const training::EvaluationResult& result, Duration took,
                           const char* by) {
-  json line{{"type", "evaluation"},        {"step", step},
-            {"accuracy", result.accuracy}, {"loss", result.loss},
-            {"samples", result.samples},   {"broken", result.broken},
-            {"seconds", to_seconds(took)}, {"by", by}};
-  if (result.verification) line["verification"] = *result.verification;
-  if (result.identification) line["identification"] = *result.identification;
+  json line = to_json(result);
+  line.update({{"type", "evaluation"},
+               {"step", step},
+               {"samples", result.samples},
+               {"broken", result.broken},
+               {"seconds", to_seconds(took)},
+               {"by", by}});
   metrics_file_.append(line.dump());
   line_.clear();
   log::info(
@@ -180,6 +184,7 @@ void Reporter::evaluation(uint64_t step, const training::EvaluationResult& resul
       result.identification ? fmt::format(", identification {:.2f} %", 100 * *result.identification)
                             : "",
       result.samples, by);
+  instruments_->evaluation(result);
   const std::scoped_lock lock(mutex_);
   evaluated_ = result;
 }
@@ -244,8 +249,7 @@ void Reporter::edits(const Edits& edits) {
   edits_ = edits;
 }
 
-std::string Reporter::progress_json() const {
-  const std::scoped_lock lock(mutex_);
+json Reporter::progress_now() const {
   json progress{{"epoch", shown_.epoch},
                 {"step", shown_.step},
                 {"totalSteps", size_.total_steps},
@@ -255,17 +259,30 @@ std::string Reporter::progress_json() const {
   if (shown_.time_left) progress["remainingSeconds"] = to_seconds(*shown_.time_left);
   if (shown_.loss) progress["loss"] = *shown_.loss;
   if (shown_.accuracy) progress["accuracy"] = *shown_.accuracy;
+  return progress;
+}
+
+json Reporter::results() const {
+  json results = json::object();
+  if (evaluated_) results["evaluation"] = to_json(*evaluated_);
+  if (checkpointed_) results["checkpoint"] = {{"step", *checkpointed_}};
+  return results;
+}
+
+std::string Reporter::progress_json() const {
+  const std::scoped_lock lock(mutex_);
+  json progress = progress_now();
+  progress.update(results());
   return progress.dump();
 }
 
 std::string Reporter::status_json() const {
-  const json progress = json::parse(progress_json());
   const std::scoped_lock lock(mutex_);
   json status{{"role", "server"},
               {"job", job_},
               {"state", state_},
               {"incarnation", incarnation_},
-              {"progress", progress},
+              {"progress", progress_now()},
               {"split",
                {{"plan", plan_.number},
                 {"cut", plan_.cut_name},
@@ -283,10 +300,8 @@ std::string Reporter::status_json() const {
                 {"bytesIn", feed_.bytes_in},
                 {"bytesOut", feed_.bytes_out}}}};
   if (desired_workers_) status["workers"]["desired"] = *desired_workers_;
-  if (evaluated_)
-    status["evaluation"] = {{"accuracy", evaluated_->accuracy}, {"loss", evaluated_->loss}};
+  status.update(results());
   if (edits_) status["edits"] = {{"generation", edits_->generation}, {"refused", edits_->refused}};
-  if (checkpointed_) status["checkpoint"] = {{"step", *checkpointed_}};
   return status.dump();
 }
 

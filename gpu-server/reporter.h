@@ -43,7 +43,7 @@ class Reporter {
   /// What the planner goes by: every layer's costs, as a line of metrics.jsonl.
   void profile(const training::JobCosts& costs);
   /// What each remote worker has done and how fast it is, as a line of metrics.jsonl.
-  void workers(uint64_t step, std::span<const WorkerMeasures> workers);
+  void workers(uint64_t step, std::span<const WorkerMeasures> workers, const WorkerMeasures& local);
   /// How many workers the job can use.
   void desired_workers(uint32_t count);
   /// `by`: "server" or "workers".
@@ -61,7 +61,8 @@ class Reporter {
   void edits(const Edits& edits);
   /// Thread-safe; one JSON object.
   std::string status_json() const;
-  /// The progress in it, and the newest plan (or another one), likewise.
+  /// The progress in it with evaluation and checkpoint, as last words tell it, and the newest plan
+  /// (or another one), likewise.
   std::string progress_json() const;
   std::string plan_json() const;
   std::string plan_json(const feed::Plan& plan) const;
@@ -78,6 +79,9 @@ class Reporter {
                      const StepNotes& notes);
   void count_stalls(const feed::StallTimes& stalls);
   void show_plan(const feed::Plan& plan);
+  /// Both under mutex_.
+  nlohmann::json progress_now() const;
+  nlohmann::json results() const;
 
   const std::string job_;
   const RunSize size_;

@@ -22,6 +22,12 @@ std::filesystem::path root_of(const api::TrainingJob& job, const api::Launch& la
   return source ? api::data_path(job, launch, source->path.value_or("")) : std::filesystem::path();
 }
 
+// Of millions of files on a network this takes minutes, in which no page answers yet.
+data::Dataset list_train(const api::TrainingJob& job, const std::filesystem::path& root) {
+  log::info("{}: listing {}", job.metadata.name, root.string());
+  return list_data(job.spec.data.train, root, {});
+}
+
 data::Dataset list_validation(const api::TrainingJob& job, const std::filesystem::path& root,
                               const data::Dataset& train) {
   if (!job.spec.data.validation) return {};
@@ -112,7 +118,7 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       directory_(made(api::run_directory(job_, launch_))),
       train_root_(root_of(job_, launch_, job_.spec.data.train)),
       validation_root_(root_of(job_, launch_, job_.spec.data.validation)),
-      train_(list_data(job_.spec.data.train, train_root_, {})),
+      train_(list_train(job_, train_root_)),
       validation_(list_validation(job_, validation_root_, train_)),
       size_(run_size(job_, train_)),
       graph_(worker::build_graph(job_, static_cast<int64_t>(train_.classes().size()))),

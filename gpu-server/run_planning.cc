@@ -182,7 +182,7 @@ void Run::tell_of_workers(const training::StepReport& report, const RankMeasures
   const bool last = report.step + 1 == size_.total_steps;
   if (!last && workers_told_ && clock_.now() < *workers_told_ + kEvery) return;
   workers_told_ = clock_.now();
-  reporter_.workers(report.step, measures.workers);
+  reporter_.workers(report.step, measures.workers, measures.local);
   if (!planning_) return;
   if (const auto desired = planning_->desired_workers()) reporter_.desired_workers(*desired);
 }

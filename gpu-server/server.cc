@@ -20,7 +20,7 @@ api::ExitCode train(const api::Launch& launch, const std::stop_token& stop, std:
   api::TrainingJob job = api::load_training_job(launch.job_file);
   auto device = open_device(launch, job);
   auto listener = open_listener(launch, job, device.backend->input_memory());
-  const auto reducer = meet_replicas(launch, job, *listener);
+  const auto reducer = meet_replicas(launch, job, *listener, stop);
   Run run(launch, std::move(job), stop, std::move(listener), reducer.get(), std::move(device));
   try {
     const api::ExitCode code = run.train();

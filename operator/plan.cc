@@ -42,7 +42,7 @@ void keep(Pass& pass) {
 void go_on(Pass& pass) {
   if (has_begun_untold(pass)) begin_first(pass);
   if (is_place_unknown(pass)) return pass.again_at(pass.now + std::chrono::seconds(5));
-  take_report(pass);
+  if (!take_last_words(pass)) take_report(pass);
   if (decide(pass)) {
     pass.plan.unfinished = true;
   } else {

@@ -72,6 +72,23 @@ void read_own_container(const Json& statuses, Pod& pod) {
   }
 }
 
+// The first init container that failed; ours has never run then.
+std::optional<Why> failed_init(const Json& statuses) {
+  for (const Json& container : statuses) {
+    const Json& ended = at(at(container, "state"), "terminated");
+    const Json& code = at(ended, "exitCode");
+    if (!code.is_number_integer() || code.get<int>() == 0) continue;
+    std::string message = "init container " + text_at(container, "name") +
+                          " ended with exit code " + std::to_string(code.get<int>());
+    for (const char* member : {"reason", "message"}) {
+      const std::string text = text_at(ended, member);
+      if (!text.empty() && text != "Error") message += ": " + text;
+    }
+    return Why{"InitContainerFailed", message};
+  }
+  return std::nullopt;
+}
+
 bool one_runs(const Json& statuses) {
   return std::any_of(statuses.begin(), statuses.end(), [](const Json& container) {
     return at(at(container, "state"), "running").is_object();
@@ -98,6 +115,10 @@ void read_status(const Json& status, Pod& pod) {
   read_waiting(at(status, "initContainerStatuses"), pod);
   read_waiting(at(status, "containerStatuses"), pod);
   read_own_container(at(status, "containerStatuses"), pod);
+  if (pod.phase == PodPhase::kFailed && !pod.ended && !pod.ended_for) {
+    if (auto failed = failed_init(at(status, "initContainerStatuses")))
+      pod.ended_for = *std::move(failed);
+  }
   pod.runs =
       one_runs(at(status, "initContainerStatuses")) || one_runs(at(status, "containerStatuses"));
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "api/enums.h"
+#include "kube/json_fields.h"
 
 namespace outrigger::controller {
 namespace {
@@ -60,8 +61,6 @@ std::optional<api::SplitStatus> read_split(const Json& page) {
   return split;
 }
 
-}  // namespace
-
 std::optional<api::ProgressStatus> read_progress(const Json& progress) {
   if (!progress.is_object() || !number(progress, "step")) return std::nullopt;
   api::ProgressStatus read;
@@ -76,26 +75,37 @@ std::optional<api::ProgressStatus> read_progress(const Json& progress) {
   return read;
 }
 
+// Progress, and beside it or in it what evaluations and checkpoints told.
+std::optional<ServerReport> read_results(const Json& progress, const Json& beside) {
+  auto read = read_progress(progress);
+  if (!read) return std::nullopt;
+  ServerReport report;
+  report.progress = *std::move(read);
+  const Json& evaluation = kube::at(beside, "evaluation");
+  add_metric(evaluation, "accuracy", "validationAccuracy", report.progress);
+  add_metric(evaluation, "verification", "verification", report.progress);
+  add_metric(evaluation, "identification", "identification", report.progress);
+  report.checkpoint_step = number(kube::at(beside, "checkpoint"), "step");
+  return report;
+}
+
+}  // namespace
+
+std::optional<ServerReport> read_last_progress(const Json& progress) {
+  return read_results(progress, progress);
+}
+
 std::optional<ServerReport> read_report(const std::string& page_text) {
   const Json page = Json::parse(page_text, nullptr, false);
   if (!page.is_object() || !page.contains("progress")) return std::nullopt;
-  auto progress = read_progress(page["progress"]);
-  if (!progress) return std::nullopt;
-  ServerReport report;
-  report.progress = *std::move(progress);
-  if (page.contains("evaluation") && page["evaluation"].is_object())
-    add_metric(page["evaluation"], "accuracy", "validationAccuracy", report.progress);
-  report.split = read_split(page);
-  if (page.contains("checkpoint") && page["checkpoint"].is_object())
-    report.checkpoint_step = number(page["checkpoint"], "step");
-  if (page.contains("workers") && page["workers"].is_object()) {
-    const auto desired = number(page["workers"], "desired");
-    if (desired) report.desired_workers = static_cast<int>(std::min(*desired, kMostWorkers));
-  }
-  if (page.contains("edits") && page["edits"].is_object()) {
-    report.told_generation = number(page["edits"], "generation");
-    report.edit_refused = text(page["edits"], "refused", kLongestRefusal);
-  }
+  auto report = read_results(page["progress"], page);
+  if (!report) return std::nullopt;
+  report->split = read_split(page);
+  const auto desired = number(kube::at(page, "workers"), "desired");
+  if (desired) report->desired_workers = static_cast<int>(std::min(*desired, kMostWorkers));
+  const Json& edits = kube::at(page, "edits");
+  report->told_generation = number(edits, "generation");
+  report->edit_refused = text(edits, "refused", kLongestRefusal);
   return report;
 }
 

@@ -12,7 +12,7 @@ namespace outrigger::controller {
 /// of status allows: a server that speaks nonsense never makes a status that cannot be written.
 std::optional<ServerReport> read_report(const std::string& text);
 
-/// The "progress" in it, and in a process's last words.
-std::optional<api::ProgressStatus> read_progress(const Json& progress);
+/// The "progress" of a process's last words: of a page's report what is known at the end.
+std::optional<ServerReport> read_last_progress(const Json& progress);
 
 }  // namespace outrigger::controller

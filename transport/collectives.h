@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 
 #include "common/clock.h"
@@ -15,10 +16,13 @@ class Listener;
 struct CollectiveOptions {
   int rank = 0;
   int size = 1;
-  /// For all ranks to meet.
+  /// For all ranks to come. Those that are started together come minutes apart where a machine or
+  /// an image is waited for.
   Duration join_limit = std::chrono::seconds(60);
   /// For each operation: a rank that takes longer is lost.
   Duration limit = std::chrono::seconds(60);
+  /// Ends the wait for ranks with Cancelled.
+  std::stop_token stop = {};
 };
 
 /// What the server's ranks do together, over Gloo, on CPUs. All ranks make the same calls in the

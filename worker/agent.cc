@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/error.h"
-#include "worker/stopwatch.h"
 
 namespace outrigger::worker {
 using feed::WorkKind;
@@ -32,7 +31,8 @@ Agent::Agent(AgentOptions options, const nn::Graph& graph, const nn::Backend& ba
       scorer_(graph, backend, threads,
               {.batch = scored_at_once(options_.micro_batch),
                .precision = options_.precision,
-               .embeddings = options_.score_embeddings}) {
+               .embeddings = options_.score_embeddings}),
+      quota_(threads.size()) {
   outbox_.push_back(feed::Pull{options_.leases});
 }
 
@@ -144,7 +144,7 @@ bool Agent::work() {
     score(whole);
   } else if (next != works_.end()) {
     Work& work = next->second;
-    work.decoding.make_some(work.lease, pixels_, threads_, work.times);
+    work.decoding.make_some(work.lease, pixels_, threads_, quota_.slowdown(), work.times);
     if (work.decoding.done()) finish_decoding(next);
   } else {
     return false;
@@ -196,7 +196,7 @@ void Agent::forward(Works::iterator at) {
   std::vector<float> statistics(static_cast<size_t>(graph_.buffer_range({0, cut}).size), 0.0f);
   {
     const nn::Weights& weights = stems_.weights(work.lease.stem_version, cut);
-    const Stopwatch watch(work.times.forward);
+    const Stopwatch watch(work.times.forward, quota_.slowdown());
     program.forward(
         weights, *work.tape,
         {work.decoding.pixels().view(), static_cast<int64_t>(slots.size()), slots, labels},
@@ -229,7 +229,7 @@ void Agent::backward(Works::iterator at) {
   auto gradients = std::make_shared<std::vector<float>>(
       static_cast<size_t>(graph_.parameter_range({0, cut}).size));
   {
-    const Stopwatch watch(work.times.backward);
+    const Stopwatch watch(work.times.backward, quota_.slowdown());
     program.backward(stems_.weights(work.lease.stem_version, cut), *work.tape,
                      work.gradient->view(), {{}, *gradients});
   }
@@ -251,7 +251,7 @@ void Agent::score(Works::iterator at) {
   for (const auto& sample : work.lease.samples) labels.push_back(sample.sample.label);
   std::span<const float> rows;
   {
-    const Stopwatch watch(work.times.forward);
+    const Stopwatch watch(work.times.forward, quota_.slowdown());
     rows = scorer_.score(work.decoding.pixels().view(), labels);
   }
   outbox_.push_back(feed::Scores{at->first, {rows.begin(), rows.end()}, times_of(work)});

@@ -17,6 +17,7 @@
 #include "nn/scorer.h"
 #include "worker/decoding.h"
 #include "worker/stems.h"
+#include "worker/stopwatch.h"
 
 namespace outrigger::worker {
 
@@ -93,6 +94,7 @@ class Agent {
   PixelSource& pixels_;
   Stems stems_;
   nn::Scorer scorer_;
+  Quota quota_;
   std::optional<feed::StemWeights> to_score_;  // of an evaluation, until the scorer has them
   std::optional<uint64_t> scored_;             // the evaluation whose weights it has
   Works works_;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+
 #include "telemetry/metrics.h"
 
 namespace outrigger::worker {
@@ -16,6 +19,8 @@ struct SessionCounters {
   telemetry::Counter& failed_reads;
   telemetry::Counter& busy_seconds;
   telemetry::Gauge& unfinished;
+  /// Grows with every piece of work; odd while one is under way, even while the worker waits.
+  std::atomic<uint64_t> turns{0};
 };
 
 }  // namespace outrigger::worker

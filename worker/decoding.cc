@@ -18,7 +18,7 @@ Decoding::Decoding(size_t samples, const Shape& image, MemorySource* memory)
       sample_bytes_(static_cast<size_t>(element_count(image))) {}
 
 void Decoding::make_some(const feed::Lease& lease, PixelSource& source, ThreadPool& threads,
-                         feed::WorkTimes& times) {
+                         double slowdown, feed::WorkTimes& times) {
   float seconds = 0;
   std::atomic<int64_t> read{0};  // of all threads' time, in nanoseconds
   std::atomic<int64_t> made{0};
@@ -43,7 +43,7 @@ void Decoding::make_some(const feed::Lease& lease, PixelSource& source, ThreadPo
     made += Duration(std::chrono::steady_clock::now() - begin).count();
   };
   {
-    const Stopwatch watch(seconds);
+    const Stopwatch watch(seconds, slowdown);
     threads.parallel_for(static_cast<int>(count), make);
   }
   times.decode += seconds;

@@ -23,9 +23,10 @@ class Decoding {
   Decoding(size_t samples, const Shape& image, MemorySource* memory);
 
   /// Makes the next few, one on each thread: so few that a gradient that arrives meanwhile does not
-  /// wait for a whole micro-batch. Adds what that took to times.read and times.decode.
+  /// wait for a whole micro-batch. Adds what that took (worker/stopwatch.h) to times.read and
+  /// times.decode.
   void make_some(const feed::Lease& lease, PixelSource& source, ThreadPool& threads,
-                 feed::WorkTimes& times);
+                 double slowdown, feed::WorkTimes& times);
 
   bool done() const { return made_ == count_; }
   const std::optional<std::string>& read_error() const { return read_error_; }

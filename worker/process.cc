@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "common/memory.h"
 #include "common/random.h"
 #include "common/thread_pool.h"
+#include "common/watchdog.h"
 #include "nn/cpu/backend.h"
 #include "nn/cpu/fingerprint.h"
 #include "nn/cpu/instruction_set.h"
@@ -180,6 +182,26 @@ Joined join(const api::Launch& launch) {
   return join_over(transport::LinkKind::kGloo, launch);
 }
 
+/// Ends this process when a piece of work takes longer than a step may: a file system that hangs
+/// lets go of no thread, and whoever started the process starts another.
+std::unique_ptr<Watchdog> watch(const api::Launch& launch, const api::TrainingJob& job,
+                                const SessionCounters& counters, const Clock& clock) {
+  const Duration limit = job.spec.progress_deadline;
+  const auto progress = [&counters, waits = uint64_t{0}]() mutable {
+    const uint64_t turns = counters.turns;
+    return turns % 2 == 1 ? turns : waits += 2;
+  };
+  const auto bark = [&launch](const std::string& what) {
+    const std::string told = what + ": a read that does not end?";
+    log::error("{}", told);
+    if (launch.termination_file)
+      api::write_last_words(*launch.termination_file, {api::ExitCode::kHung, told, {}});
+    std::_Exit(static_cast<int>(api::ExitCode::kHung));
+  };
+  return std::make_unique<Watchdog>(WatchdogOptions{.startup = limit, .progress = limit}, clock,
+                                    progress, bark);
+}
+
 SessionResult join_once(const api::Launch& launch, const std::string& name, ThreadPool& threads,
                         WorkerPages& pages, const std::stop_token& stop) {
   const auto [link, words] = join(launch);
@@ -196,6 +218,8 @@ SessionResult join_once(const api::Launch& launch, const std::string& name, Thre
   log::info("joined {} for job '{}' ({} classes, incarnation {})", launch.server,
             shop.job.metadata.name, setup.classes, setup.incarnation);
   pages.joined(true);
+  const SystemClock clock{};
+  const auto watchdog = watch(launch, shop.job, pages.counters(), clock);
   auto result = run_session(*link, shop.agent, {activation_type(shop.job), seed(shop.job)},
                             pages.counters(), stop);
   pages.joined(false);

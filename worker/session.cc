@@ -1,5 +1,6 @@
 #include "worker/session.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -119,13 +120,27 @@ SessionResult leave(transport::Link& link, Agent& agent, const WireContext& cont
   return {SessionEnd::kStopped, "asked to stop"};
 }
 
+/// A piece of work, for whoever watches that it ends.
+class Turn {
+ public:
+  explicit Turn(std::atomic<uint64_t>& turns) : turns_(turns) { ++turns_; }
+  ~Turn() { ++turns_; }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::atomic<uint64_t>& turns_;
+};
+
 SessionResult work(transport::Link& link, Agent& agent, const WireContext& context,
                    SessionCounters& counters, Inbox& inbox, const std::stop_token& stop) {
   FaultPoint faults;
   bool idle = false;
   while (!stop.stop_requested()) {
     send_outbox(link, agent, context, counters, faults);
-    for (auto& message : inbox.take(idle, stop)) {
+    auto messages = inbox.take(idle, stop);
+    const Turn turn(counters.turns);
+    for (auto& message : messages) {
       faults.reached(point_of(message));
       agent.receive(std::move(message));
     }

@@ -1,22 +1,66 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <ctime>
+
+#include "common/thread_pool.h"
 
 namespace outrigger::worker {
 
-/// Adds the seconds of its life to a sum.
+/// How many times as long as its processor time work on some threads takes in the long run, by the
+/// CPU quota of this process, which may change.
+class Quota {
+ public:
+  explicit Quota(int threads) : threads_(threads) {}
+  double slowdown() {
+    constexpr std::chrono::seconds kLook{1};
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= look_at_) {
+      slowdown_ = std::max(1.0, threads_ / lasting_cores());
+      look_at_ = now + kLook;
+    }
+    return slowdown_;
+  }
+
+ private:
+  const int threads_;
+  double slowdown_ = 1;
+  std::chrono::steady_clock::time_point look_at_;
+};
+
+/// Adds to a sum what its life took, as it would in the long run: with a CPU quota a thread runs at
+/// full speed for a while and then not at all, so that a short piece tells little by the clock.
+/// `slowdown`: the quota's.
 class Stopwatch {
  public:
-  explicit Stopwatch(float& sum) : sum_(sum), begin_(std::chrono::steady_clock::now()) {}
+  Stopwatch(float& sum, double slowdown)
+      : sum_(sum),
+        slowdown_(slowdown),
+        begin_(std::chrono::steady_clock::now()),
+        processor_begin_(processor_seconds()) {}
   ~Stopwatch() {
-    sum_ += std::chrono::duration<float>(std::chrono::steady_clock::now() - begin_).count();
+    const double took =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    const double lasting = slowdown_ * (processor_seconds() - processor_begin_);
+    sum_ += static_cast<float>(std::max(took, lasting));
   }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
  private:
+  /// Of this thread, so far.
+  static double processor_seconds() {
+    constexpr double kNano = 1e-9;
+    std::timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + kNano * static_cast<double>(time.tv_nsec);
+  }
+
   float& sum_;
+  const double slowdown_;
   const std::chrono::steady_clock::time_point begin_;
+  const double processor_begin_;
 };
 
 }  // namespace outrigger::worker

@@ -79,6 +79,12 @@ constexpr Row kRows[] = {
      "Workers cannot be with stopAfterNoGain: results that come later would end each run at "
      "another "
      "step"},
+    {"spec.split", ".maxBytesPerSecond",
+     "!has(self.maxBytesPerSecond) || self.cut == 'Auto' || (self.cut != 'Input' && "
+     "!has(self.sharePercent))",
+     "bounds plans that are found, and there is nothing to find; write cut: Auto, or a layer "
+     "without "
+     "sharePercent"},
     {"spec.workers", ".minReplicas", "self.minReplicas <= self.replicas", "at most replicas"},
     {"spec.workers", ".replicas", "!has(self.maxReplicas) || self.replicas <= self.maxReplicas",
      "at most maxReplicas"},

@@ -50,7 +50,7 @@ void describe(Struct<FailureRule>& s) {
       .longest(316)
       .form(kQualifiedNameForm);
   s.add("onReasons", &FailureRule::on_reasons,
-        "Reasons why the container or the pod ended, like OOMKilled.")
+        "Reasons why the container or the pod ended, like OOMKilled or InitContainerFailed.")
       .absent("another list is given")
       .most_items(20)
       .longest(128)

@@ -28,8 +28,8 @@ void describe(Struct<SplitSpec>& s) {
       .between(0, 100);
   s.add("maxBytesPerSecond", &SplitSpec::max_bytes_per_second,
         "Most bytes a second that a plan which is found may move between a server and its workers, "
-        "in "
-        "each direction. What would move more stays on the server.")
+        "in each direction. What would move more stays on the server. Needs a plan to find: cut "
+        "Auto, or a layer without sharePercent.")
       .absent("no bound")
       .between(1000, 1'000'000'000'000);
   s.add("wire", &SplitSpec::wire, "How tensors travel between server and workers.");

@@ -72,6 +72,7 @@ const MetricInfo kJobWorkers{
 const MetricInfo kRestarts{"outrigger_job_restarts_total",
                            "Restarts of jobs, by the role that failed and why.",
                            {"role", "cause", "counted"}};
+const MetricInfo kFinished{"outrigger_jobs_finished_total", "Jobs that ended, by how.", {"result"}};
 const MetricInfo kPolls{
     "outrigger_status_polls_total", "Questions to servers' status pages.", {"result"}};
 const MetricInfo kEventsDropped{
@@ -133,6 +134,8 @@ ControllerMetrics::ControllerMetrics(telemetry::Metrics& metrics)
       first_step_(metrics.histogram(kFirstStep)),
       reconcile_time_(metrics.histogram(kReconcileTime, {{"controller", kController}})) {
   for (const char* state : kStates) metrics_.gauge(kJobs, {{"state", state}});
+  for (const auto& result : {api::kConditionComplete, api::kConditionFailed})
+    metrics_.counter(kFinished, {{"result", std::string(result)}});
   metrics_.counter(kReconcileErrors, {{"controller", kController}});
   for (const auto& [result, name] :
        {std::pair(Result::kSuccess, "success"), std::pair(Result::kRequeueAfter, "requeue_after"),
@@ -162,6 +165,11 @@ void ControllerMetrics::told(const api::TrainingJob& before, const Plan& plan) {
                              {"cause", plan.restart->cause},
                              {"counted", plan.restart->counted ? "true" : "false"}})
         .add();
+  }
+  if (plan.status.completion_time && !(before.status && before.status->completion_time)) {
+    const bool failed = is_true(plan.status, api::kConditionFailed);
+    const auto& result = failed ? api::kConditionFailed : api::kConditionComplete;
+    metrics_.counter(kFinished, {{"result", std::string(result)}}).add();
   }
   const auto stepped = [](const api::TrainingJobStatus& status) {
     return status.progress && status.progress->step > 0;

@@ -136,8 +136,9 @@ void Reconciler::ask_nodes(Observed& seen, api::Time now) {
 
 bool Reconciler::write_status(const kube::Cached<JobRecord>& job, const Plan& plan,
                               JobMemory& memory) {
+  // Not strict: a cluster whose CRD is older keeps what that knows.
   const auto result = client_.update_status(kTrainingJobs, status_object(job, plan.status),
-                                            {.answer = kube::Form::kMetadata});
+                                            {.strict = false, .answer = kube::Form::kMetadata});
   if (!result) {
     if (result.error().conflict() || result.error().not_found()) return false;
     throw kube::ApiError(result.error());

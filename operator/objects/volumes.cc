@@ -105,8 +105,10 @@ void mount_folders(Mounts& mounts, const api::TrainingJob& job, api::Role role) 
     mounts.mount_claim(*job.spec.data.volume_claim_name, std::string(api::kDataMountPath), true);
   }
   if (role == api::Role::kServer) mount_results(mounts, job.spec);
-  // NCCL passes through /dev/shm what GPUs of one pod cannot send each other; runtimes give 64 MiB.
-  const bool shares = role == api::Role::kServer && api::ranks_per_pod(job.spec) > 1;
+  // NCCL passes through /dev/shm what GPUs of one pod cannot send each other, and PyTorch what its
+  // loaders make; runtimes give 64 MiB.
+  const bool external = job.spec.server.engine == api::Engine::kExternal;
+  const bool shares = role == api::Role::kServer && (external || api::ranks_per_pod(job.spec) > 1);
   if (shares && !mounts.covered("/dev/shm"))
     mounts.mount_empty(kSharedMemoryVolume, "/dev/shm", {{"medium", "Memory"}});
   if (!mounts.covered("/tmp")) mounts.mount_empty(kTemporaryVolume, "/tmp");

@@ -18,13 +18,16 @@ void remove_from_dead_nodes(Pass& pass) {
   for (const Pod& pod : pass.seen.pods) {
     if (!pass.is_own(pod) || !is_overdue(pod, pass.now)) continue;
     const auto node = pass.seen.nodes.find(pod.node);
-    const bool dead =
-        node != pass.seen.nodes.end() && (!node->second.exists || node->second.out_of_service);
-    if (!dead) {
+    const bool known = node != pass.seen.nodes.end();
+    const char* why = nullptr;
+    if (known && !node->second.exists) why = "its node is gone";
+    if (known && node->second.out_of_service) why = "its node is out of service";
+    // Where it lives on it harms nobody: what it brings is no longer wanted.
+    if (why == nullptr && pod.role == api::Role::kWorker) why = "its node does not answer";
+    if (why == nullptr) {
       pass.again_at(pass.now + kAskAgain);
       continue;
     }
-    const std::string why = node->second.exists ? "its node is out of service" : "its node is gone";
     pass.plan.actions.push_back(
         Remove{ObjectKind::kPod, pod.name, pod.uid, std::chrono::seconds(0), why});
   }

@@ -48,7 +48,6 @@ void end_of_life(Pass& pass) {
 }  // namespace
 
 void fail(Pass& pass, const std::string& reason, const std::string& message) {
-  take_last_words(pass);
   end(pass, api::kConditionFailed, reason, message);
   pass.event("Failed", reason + ": " + message, true);
 }
@@ -61,7 +60,6 @@ bool complete(Pass& pass) {
   if (!first_done) return false;
   if (!std::all_of(servers.begin(), servers.end(), [](const Pod* pod) { return is_over(*pod); }))
     return false;
-  take_last_words(pass);
   end(pass, api::kConditionComplete, "Trained", "training is done");
   pass.event("Completed", "training is done");
   return true;

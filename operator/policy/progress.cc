@@ -30,6 +30,18 @@ void put_progress(Pass& pass, api::ProgressStatus progress) {
   pass.status().progress = std::move(progress);
 }
 
+void put_checkpoint(Pass& pass, std::optional<int64_t> step) {
+  auto& checkpoint = pass.status().checkpoint;
+  if (!step || (checkpoint && checkpoint->step == *step)) return;
+  checkpoint = api::CheckpointStatus{*step, checkpoint_path(pass, *step), pass.now};
+}
+
+bool shows(const api::TrainingJobStatus& status, api::ProgressStatus progress) {
+  if (!status.progress) return false;
+  progress.updated_time = status.progress->updated_time;
+  return progress == *status.progress;
+}
+
 bool is_news(const Pass& pass, const ServerReport& report) {
   const auto& status = pass.plan.status;
   if (!status.progress || !status.progress->updated_time) return true;
@@ -65,11 +77,7 @@ void take_report(Pass& pass) {
   auto& status = pass.status();
   if (!pass.seen.report) return;
   const ServerReport& report = *pass.seen.report;
-  if (report.checkpoint_step &&
-      (!status.checkpoint || status.checkpoint->step != *report.checkpoint_step)) {
-    status.checkpoint = api::CheckpointStatus{
-        *report.checkpoint_step, checkpoint_path(pass, *report.checkpoint_step), pass.now};
-  }
+  put_checkpoint(pass, report.checkpoint_step);
   if (!is_news(pass, report)) return;
   put_progress(pass, report.progress);
   if (status.scaling && !pass.seen.demand.empty())
@@ -79,13 +87,18 @@ void take_report(Pass& pass) {
   tell_starvation(pass, *report.split);
 }
 
-void take_last_words(Pass& pass) {
+bool take_last_words(Pass& pass) {
+  bool told = false;
   for (const Pod* pod : current_servers(pass)) {
     if (pod->index != 0 || !pod->ended) continue;
     const auto words = api::parse_last_words(pod->ended->message);
-    if (!words) continue;
-    if (auto progress = read_progress(words->progress)) put_progress(pass, *std::move(progress));
+    auto last = words ? read_last_progress(words->progress) : std::nullopt;
+    if (!last) continue;
+    told = true;
+    put_checkpoint(pass, last->checkpoint_step);
+    if (!shows(pass.plan.status, last->progress)) put_progress(pass, std::move(last->progress));
   }
+  return told;
 }
 
 }  // namespace outrigger::controller

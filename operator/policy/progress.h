@@ -11,7 +11,8 @@ void tell_output(Pass& pass);
 /// plan or a checkpoint is new, else every half minute, so that steps do not flood the API server.
 void take_report(Pass& pass);
 
-/// The progress that the first server told when it ended.
-void take_last_words(Pass& pass);
+/// What the first server told when it ended, which is later than what its page said; false where it
+/// told nothing.
+bool take_last_words(Pass& pass);
 
 }  // namespace outrigger::controller

@@ -124,7 +124,8 @@ void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t
     moved_.reset();  // what has changed may be followed at once
   }
   present_ = plan;
-  const auto price = kSecondsALook * static_cast<double>(length_of_trials(seconds) * unlike_);
+  const auto usual = kSecondsALook * static_cast<double>(length_of_trials(seconds) * unlike_);
+  const double price = look_takes_ ? *look_takes_ / kPartForLooks : usual;
   looks_ = std::min(kMostLooks, looks_ + seconds / price);
   Measured& of_plan = measured_[plan];
   if (step > of_plan.step + options_.memory) of_plan = {};
@@ -216,6 +217,7 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   std::vector<RankRates> ranks{{server, {workers.begin(), workers.end()}}};
   ranks.insert(ranks.end(), others.begin(), others.end());
   follow(step, ranks);
+  has_looked_ = false;
   const Measured* now = lately(present_, step);
   if (now == nullptr || now->count < kEnough || (moved_ && step < *moved_ + options_.dwell) ||
       looks_ < 1)
@@ -223,6 +225,7 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   if (!is_news(step, *now)) return std::nullopt;
   looked_ = {present_, now->seconds, step};
   looks_ -= 1;
+  has_looked_ = true;
 
   ranks = unlike(ranks);
   unlike_ = ranks.size();

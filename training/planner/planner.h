@@ -13,9 +13,12 @@
 
 namespace outrigger::training {
 
-/// Seconds of training for which plans may be compared once, by trials of the usual length; up to
-/// three comparisons can be saved up.
+/// Seconds of training for which plans may be compared once, by trials of the usual length, where
+/// nobody says what that takes; up to three comparisons can be saved up.
 constexpr double kSecondsALook = 3;
+
+/// Of the time of steps so much may go into comparing plans, beyond what was saved up.
+constexpr double kPartForLooks = 0.005;
 
 /// The longest trials, in usual lengths: where steps take seconds, or training waits for nothing.
 constexpr uint64_t kLongestTrials = 4;
@@ -37,7 +40,7 @@ std::string describe(const JobCosts& job, const Choice& choice);
 /// those of few steps with no less than the trial's. Moves only for a gain above the margin, which
 /// grows with how far steps spread and is less for no split, and not again within the dwell. Looks
 /// only when something has changed, and never more often than a search is worth. Deterministic; no
-/// clock. Not thread-safe.
+/// clock of its own. Not thread-safe.
 class Planner {
  public:
   /// A trial of so many times the usual length, which takes so many times as long.
@@ -56,6 +59,11 @@ class Planner {
   std::optional<Decision> consider(uint64_t step, const ServerRates& server,
                                    std::span<const WorkerRates> workers,
                                    std::span<const RankRates> others = {});
+
+  /// Whether the last consider() compared plans, and what that took, in seconds: from then on it is
+  /// done as often as kPartForLooks pays for.
+  bool has_looked() const { return has_looked_; }
+  void took(double seconds) { look_takes_ = seconds; }
 
   const JobCosts& job() const { return job_; }
   const Choice& present() const { return present_; }
@@ -100,6 +108,8 @@ class Planner {
   size_t unlike_ = 1;              // ranks of which each must be tried, at the last look
   std::optional<Look> looked_;
   double looks_ = kMostLooks;  // that may be taken now
+  bool has_looked_ = false;
+  std::optional<double> look_takes_;
   static constexpr double kMostLooks = 3;
 };
 

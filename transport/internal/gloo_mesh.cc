@@ -1,12 +1,14 @@
 #include "transport/internal/gloo_mesh.h"
 
+#include <poll.h>
+
 #include <algorithm>
-#include <array>
 #include <map>
 #include <thread>
 #include <utility>
 
 #include "common/bytes.h"
+#include "common/error.h"
 #include "common/log.h"
 #include "transport/endpoint.h"
 #include "transport/internal/acceptor.h"
@@ -20,6 +22,11 @@ namespace {
 /// A rank that has proved the token says who it is within this time, or others would wait for it.
 constexpr Duration kIntroduction = std::chrono::seconds(5);
 constexpr Duration kDialAgain = std::chrono::milliseconds(100);
+/// Between two looks at whether the run was asked to stop.
+constexpr std::chrono::milliseconds kStopLook{100};
+/// Ranks that are all there connect within this time.
+constexpr Duration kConnect = std::chrono::seconds(60);
+constexpr Duration kTellAgain = std::chrono::seconds(60);
 
 using AddressList = std::vector<std::vector<char>>;  ///< by rank; one's own is empty
 
@@ -81,26 +88,42 @@ void welcome(Connection connection, const CollectiveOptions& options,
   }
 }
 
-std::map<int, Guest> gather(Listener& listener, const CollectiveOptions& options,
-                            TimePoint deadline) {
+void heed(const std::stop_token& stop) {
+  if (stop.stop_requested()) throw Cancelled("the run was asked to stop");
+}
+
+std::string missing(const std::map<int, Guest>& guests, int size) {
+  std::string ranks;
+  for (int rank = 1; rank < size; ++rank) {
+    if (!guests.contains(rank)) ranks += " " + std::to_string(rank);
+  }
+  return ranks;
+}
+
+std::map<int, Guest> gather(Listener& listener, const CollectiveOptions& options) {
+  const TimePoint deadline = time_in(options.join_limit);
+  TimePoint tell_at = time_in(kIntroduction);
   std::map<int, Guest> guests;
   while (guests.size() + 1 < static_cast<size_t>(options.size)) {
-    auto connection = listener.acceptor().accept(deadline - SystemClock().now(), Visitor::kRank);
-    if (connection) {
-      welcome(std::move(*connection), options, guests);
-    } else if (SystemClock().now() >= deadline) {
-      std::string missing;
-      for (int rank = 1; rank < options.size; ++rank) {
-        if (!guests.contains(rank)) missing += " " + std::to_string(rank);
-      }
-      throw IoError("ranks have not come in time:" + missing);
+    heed(options.stop);
+    const TimePoint now = SystemClock().now();
+    if (now >= deadline)
+      throw IoError("ranks have not come in time:" + missing(guests, options.size));
+    if (now >= tell_at) {
+      log::info("waiting for ranks:{}", missing(guests, options.size));
+      tell_at = now + kTellAgain;
     }
+    auto connection =
+        listener.acceptor().accept(std::min<Duration>(kStopLook, deadline - now), Visitor::kRank);
+    if (connection) welcome(std::move(*connection), options, guests);
   }
   return guests;
 }
 
-FileDescriptor dial_until(const Address& address, const std::string& token, TimePoint deadline) {
+FileDescriptor dial_until(const Address& address, const std::string& token,
+                          const CollectiveOptions& options, TimePoint deadline) {
   for (;;) {
+    heed(options.stop);
     try {
       return dial_and_prove(address, token, Purpose::kCollective,
                             std::min(deadline, time_in(kIntroduction)));
@@ -108,6 +131,16 @@ FileDescriptor dial_until(const Address& address, const std::string& token, Time
       if (time_in(kDialAgain) >= deadline) throw;
       std::this_thread::sleep_for(kDialAgain);
     }
+  }
+}
+
+/// Rank 0 answers once all are there; when it ends, too.
+void await_answer(int fd, const std::stop_token& stop, TimePoint deadline) {
+  pollfd waits{.fd = fd, .events = POLLIN, .revents = 0};
+  while (::poll(&waits, 1, static_cast<int>(kStopLook.count())) == 0) {
+    heed(stop);
+    if (SystemClock().now() >= deadline)
+      throw IoError("rank 0 does not say that all ranks have come");
   }
 }
 
@@ -127,8 +160,8 @@ GlooContext translated(const Make& make) {
 
 GlooContext host_mesh(Listener& listener, const CollectiveOptions& options) {
   return translated([&] {
-    const TimePoint deadline = time_in(options.join_limit);
-    const std::map<int, Guest> guests = gather(listener, options, deadline);
+    const std::map<int, Guest> guests = gather(listener, options);
+    const TimePoint deadline = time_in(kConnect);
     const std::string here = local_host(guests.begin()->second.fd.get());
     GlooContext gloo = make_gloo_context(here, 0, options.size, deadline);
     const AddressList own = create_pairs(gloo, options);
@@ -152,14 +185,15 @@ GlooContext join_mesh(const Address& address, const std::string& token,
                       const CollectiveOptions& options) {
   return translated([&] {
     const TimePoint deadline = time_in(options.join_limit);
-    const FileDescriptor fd = dial_until(address, token, deadline);
+    const FileDescriptor fd = dial_until(address, token, options, deadline);
     GlooContext gloo =
-        make_gloo_context(local_host(fd.get()), options.rank, options.size, deadline);
+        make_gloo_context(local_host(fd.get()), options.rank, options.size, time_in(kConnect));
     const Introduction who{static_cast<uint32_t>(options.rank),
                            static_cast<uint32_t>(options.size)};
-    write_all(fd.get(), std::as_bytes(std::span(&who, 1)), deadline);
-    write_list(fd.get(), create_pairs(gloo, options), deadline);
-    connect_pairs(gloo, read_list(fd.get(), options.size, deadline), options.rank);
+    write_all(fd.get(), std::as_bytes(std::span(&who, 1)), time_in(kIntroduction));
+    write_list(fd.get(), create_pairs(gloo, options), time_in(kIntroduction));
+    await_answer(fd.get(), options.stop, deadline);
+    connect_pairs(gloo, read_list(fd.get(), options.size, time_in(kConnect)), options.rank);
     return gloo;
   });
 }

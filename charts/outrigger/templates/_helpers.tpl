@@ -27,6 +27,11 @@ app.kubernetes.io/part-of: outrigger
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
+{{- /* The namespaces whose jobs are run, a list as JSON; empty: all. */}}
+{{- define "outrigger.namespaces" -}}
+{{- toJson (concat .Values.watchNamespaces (list .Values.watchNamespace) | compact | uniq) -}}
+{{- end -}}
+
 {{- define "outrigger.serviceAccount" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- default (include "outrigger.fullname" .) .Values.serviceAccount.name -}}

@@ -189,6 +189,15 @@ TEST(Moving, LinksOverGlooCarryTheSame) {
   expect_as_alone(run);
 }
 
+/// Whoever opens a pipe that nobody writes to waits for ever, as on a file system that hangs.
+void make_reads_hang(const TrainingRun& run) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(run.data() / "train")) {
+    if (!entry.is_regular_file()) continue;
+    std::filesystem::remove(entry.path());
+    ASSERT_EQ(::mkfifo(entry.path().c_str(), 0600), 0);
+  }
+}
+
 TEST(Watchdog, AServerThatGetsNoFurtherEndsItselfAsHung) {
   JobText stuck = job_with("Input", 100);
   stuck.steps = 100000;
@@ -197,14 +206,24 @@ TEST(Watchdog, AServerThatGetsNoFurtherEndsItselfAsHung) {
   TrainingRun run(stuck);
   run.start_server();
   run.wait_for_step(2);
-  // Whoever opens a pipe that nobody writes to waits for ever, as on a file system that hangs.
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(run.data() / "train")) {
-    if (!entry.is_regular_file()) continue;
-    std::filesystem::remove(entry.path());
-    ASSERT_EQ(::mkfifo(entry.path().c_str(), 0600), 0);
-  }
+  make_reads_hang(run);
   EXPECT_EQ(run.wait_for_server(), static_cast<int>(api::ExitCode::kHung));
   EXPECT_NE(run.server_log().find("no progress within 5 s"), std::string::npos);
+}
+
+TEST(Watchdog, SoDoesAWorkerWhoseReadsHang) {
+  JobText stuck = job_with("Input", 100);
+  stuck.steps = 100000;
+  stuck.copy_data = true;
+  stuck.more_spec = "  progressDeadlineSeconds: 5\n";
+  TrainingRun run(stuck);
+  run.start_server();
+  const size_t reads = run.start_worker();
+  run.wait_for_log("joined");
+  run.wait_for_step(2);
+  make_reads_hang(run);
+  EXPECT_EQ(run.wait_for_worker(reads), static_cast<int>(api::ExitCode::kHung));
+  EXPECT_NE(run.worker_log(reads).find("no progress within 5 s"), std::string::npos);
 }
 
 }  // namespace

@@ -171,6 +171,19 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Cluster, BrokenRules,
     testing::Values(
+        BrokenRule{"bound of pixels",
+                   [](TrainingJobSpec& s) {
+                     s.split = {.cut = "Input", .max_bytes_per_second = 1'000'000};
+                   },
+                   "spec.split.maxBytesPerSecond: bounds plans that are found, and there is "
+                   "nothing to find; write cut: Auto, or a layer without sharePercent"},
+        BrokenRule{"bound of a share",
+                   [](TrainingJobSpec& s) {
+                     s.split = {
+                         .cut = "relu1", .share_percent = 50, .max_bytes_per_second = 1'000'000};
+                   },
+                   "spec.split.maxBytesPerSecond: bounds plans that are found, and there is "
+                   "nothing to find; write cut: Auto, or a layer without sharePercent"},
         BrokenRule{"too few workers",
                    [](TrainingJobSpec& s) { s.workers = {.replicas = 1, .min_replicas = 2}; },
                    "spec.workers.minReplicas: 2 is too large; at most replicas, which is 1"},

@@ -106,6 +106,21 @@ TEST_F(Shards, OfAFolderAreTakenInOrderOfTheirNames) {
   EXPECT_EQ(list_web_dataset(root() / "set", "").size(), 2U);
 }
 
+TEST_F(Shards, ManyAreTakenInOrderAndTheFirstThatIsWrongIsNamed) {
+  for (int i = 100; i < 200; ++i)
+    write_tar(root() / (std::to_string(i) + ".tar"),
+              {{"a.jpg", "A"}, {"a.cls", std::to_string(i)}});
+  const Dataset dataset = list_web_dataset(root(), "{100..199}.tar");
+  ASSERT_EQ(dataset.size(), 100U);
+  for (uint32_t i = 0; i < dataset.size(); ++i) {
+    EXPECT_EQ(dataset.label(i), static_cast<int32_t>(100 + i));
+    EXPECT_EQ(dataset.at(i).path, std::to_string(100 + i) + ".tar");
+  }
+  for (const char* wrong : {"177.tar", "123.tar", "150.tar"})
+    write_tar(root() / wrong, {{"a.jpg", "A"}});
+  expect_error("{100..199}.tar", "123.tar: a.jpg at offset 512 has no label");
+}
+
 TEST_F(Shards, MayHaveNamesLongerThanAHeaderHolds) {
   const std::string folder(90, 'f');
   const std::string name = folder + "/" + folder + "/" + std::string(120, 'n');

@@ -102,18 +102,6 @@ TEST_F(JobPlan, ABoundOnBytesStartsWithNothingThatMoves) {
   api::TrainingJob job = job_;
   job.spec.split = {.max_bytes_per_second = 1'000'000};
   EXPECT_EQ(make_plan(job, graph_, size_, 1).local_inputs, size_.micro_batches);
-  for (const api::SplitSpec& fixed :
-       {api::SplitSpec{.cut = "Input"}, api::SplitSpec{.cut = "layer1", .share_percent = 50}}) {
-    job.spec.split = fixed;
-    job.spec.split.max_bytes_per_second = 1'000'000;
-    try {
-      make_plan(job, graph_, size_, 1);
-      ADD_FAILURE() << fixed.cut;
-    } catch (const InvalidInput& error) {
-      EXPECT_THAT(error.what(), HasSubstr("spec.split.maxBytesPerSecond: 1000000"));
-      EXPECT_THAT(error.what(), HasSubstr("cut: Auto"));
-    }
-  }
 }
 
 TEST_F(JobPlan, MovesNoDeeperThanHalfOfTheNetworkOrTheJobsOwnCut) {

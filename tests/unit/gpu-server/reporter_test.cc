@@ -80,7 +80,7 @@ TEST_F(ReporterTest, TellsWhatEachLayerAndEachWorkersStemsTake) {
   WorkerMeasures worker{.name = "w"};
   worker.read = 0.01;
   worker.stems[3] = {.forward = 0.5, .backward = 0.25};
-  reporter_.workers(7, std::vector{worker});
+  reporter_.workers(7, std::vector{worker}, {});
   const json told = lines("workers").back()["workers"][0];
   EXPECT_NEAR(told["readSeconds"].get<double>(), 0.01, 1e-9);
   EXPECT_EQ(told["stems"][0]["layers"], 3);
@@ -116,7 +116,7 @@ TEST_F(ReporterTest, TellsOfWorkersAndHowManyAreWanted) {
   WorkerMeasures worker;
   worker.name = "node-1/0";
   worker.micro_batches = 12;
-  reporter_.workers(3, std::vector{worker});
+  reporter_.workers(3, std::vector{worker}, {});
   EXPECT_EQ(lines("workers").back()["workers"][0]["microBatches"], 12);
   EXPECT_FALSE(json::parse(reporter_.status_json())["workers"].contains("desired"));
   reporter_.desired_workers(7);

@@ -59,6 +59,25 @@ TEST(Nodes, APodIsTakenByForceOnlyFromANodeThatIsGoneOrOutOfService) {
   }
 }
 
+TEST(Nodes, AWorkerOnANodeThatDoesNotAnswerHoldsUpNothing) {
+  constexpr const char* kWorker = "faces-worker-0-0";
+  World world("  workers: {replicas: 1}\n");
+  world.settle();
+  world.run_all();
+  world.settle();
+  world.dead.insert("node-of-faces-worker-0-0");
+  world.spec().suspend = true;
+  world.settle();
+  world.finish_deletions();
+  world.settle();
+  EXPECT_THAT(world.names(), ElementsAre(kWorker));
+  EXPECT_NE(world.condition("Suspended"), "True/Suspended");
+  world.advance(kOverdue);
+  world.settle();
+  EXPECT_THAT(world.names(), IsEmpty());
+  EXPECT_EQ(world.status().state, "Suspended");
+}
+
 TEST(Nodes, APodWithinItsGraceIsNeverTakenByForce) {
   World world = with_dead_node();
   world.nodes[kNode] = {true, true};

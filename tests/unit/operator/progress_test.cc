@@ -74,6 +74,26 @@ TEST(Progress, WhatAServerReportsIsInTheStatusWithWhereItsFilesLie) {
   EXPECT_EQ(world.condition("InputStarved"), "True/DeviceWaits");
 }
 
+TEST(Progress, WhatAServerToldAtItsEndIsLaterThanItsPage) {
+  World world = running();
+  world.report = read_report(kPage);
+  world.settle();
+  world.spec().suspend = true;
+  world.settle();
+  world.end(
+      "faces-server-0-0",
+      {20, "", R"({"exitCode": 20, "message": "stopped", "progress": {"step": 150, "percent": 50,
+                        "evaluation": {"accuracy": 0.9, "identification": 0.97},
+                        "checkpoint": {"step": 150}}})"});
+  world.settle();
+  const api::TrainingJobStatus told = world.status();
+  EXPECT_EQ(told.progress->step, 150);
+  EXPECT_EQ(told.progress->metrics.back().name, "identification");
+  EXPECT_EQ(told.checkpoint->path, "/runs/faces/step-150");
+  world.advance(seconds(100));
+  EXPECT_EQ(world.look().status, told) << "and it is written once";
+}
+
 TEST(Progress, StepsAloneAreWrittenNoMoreThanTwiceAMinute) {
   World world = running();
   world.report = read_report(kPage);

@@ -62,6 +62,27 @@ TEST(ReadPod, AnInitContainerThatCannotStartIsTroubleToo) {
   EXPECT_EQ(read_pod(object)->waiting->reason, "CreateContainerError");
 }
 
+TEST(ReadPod, AnInitContainerThatFailedIsWhyThePodDid) {
+  Json object = Json::parse(kPod);
+  Json& status = object["status"];
+  status = {{"phase", "Failed"}};
+  status["containerStatuses"] = Json::array(
+      {{{"name", "worker"}, {"state", {{"waiting", {{"reason", "PodInitializing"}}}}}}});
+  status["initContainerStatuses"] =
+      Json::array({{{"name", "prepare"}, {"state", {{"terminated", {{"exitCode", 0}}}}}},
+                   {{"name", "fetch"},
+                    {"state",
+                     {{"terminated",
+                       {{"exitCode", 3}, {"reason", "Error"}, {"message", "no such bucket"}}}}}}});
+  const auto pod = read_pod(object);
+  EXPECT_FALSE(pod->ended) << "its exit codes are not ours";
+  ASSERT_TRUE(pod->ended_for);
+  EXPECT_EQ(pod->ended_for->reason, "InitContainerFailed");
+  EXPECT_EQ(pod->ended_for->message, "init container fetch ended with exit code 3: no such bucket");
+  status["phase"] = "Running";
+  EXPECT_FALSE(read_pod(object)->ended_for) << "a sidecar that will start again";
+}
+
 TEST(ReadPod, ConditionsThatEveryPodHasAndOthersAreToldApart) {
   ConditionTypes types;
   EXPECT_FALSE(types.contains_any_of({"Ready", "DisruptionTarget"}));

@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <functional>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
+#include "common/error.h"
 #include "common/random.h"
 #include "common/tensor.h"
 #include "link_pairs.h"
@@ -18,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr CollectiveOptions kQuick{.join_limit = seconds(20), .limit = seconds(20)};
+const CollectiveOptions kQuick{.join_limit = seconds(20), .limit = seconds(20)};
 
 CollectiveOptions options_for(int rank, int size, Duration limit = kQuick.limit) {
   return {.rank = rank, .size = size, .join_limit = kQuick.join_limit, .limit = limit};
@@ -161,6 +163,35 @@ TEST(CollectivesTest, MissingRanksAreNamed) {
   } catch (const IoError& failure) {
     EXPECT_NE(std::string(failure.what()).find("1 2"), std::string::npos) << failure.what();
   }
+}
+
+TEST(CollectivesTest, AStopEndsTheWaitForRanks) {
+  Listener listener({"127.0.0.1", 0}, "token");
+  const Address address{"127.0.0.1", listener.port()};
+  std::stop_source stop;
+  const auto waiting = [&](int rank) {
+    CollectiveOptions options = options_for(rank, 3);
+    options.join_limit = seconds(3600);
+    options.stop = stop.get_token();
+    EXPECT_THROW(rank == 0 ? Collective::host(listener, options)
+                           : Collective::join(address, "token", options),
+                 Cancelled);
+  };
+  std::jthread first(waiting, 0);   // both wait for rank 2,
+  std::jthread second(waiting, 1);  // whether they have met already or not
+  std::this_thread::sleep_for(milliseconds(300));
+  stop.request_stop();
+}
+
+TEST(CollectivesTest, ARankThatComesLateIsWaitedFor) {
+  Listener listener({"127.0.0.1", 0}, "token");
+  const Address address{"127.0.0.1", listener.port()};
+  std::jthread early([&] { Collective::join(address, "token", options_for(1, 3))->barrier(); });
+  std::jthread late([&] {
+    std::this_thread::sleep_for(milliseconds(500));
+    Collective::join(address, "token", options_for(2, 3))->barrier();
+  });
+  Collective::host(listener, options_for(0, 3))->barrier();
 }
 
 TEST(CollectivesTest, ARankWithAnotherTokenIsRefused) {

@@ -101,6 +101,21 @@ TEST_F(ControllerMetricsTest, TellsRestartsByRoleAndCauseAndTheTimeToTheFirstSte
   EXPECT_THAT(page(), HasSubstr("outrigger_job_first_step_seconds_count 1"));
 }
 
+TEST_F(ControllerMetricsTest, CountsEachJobThatEndsOnce) {
+  EXPECT_THAT(page(), HasSubstr("outrigger_jobs_finished_total{result=\"Complete\"} 0"));
+  const auto before = running("faces", 99);
+  Plan plan;
+  plan.status = *before->value.job.status;
+  metrics_.told(before->value.job, plan);
+  plan.status.completion_time = Time(seconds(2000));
+  metrics_.told(before->value.job, plan);
+  api::TrainingJob later = before->value.job;
+  later.status = plan.status;
+  metrics_.told(later, plan);
+  EXPECT_THAT(page(), HasSubstr("outrigger_jobs_finished_total{result=\"Complete\"} 1"));
+  EXPECT_THAT(page(), HasSubstr("outrigger_jobs_finished_total{result=\"Failed\"} 0"));
+}
+
 TEST(FailureSeries, ShowsTheLastFailureOfANamespaceWhateverBecomesOfItsJob) {
   telemetry::Metrics metrics;
   ControllerMetrics told(metrics);

@@ -1,4 +1,4 @@
-#include "gpu-server/watchdog.h"
+#include "common/watchdog.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "tests/fakes/fake_clock.h"
 
-namespace outrigger::gpu_server {
+namespace outrigger {
 namespace {
 
 using std::chrono::seconds;
@@ -93,4 +93,4 @@ TEST_F(WatchdogTest, AStopThatDoesNotEndIsTold) {
 }
 
 }  // namespace
-}  // namespace outrigger::gpu_server
+}  // namespace outrigger

@@ -9,7 +9,7 @@
 
 #include "common/clock.h"
 
-namespace outrigger::gpu_server {
+namespace outrigger {
 
 struct WatchdogOptions {
   Duration startup{};                       // how long the first sign of progress may take
@@ -50,4 +50,4 @@ class Watchdog {
   std::jthread thread_;
 };
 
-}  // namespace outrigger::gpu_server
+}  // namespace outrigger

@@ -1,9 +1,9 @@
-#include "gpu-server/watchdog.h"
+#include "common/watchdog.h"
 
 #include <string>
 #include <utility>
 
-namespace outrigger::gpu_server {
+namespace outrigger {
 
 Watchdog::Watchdog(const WatchdogOptions& options, const Clock& clock,
                    std::function<uint64_t()> progress, std::function<void(const std::string&)> bark)
@@ -57,4 +57,4 @@ void Watchdog::watch(const std::stop_token& over) {
   }
 }
 
-}  // namespace outrigger::gpu_server
+}  // namespace outrigger
