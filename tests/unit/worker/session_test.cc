@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 
 nn::Graph one_pixel_graph() {
   nn::GraphBuilder builder("one-pixel", {1, 1, 1});
+  builder.add("normalize", nn::Normalize{{0.5f}, {0.25f}});
   builder.add("flatten", nn::Flatten{});
   builder.add("fc", nn::Linear{.out_features = 2});
   return builder.build();
@@ -51,22 +52,22 @@ TEST(Session, ShowsWhetherItIsAtWorkOrWaits) {
   Agent agent({.leases = 1}, graph, *backend, threads, pixels);
   telemetry::Metrics metrics;
   SessionCounters counters(metrics);
-  const auto [server, worker] = transport::make_memory_links();
+  const auto ends = transport::make_memory_links();
   const std::jthread session([&](const std::stop_token& stop) {
-    EXPECT_EQ(run_session(*worker, agent, {}, counters, stop).end, SessionEnd::kFinished);
+    EXPECT_EQ(run_session(*ends.second, agent, {}, counters, stop).end, SessionEnd::kFinished);
   });
   const uint64_t before = settled(counters.turns);
   EXPECT_EQ(before % 2, 0U) << "it waits";
   feed::Lease lease{.kind = feed::WorkKind::kForward};
   lease.samples.push_back({0, 0, {"image", 0, 0, 1}});
-  server->send(to_frame(feed::ServerMessage(lease), {}));
+  ends.first->send(to_frame(feed::ServerMessage(lease), {}));
   pixels.begun.get_future().wait();
   const uint64_t during = settled(counters.turns);
   EXPECT_EQ(during % 2, 1U) << "it is at work";
   EXPECT_GT(during, before);
   pixels.may_end.set_value();
   EXPECT_EQ(settled(counters.turns) % 2, 0U);
-  server->send(to_frame(feed::ServerMessage(feed::Farewell{false, "done"}), {}));
+  ends.first->send(to_frame(feed::ServerMessage(feed::Farewell{false, "done"}), {}));
 }
 
 }  // namespace
