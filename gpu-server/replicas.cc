@@ -13,6 +13,17 @@
 namespace outrigger::gpu_server {
 namespace {
 
+/// What other ranks are needed for: where it fails, one of them is lost.
+template <typename Work>
+auto together(const Work& work) {
+  try {
+    return work();
+  } catch (const IoError& error) {
+    throw api::Failure(api::ExitCode::kPeerLost,
+                       std::string("another replica is lost: ") + error.what());
+  }
+}
+
 class CollectiveReducer final : public training::Reducer {
  public:
   explicit CollectiveReducer(std::unique_ptr<transport::Collective> collective)
@@ -30,16 +41,6 @@ class CollectiveReducer final : public training::Reducer {
   }
 
  private:
-  template <typename Work>
-  static void together(const Work& work) {
-    try {
-      work();
-    } catch (const IoError& error) {
-      throw api::Failure(api::ExitCode::kPeerLost,
-                         std::string("another replica is lost: ") + error.what());
-    }
-  }
-
   std::unique_ptr<transport::Collective> collective_;
 };
 
@@ -63,13 +64,15 @@ std::unique_ptr<training::Reducer> meet_replicas(const api::Launch& launch,
   options.limit = job.spec.progress_deadline;  // rank 0 evaluates and saves while the others wait
   options.stop = stop;
   if (launch.rank == 0) {
-    return std::make_unique<CollectiveReducer>(transport::Collective::host(listener, options));
+    return std::make_unique<CollectiveReducer>(
+        together([&] { return transport::Collective::host(listener, options); }));
   }
   const auto address =
       transport::parse_address(launch.rendezvous, static_cast<uint16_t>(api::kJoinPort));
   log::info("rank {} meets the others at {}", launch.rank, launch.rendezvous);
+  const std::string token = worker::read_token(launch.token_file);
   return std::make_unique<CollectiveReducer>(
-      transport::Collective::join(address, worker::read_token(launch.token_file), options));
+      together([&] { return transport::Collective::join(address, token, options); }));
 }
 
 }  // namespace outrigger::gpu_server

@@ -9,6 +9,20 @@
 namespace outrigger::worker {
 using feed::WorkKind;
 
+namespace {
+
+template <typename Do>
+float seconds_of(Quota& quota, const Do& work) {
+  Spent spent;
+  {
+    const Stopwatch watch(spent);
+    work();
+  }
+  return spent.lasting(quota.slowdown());
+}
+
+}  // namespace
+
 int64_t scored_at_once(int64_t micro_batch) {
   constexpr int64_t kMost = 8;
   return std::min(micro_batch, kMost);
@@ -194,14 +208,13 @@ void Agent::forward(Works::iterator at) {
   const nn::TensorSpec spec = program.output_spec();
   auto output = std::make_shared<Tensor>(spec.type, spec.shape);
   std::vector<float> statistics(static_cast<size_t>(graph_.buffer_range({0, cut}).size), 0.0f);
-  {
-    const nn::Weights& weights = stems_.weights(work.lease.stem_version, cut);
-    const Stopwatch watch(work.times.forward, quota_.slowdown());
+  const nn::Weights& weights = stems_.weights(work.lease.stem_version, cut);
+  work.times.forward += seconds_of(quota_, [&] {
     program.forward(
         weights, *work.tape,
         {work.decoding.pixels().view(), static_cast<int64_t>(slots.size()), slots, labels},
         {output->view(), statistics});
-  }
+  });
   if (work.lease.kind == WorkKind::kBackward) {
     work.stage = Stage::kBackward;
     return;
@@ -228,11 +241,10 @@ void Agent::backward(Works::iterator at) {
   }
   auto gradients = std::make_shared<std::vector<float>>(
       static_cast<size_t>(graph_.parameter_range({0, cut}).size));
-  {
-    const Stopwatch watch(work.times.backward, quota_.slowdown());
+  work.times.backward += seconds_of(quota_, [&] {
     program.backward(stems_.weights(work.lease.stem_version, cut), *work.tape,
                      work.gradient->view(), {{}, *gradients});
-  }
+  });
   outbox_.push_back(feed::StemGradient{at->first, std::move(gradients), times_of(work)});
   finish(at);
 }
@@ -250,10 +262,8 @@ void Agent::score(Works::iterator at) {
   std::vector<int32_t> labels;
   for (const auto& sample : work.lease.samples) labels.push_back(sample.sample.label);
   std::span<const float> rows;
-  {
-    const Stopwatch watch(work.times.forward, quota_.slowdown());
-    rows = scorer_.score(work.decoding.pixels().view(), labels);
-  }
+  work.times.forward +=
+      seconds_of(quota_, [&] { rows = scorer_.score(work.decoding.pixels().view(), labels); });
   outbox_.push_back(feed::Scores{at->first, {rows.begin(), rows.end()}, times_of(work)});
   finish(at);
 }

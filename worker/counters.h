@@ -23,4 +23,16 @@ struct SessionCounters {
   std::atomic<uint64_t> turns{0};
 };
 
+/// A piece of work, for whoever watches that it ends.
+class Turn {
+ public:
+  explicit Turn(std::atomic<uint64_t>& turns) : turns_(turns) { ++turns_; }
+  ~Turn() { ++turns_; }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  std::atomic<uint64_t>& turns_;
+};
+
 }  // namespace outrigger::worker

@@ -7,7 +7,6 @@
 #include <mutex>
 
 #include "common/error.h"
-#include "worker/stopwatch.h"
 
 namespace outrigger::worker {
 
@@ -19,7 +18,6 @@ Decoding::Decoding(size_t samples, const Shape& image, MemorySource* memory)
 
 void Decoding::make_some(const feed::Lease& lease, PixelSource& source, ThreadPool& threads,
                          double slowdown, feed::WorkTimes& times) {
-  float seconds = 0;
   std::atomic<int64_t> read{0};  // of all threads' time, in nanoseconds
   std::atomic<int64_t> made{0};
   const auto count = std::min<size_t>(count_ - made_, static_cast<size_t>(threads.size()));
@@ -42,12 +40,14 @@ void Decoding::make_some(const feed::Lease& lease, PixelSource& source, ThreadPo
     }
     made += Duration(std::chrono::steady_clock::now() - begin).count();
   };
+  const double before = spent_.clock;
   {
-    const Stopwatch watch(seconds, slowdown);
+    const Stopwatch watch(spent_);
     threads.parallel_for(static_cast<int>(count), make);
   }
-  times.decode += seconds;
-  times.read += seconds * static_cast<float>(std::min<int64_t>(read, made)) /
+  times.decode = spent_.lasting(slowdown);
+  times.read += static_cast<float>(spent_.clock - before) *
+                static_cast<float>(std::min<int64_t>(read, made)) /
                 static_cast<float>(std::max<int64_t>(1, made));
   made_ += count;
   made_at_ = std::chrono::steady_clock::now();

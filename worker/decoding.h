@@ -13,6 +13,7 @@
 #include "common/thread_pool.h"
 #include "feed/messages.h"
 #include "worker/pixel_source.h"
+#include "worker/stopwatch.h"
 
 namespace outrigger::worker {
 
@@ -23,8 +24,8 @@ class Decoding {
   Decoding(size_t samples, const Shape& image, MemorySource* memory);
 
   /// Makes the next few, one on each thread: so few that a gradient that arrives meanwhile does not
-  /// wait for a whole micro-batch. Adds what that took (worker/stopwatch.h) to times.read and
-  /// times.decode.
+  /// wait for a whole micro-batch. times.read and times.decode are then what all so far took,
+  /// `slowdown` as the quota has it.
   void make_some(const feed::Lease& lease, PixelSource& source, ThreadPool& threads,
                  double slowdown, feed::WorkTimes& times);
 
@@ -42,6 +43,7 @@ class Decoding {
   size_t count_ = 0;
   size_t sample_bytes_ = 0;
   size_t made_ = 0;  // samples tried so far
+  Spent spent_;
   TimePoint made_at_;
   std::vector<feed::Broken::Item> broken_;
   std::optional<std::string> read_error_;

@@ -130,7 +130,7 @@ Hello make_hello(const Setup& setup, const Workshop& shop, const std::string& na
   const auto numerics = nn::cpu::measure_numerics(
       shop.graph, setup.deepest_cut, micro_batch(shop.job), precision(shop.job), threads);
   hello.numerics = numerics.fingerprint;
-  hello.pass_seconds = static_cast<float>(numerics.seconds);
+  hello.pass_seconds = static_cast<float>(numerics.seconds * Quota(threads.size()).slowdown());
   return hello;
 }
 
@@ -212,14 +212,17 @@ SessionResult join_once(const api::Launch& launch, const std::string& name, Thre
   faults.reached("got-setup");
   take_instruction_set(setup.instruction_set);
   Workshop shop(setup, launch, threads);
-  link->send(to_frame(make_hello(setup, shop, name, threads)));
+  const SystemClock clock{};
+  const auto watchdog = watch(launch, shop.job, pages.counters(), clock);
+  {
+    const Turn turn(pages.counters().turns);  // it reads the data
+    link->send(to_frame(make_hello(setup, shop, name, threads)));
+  }
   if (faults.due("sent-hello")) static_cast<void>(link->flush(std::chrono::seconds(1)));
   faults.reached("sent-hello");
   log::info("joined {} for job '{}' ({} classes, incarnation {})", launch.server,
             shop.job.metadata.name, setup.classes, setup.incarnation);
   pages.joined(true);
-  const SystemClock clock{};
-  const auto watchdog = watch(launch, shop.job, pages.counters(), clock);
   auto result = run_session(*link, shop.agent, {activation_type(shop.job), seed(shop.job)},
                             pages.counters(), stop);
   pages.joined(false);

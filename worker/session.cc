@@ -1,6 +1,5 @@
 #include "worker/session.h"
 
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -119,18 +118,6 @@ SessionResult leave(transport::Link& link, Agent& agent, const WireContext& cont
   link.close("the worker was asked to stop");
   return {SessionEnd::kStopped, "asked to stop"};
 }
-
-/// A piece of work, for whoever watches that it ends.
-class Turn {
- public:
-  explicit Turn(std::atomic<uint64_t>& turns) : turns_(turns) { ++turns_; }
-  ~Turn() { ++turns_; }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  std::atomic<uint64_t>& turns_;
-};
 
 SessionResult work(transport::Link& link, Agent& agent, const WireContext& context,
                    SessionCounters& counters, Inbox& inbox, const std::stop_token& stop) {

@@ -29,21 +29,28 @@ class Quota {
   std::chrono::steady_clock::time_point look_at_;
 };
 
-/// Adds to a sum what its life took, as it would in the long run: with a CPU quota a thread runs at
-/// full speed for a while and then not at all, so that a short piece tells little by the clock.
-/// `slowdown`: the quota's.
+/// Time that work took, by the clock and of its thread's processor.
+struct Spent {
+  double clock = 0;
+  double processor = 0;
+
+  /// As it would be in the long run: with a quota a thread runs at full speed for a while and then
+  /// not at all, so that a short piece tells little by the clock.
+  float lasting(double slowdown) const {
+    return static_cast<float>(std::max(clock, slowdown * processor));
+  }
+};
+
+/// Adds the time of its life.
 class Stopwatch {
  public:
-  Stopwatch(float& sum, double slowdown)
+  explicit Stopwatch(Spent& sum)
       : sum_(sum),
-        slowdown_(slowdown),
         begin_(std::chrono::steady_clock::now()),
         processor_begin_(processor_seconds()) {}
   ~Stopwatch() {
-    const double took =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-    const double lasting = slowdown_ * (processor_seconds() - processor_begin_);
-    sum_ += static_cast<float>(std::max(took, lasting));
+    sum_.clock += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    sum_.processor += processor_seconds() - processor_begin_;
   }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
@@ -57,8 +64,7 @@ class Stopwatch {
     return static_cast<double>(time.tv_sec) + kNano * static_cast<double>(time.tv_nsec);
   }
 
-  float& sum_;
-  const double slowdown_;
+  Spent& sum_;
   const std::chrono::steady_clock::time_point begin_;
   const double processor_begin_;
 };

@@ -67,8 +67,10 @@ void describe(Struct<TrainingJobSpec>& s) {
         "servers are ready by then.")
       .between(1, kMostSeconds)
       .change(Change::kAlways);
-  s.add("progressDeadlineSeconds", &TrainingJobSpec::progress_deadline,
-        "The server ends itself as hung when no step is done for so long.")
+  s.add(
+       "progressDeadlineSeconds", &TrainingJobSpec::progress_deadline,
+       "The server ends itself as hung when no step is done for so long, and a worker when a piece "
+       "of work takes so long. An edit reaches servers at once, workers with the next attempt.")
       .between(1, kMostSeconds)
       .change(Change::kAlways);
   s.add("ttlSecondsAfterFinished", &TrainingJobSpec::ttl_after_finished,

@@ -16,7 +16,13 @@ std::vector<std::string> nodes_wanted(const std::vector<Pod>& pods, api::Time no
 void remove_from_dead_nodes(Pass& pass) {
   constexpr std::chrono::seconds kAskAgain{30};
   for (const Pod& pod : pass.seen.pods) {
-    if (!pass.is_own(pod) || !is_overdue(pod, pass.now)) continue;
+    if (!pass.is_own(pod)) continue;
+    if (!is_overdue(pod, pass.now)) {
+      // Nothing else would look then; what waits for servers does.
+      if (pod.deleting && pod.role == api::Role::kWorker)
+        pass.again_at(*pod.deleting + kDeletionMargin + std::chrono::seconds(1));
+      continue;
+    }
     const auto node = pass.seen.nodes.find(pod.node);
     const bool known = node != pass.seen.nodes.end();
     const char* why = nullptr;

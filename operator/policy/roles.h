@@ -23,8 +23,9 @@ void keep_servers(Pass& pass);
 /// kept to look at until its successor has failed too.
 void keep_workers(Pass& pass);
 
-/// Pods that should long be gone are taken out of the API where their node does not exist, or is
-/// tainted out-of-service: nobody else can say that they no longer write to a volume.
+/// Pods that should long be gone are taken out of the API: a server where its node does not exist,
+/// or is tainted out-of-service, since nobody else can say that it no longer writes to a volume; a
+/// worker, which writes nothing, anywhere.
 void remove_from_dead_nodes(Pass& pass);
 
 /// When a pod of that role may be made again after the API server refused it; nothing: now.

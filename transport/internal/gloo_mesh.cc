@@ -116,6 +116,9 @@ std::map<int, Guest> gather(Listener& listener, const CollectiveOptions& options
     auto connection =
         listener.acceptor().accept(std::min<Duration>(kStopLook, deadline - now), Visitor::kRank);
     if (connection) welcome(std::move(*connection), options, guests);
+    // Workers come again: nobody takes them yet, and they would fill the port.
+    while (listener.acceptor().accept(Duration{0})) {
+    }
   }
   return guests;
 }
@@ -142,6 +145,7 @@ void await_answer(int fd, const std::stop_token& stop, TimePoint deadline) {
     if (SystemClock().now() >= deadline)
       throw IoError("rank 0 does not say that all ranks have come");
   }
+  heed(stop);  // rank 0 may have ended on the same
 }
 
 template <typename Make>

@@ -29,7 +29,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{- /* The namespaces whose jobs are run, a list as JSON; empty: all. */}}
 {{- define "outrigger.namespaces" -}}
-{{- toJson (concat .Values.watchNamespaces (list .Values.watchNamespace) | compact | uniq) -}}
+{{- toJson (concat (default list .Values.watchNamespaces) (list .Values.watchNamespace) | compact | uniq) -}}
 {{- end -}}
 
 {{- define "outrigger.serviceAccount" -}}

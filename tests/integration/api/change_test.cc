@@ -23,7 +23,7 @@ constexpr Change kChanges[] = {
     {"the number of workers", R"({"spec": {"workers": {"replicas": 5}}})", true, true},
     {"the most workers", R"({"spec": {"workers": {"maxReplicas": 20}}})", true, true},
     {"autoscaling unset", R"({"spec": {"workers": {"autoscaling": null}}})", true, true},
-    {"the cut", R"({"spec": {"split": {"cut": "Input"}}})", true, true},
+    {"the cut", R"({"spec": {"split": {"cut": "Input", "maxBytesPerSecond": null}}})", true, true},
     {"deadlines", R"({"spec": {"activeDeadlineSeconds": null, "startupDeadlineSeconds": 5}})", true,
      true},
     {"what happens at the end",

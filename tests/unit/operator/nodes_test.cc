@@ -72,7 +72,9 @@ TEST(Nodes, AWorkerOnANodeThatDoesNotAnswerHoldsUpNothing) {
   world.settle();
   EXPECT_THAT(world.names(), ElementsAre(kWorker));
   EXPECT_NE(world.condition("Suspended"), "True/Suspended");
-  world.advance(kOverdue);
+  const auto due = world.look().look_again;
+  ASSERT_TRUE(due);
+  world.advance(*due - world.now);
   world.settle();
   EXPECT_THAT(world.names(), IsEmpty());
   EXPECT_EQ(world.status().state, "Suspended");

@@ -194,6 +194,17 @@ TEST(CollectivesTest, ARankThatComesLateIsWaitedFor) {
   Collective::host(listener, options_for(0, 3))->barrier();
 }
 
+TEST(CollectivesTest, WorkersThatComeMeanwhileKeepNoRankOut) {
+  Listener listener({"127.0.0.1", 0}, "token", {.max_waiting = 1});
+  const Address address{"127.0.0.1", listener.port()};
+  const auto early = dial(address, "token");
+  std::jthread late([&] {
+    std::this_thread::sleep_for(milliseconds(300));
+    Collective::join(address, "token", options_for(1, 2))->barrier();
+  });
+  Collective::host(listener, options_for(0, 2))->barrier();
+}
+
 TEST(CollectivesTest, ARankWithAnotherTokenIsRefused) {
   Listener listener({"127.0.0.1", 0}, "token");
   EXPECT_THROW(Collective::join({"127.0.0.1", listener.port()}, "other", options_for(1, 2)),
