@@ -37,7 +37,7 @@ struct Spent {
   /// As it would be in the long run: with a quota a thread runs at full speed for a while and then
   /// not at all, so that a short piece tells little by the clock.
   float lasting(double slowdown) const {
-    return static_cast<float>(std::max(clock, slowdown * processor));
+    return static_cast<float>(slowdown > 1 ? std::max(clock, slowdown * processor) : clock);
   }
 };
 
@@ -49,8 +49,8 @@ class Stopwatch {
         begin_(std::chrono::steady_clock::now()),
         processor_begin_(processor_seconds()) {}
   ~Stopwatch() {
-    sum_.clock += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
     sum_.processor += processor_seconds() - processor_begin_;
+    sum_.clock += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
