@@ -100,9 +100,17 @@ std::string missing(const std::map<int, Guest>& guests, int size) {
   return ranks;
 }
 
+/// Nobody takes workers yet: after some seconds of silence they dial again, and what they left
+/// would fill the port.
+void drop_workers(Listener& listener) {
+  while (listener.acceptor().accept(Duration{0})) {
+  }
+}
+
 std::map<int, Guest> gather(Listener& listener, const CollectiveOptions& options) {
   const TimePoint deadline = time_in(options.join_limit);
   TimePoint tell_at = time_in(kIntroduction);
+  TimePoint clear_at = tell_at;
   std::map<int, Guest> guests;
   while (guests.size() + 1 < static_cast<size_t>(options.size)) {
     heed(options.stop);
@@ -116,8 +124,9 @@ std::map<int, Guest> gather(Listener& listener, const CollectiveOptions& options
     auto connection =
         listener.acceptor().accept(std::min<Duration>(kStopLook, deadline - now), Visitor::kRank);
     if (connection) welcome(std::move(*connection), options, guests);
-    // Workers come again: nobody takes them yet, and they would fill the port.
-    while (listener.acceptor().accept(Duration{0})) {
+    if (now >= clear_at) {
+      drop_workers(listener);
+      clear_at = now + kIntroduction;
     }
   }
   return guests;
