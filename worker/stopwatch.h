@@ -14,7 +14,7 @@ class Quota {
  public:
   explicit Quota(int threads) : threads_(threads) {}
   double slowdown() {
-    constexpr std::chrono::seconds kLook{1};
+    constexpr std::chrono::milliseconds kLook{100};
     const auto now = std::chrono::steady_clock::now();
     if (now >= look_at_) {
       slowdown_ = std::max(1.0, threads_ / lasting_cores());
