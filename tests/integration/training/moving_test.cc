@@ -189,6 +189,14 @@ TEST(Moving, LinksOverGlooCarryTheSame) {
   expect_as_alone(run);
 }
 
+JobText endless_job() {
+  JobText job = job_with("Input", 100);
+  job.steps = 100000;
+  job.copy_data = true;
+  job.more_spec = "  progressDeadlineSeconds: 5\n";
+  return job;
+}
+
 /// Whoever opens a pipe that nobody writes to waits for ever, as on a file system that hangs.
 void make_reads_hang(const TrainingRun& run) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(run.data() / "train")) {
@@ -199,11 +207,7 @@ void make_reads_hang(const TrainingRun& run) {
 }
 
 TEST(Watchdog, AServerThatGetsNoFurtherEndsItselfAsHung) {
-  JobText stuck = job_with("Input", 100);
-  stuck.steps = 100000;
-  stuck.copy_data = true;
-  stuck.more_spec = "  progressDeadlineSeconds: 5\n";
-  TrainingRun run(stuck);
+  TrainingRun run(endless_job());
   run.start_server();
   run.wait_for_step(2);
   make_reads_hang(run);
@@ -212,11 +216,7 @@ TEST(Watchdog, AServerThatGetsNoFurtherEndsItselfAsHung) {
 }
 
 TEST(Watchdog, SoDoesAWorkerWhoseReadsHang) {
-  JobText stuck = job_with("Input", 100);
-  stuck.steps = 100000;
-  stuck.copy_data = true;
-  stuck.more_spec = "  progressDeadlineSeconds: 5\n";
-  TrainingRun run(stuck);
+  TrainingRun run(endless_job());
   run.start_server();
   const size_t reads = run.start_worker();
   run.wait_for_log("joined");
