@@ -10,5 +10,8 @@ namespace outrigger {
 /// process is in.
 std::optional<double> cgroup_cores(const std::filesystem::path& mount = "/sys/fs/cgroup",
                                    const std::filesystem::path& own = "/proc/self/cgroup");
+/// Bytes that it lets all its processes have together, likewise.
+std::optional<double> cgroup_memory(const std::filesystem::path& mount = "/sys/fs/cgroup",
+                                    const std::filesystem::path& own = "/proc/self/cgroup");
 
 }  // namespace outrigger

@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <fstream>
 
+#include "common/cgroup.h"
+
 namespace outrigger {
 
 uint64_t available_memory() {
   uint64_t bytes = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                    static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  for (const char* file :
-       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    uint64_t limit = 0;  // "max" is no number: no limit
-    if (std::ifstream(file) >> limit && limit > 0) bytes = std::min(bytes, limit);
-  }
+  // The first version's "no limit" is a number, and a large one.
+  if (const auto limit = cgroup_memory(); limit && *limit < static_cast<double>(bytes))
+    bytes = static_cast<uint64_t>(*limit);
   return bytes;
 }
 

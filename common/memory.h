@@ -4,7 +4,8 @@
 
 namespace outrigger {
 
-/// Bytes that this process may use: the cgroup's limit (v1 or v2), at most the machine's memory.
+/// Bytes that this process may use: the limit of its cgroup (v1 or v2) or the least of those around
+/// it, at most the machine's memory.
 uint64_t available_memory();
 
 /// Bytes that it has in memory now.

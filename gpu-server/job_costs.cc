@@ -166,16 +166,21 @@ training::JobCosts sizes_of(const api::TrainingJob& job, const nn::Graph& graph,
   return costs;
 }
 
+/// The job's own cut, by whichever of its names, in layers; 0 where it leaves that open.
+int32_t named_cut(const api::TrainingJob& job, const nn::Graph& graph) {
+  const std::string& cut = job.spec.split.cut;
+  return cut == api::kCutAuto ? 0 : graph.cut(cut).layers;
+}
+
 /// Stems as on cores, all else as on the device. A cut that does not fit there is left out, but for
-/// the one that the job names: at that nothing is gained.
-void add_device_times(training::JobCosts& costs, const DeviceTimes& times,
-                      const std::string& named) {
+/// `named`: at that nothing is gained.
+void add_device_times(training::JobCosts& costs, const DeviceTimes& times, int32_t named) {
   costs.optimizer = times.optimizer;
   std::vector<training::CutCosts> fitting;
   for (size_t i = 0; i < costs.cuts.size(); ++i) {
     training::CutCosts cut = costs.cuts[i];
     const std::optional<double> head = i == 0 ? times.whole : times.heads[i - 1];
-    if (!head && cut.name != named) continue;
+    if (!head && cut.cut != named) continue;
     cut.head = std::min(times.whole, head.value_or(times.whole));
     cut.device_stem = times.whole - cut.head;
     fitting.push_back(std::move(cut));
@@ -223,7 +228,8 @@ PlannedDevice measured_gpu(const nn::Backend& backend, const training::DeviceOpt
     if (recomputes(job)) add_stem_again(cut, layers);  // the device's times have its own
     heads.push_back({cut.cut, cut.trains});
   }
-  add_device_times(costs, time_device(backend, graph, options, heads, threads), job.spec.split.cut);
+  add_device_times(costs, time_device(backend, graph, options, heads, threads),
+                   named_cut(job, graph));
   return {std::move(costs), 1, false};
 }
 

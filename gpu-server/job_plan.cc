@@ -100,43 +100,80 @@ int32_t last_cut(const api::TrainingJob& job, const nn::Graph& graph) {
   return graph.size() - (arcface != nullptr && arcface->partial_fc ? 2 : 1);
 }
 
+uint32_t stems_of_share(int percent, const RunSize& size) {
+  return static_cast<uint32_t>(std::lround(percent / 100.0 * size.micro_batches));
+}
+
+/// Of the network's multiply-adds.
+double stem_part(const nn::Graph& graph, int32_t cut) {
+  return static_cast<double>(graph.multiply_adds({0, cut})) /
+         static_cast<double>(graph.multiply_adds(graph.whole()));
+}
+
+/// Likewise what a plan leaves the server.
+double server_percent(const feed::Plan& plan, const nn::Graph& graph, const RunSize& size) {
+  return 100 * (1 - stem_part(graph, plan.cut) * plan.stems_away / size.micro_batches);
+}
+
+/// The largest share of a cut that leaves the server its part, in percent; 0: there is none.
+uint32_t largest_share(int32_t cut, const nn::Graph& graph, const RunSize& size,
+                       const api::SplitSpec& split) {
+  const double may_go = 1 - split.min_server_percent / 100.0;
+  const double most = std::floor(may_go / stem_part(graph, cut) * size.micro_batches + 1e-9);
+  return 100 * static_cast<uint32_t>(most) / size.micro_batches;
+}
+
 /// What a plan that leaves the server too little could be instead.
 std::string nearest_plan(const feed::Plan& plan, const nn::Graph& graph, const RunSize& size,
                          const api::SplitSpec& split) {
-  const auto stem_part = [&](int32_t cut) {
-    return static_cast<double>(graph.multiply_adds({0, cut})) /
-           static_cast<double>(graph.multiply_adds(graph.whole()));
-  };
-  const double may_go = 1 - split.min_server_percent / 100.0;
-  const auto most =
-      static_cast<uint32_t>(std::floor(may_go / stem_part(plan.cut) * size.micro_batches + 1e-9));
-  std::string text =
-      most == 0
-          ? "; no share of it fits"
-          : "; with sharePercent: " + std::to_string(100 * most / size.micro_batches) + " it fits";
-  const double share = static_cast<double>(plan.stems_away) / size.micro_batches;
+  const uint32_t largest = largest_share(plan.cut, graph, size, split);
+  std::string text = largest == 0 ? "; no share of it fits"
+                                  : "; with sharePercent: " + std::to_string(largest) + " it fits";
   std::string deepest;
   for (const nn::Cut& cut : graph.cuts()) {
-    if (cut.layers > 0 && cut.layers < plan.cut && share * stem_part(cut.layers) <= may_go)
+    const feed::Plan other{.cut = cut.layers, .stems_away = plan.stems_away};
+    if (cut.layers > 0 && cut.layers < plan.cut &&
+        server_percent(other, graph, size) >= split.min_server_percent)
       deepest = cut.name;
   }
   return deepest.empty() ? text : text + ", or with the cut '" + deepest + "'";
 }
 
+/// The share of which a refusal speaks: where the job leaves it open, the least.
+std::string share_text(const api::SplitSpec& split) {
+  return split.share_percent ? "with sharePercent: " + std::to_string(*split.share_percent) + " "
+                             : "with one stem of a step away ";
+}
+
 /// Throws where the plan leaves the server less than the job says.
 void check_server_part(const feed::Plan& plan, const nn::Graph& graph, const RunSize& size,
                        const api::SplitSpec& split) {
-  const auto all = static_cast<double>(graph.multiply_adds(graph.whole()));
-  const auto away = static_cast<double>(graph.multiply_adds({0, plan.cut})) * plan.stems_away /
-                    size.micro_batches;
-  const double percent = 100.0 * (1.0 - away / all);
+  const double percent = server_percent(plan, graph, size);
   if (percent >= split.min_server_percent) return;
-  const std::string share = split.share_percent ? "" : "with one stem of a step away ";
-  throw InvalidInput("spec.split: " + share + "the cut behind '" + plan.cut_name + "' leaves " +
-                     std::to_string(static_cast<int>(percent)) +
+  throw InvalidInput("spec.split: " + share_text(split) + "the cut behind '" + plan.cut_name +
+                     "' leaves " + std::to_string(static_cast<int>(percent)) +
                      " % of the multiply-adds on the server, minServerPercent is " +
                      std::to_string(split.min_server_percent) +
                      nearest_plan(plan, graph, size, split));
+}
+
+/// Throws where every cut that a planner may choose leaves the server less than the job says: the
+/// run would stay at cut Input for ever.
+void check_some_cut(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size) {
+  const api::SplitSpec& split = job.spec.split;
+  if (graph.cuts().size() < 2 || graph.cuts()[1].layers > deepest_cut(job, graph)) return;
+  const nn::Cut& first = graph.cuts()[1];  // which takes the least off the server
+  const uint32_t least = split.share_percent ? stems_of_share(*split.share_percent, size) : 1;
+  const double percent = server_percent({.cut = first.layers, .stems_away = least}, graph, size);
+  if (percent >= split.min_server_percent) return;
+  const uint32_t share = largest_share(first.layers, graph, size, split);
+  const std::string bound = std::to_string(static_cast<int>(percent));
+  throw InvalidInput("spec.split: " + share_text(split) +
+                     "no cut leaves the server enough of the multiply-adds: '" + first.name +
+                     "' leaves the most, " + bound + " %, minServerPercent is " +
+                     std::to_string(split.min_server_percent) +
+                     "; with minServerPercent: " + bound + " it fits" +
+                     (share == 0 ? "" : ", or with sharePercent: " + std::to_string(share)));
 }
 
 }  // namespace
@@ -150,18 +187,34 @@ feed::Plan make_plan(const api::TrainingJob& job, const nn::Graph& graph, const 
   complete_plan(plan, graph);
   // Until more is known nothing moves.
   if (split.max_bytes_per_second) plan.local_inputs = size.micro_batches;
+  if (split.cut == api::kCutAuto) check_some_cut(job, graph, size);
   if (plan.cut == 0) return plan;
   if (plan.cut > last_cut(job, graph))
     throw InvalidInput("spec.split.cut: '" + plan.cut_name +
                        "' leaves the server no layer before the classifier, which partialFC shares "
                        "out over the ranks; write a layer before it");
-  const double share = split.share_percent.value_or(0) / 100.0;
-  plan.stems_away = static_cast<uint32_t>(std::lround(share * size.micro_batches));
+  plan.stems_away = stems_of_share(split.share_percent.value_or(0), size);
   set_wires(plan, job);
   feed::Plan least = plan;  // of what may be found, where that is left open
   if (!split.share_percent) least.stems_away = 1;
   check_server_part(least, graph, size, split);
   return plan;
+}
+
+std::optional<std::string> share_advice(const api::TrainingJob& job, const RunSize& size) {
+  const api::SplitSpec& split = job.spec.split;
+  const int percent = split.cut == api::kCutInput ? 0 : split.share_percent.value_or(0);
+  if (percent == 0 || stems_of_share(percent, size) > 0) return std::nullopt;
+  const auto least = static_cast<int>(std::ceil(50.0 / size.micro_batches));  // half of one
+  return "spec.split.sharePercent: " + std::to_string(percent) + " of " +
+         std::to_string(size.micro_batches) +
+         " micro-batches is less than half of one, so no stem is away; " + std::to_string(least) +
+         " is the least that moves one";
+}
+
+bool goes_on_from(const feed::Plan& plan, const api::TrainingJob& job, const nn::Graph& graph) {
+  const std::string& cut = job.spec.split.cut;
+  return wants_planner(job) && (cut == api::kCutAuto || graph.cut(cut).layers == plan.cut);
 }
 
 int32_t deepest_cut(const api::TrainingJob& job, const nn::Graph& graph) {

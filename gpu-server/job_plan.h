@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,16 @@ uint64_t step_synchronized_before(const api::TrainingJob& job, uint64_t step);
 bool wants_planner(const api::TrainingJob& job);
 
 /// The plan that spec.split says; cut Input, or no stem away, where it leaves that to the planner.
-/// Throws InvalidInput where the cut is none of the graph's or
-/// leaves the server too little.
+/// Throws InvalidInput where the cut is none of the graph's or leaves the server too little, or
+/// where every cut does and the planner would have none to find.
 feed::Plan make_plan(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
                      uint64_t number);
+/// Where spec.split.sharePercent is so little that no stem of a step is away: a sentence for
+/// people, with the least that moves one.
+std::optional<std::string> share_advice(const api::TrainingJob& job, const RunSize& size);
+/// Whether a run of `job` goes on from `plan`, which is in force: what is left to the planner it
+/// finds from where the run is, unless the job names another cut.
+bool goes_on_from(const feed::Plan& plan, const api::TrainingJob& job, const nn::Graph& graph);
 /// Sets the wire formats that spec.split says.
 void set_wires(feed::Plan& plan, const api::TrainingJob& job);
 /// Sets what follows from a plan's cut: its name, sizes, and whether its stem trains.

@@ -1,5 +1,7 @@
 #include "gpu-server/local_worker.h"
 
+#include <condition_variable>
+
 #include "common/log.h"
 #include "common/thread_name.h"
 #include "transport/memory_link.h"
@@ -25,6 +27,9 @@ LocalWorker::LocalWorker(const worker::AgentOptions& options, const nn::Graph& g
       log::error("the local worker ended: {}", error.what());
       worker_end_->close(error.what());
     }
+    // Until then others may ask for this thread's time.
+    std::unique_lock lock(mutex_);
+    std::condition_variable_any().wait(lock, stop, [] { return false; });
   });
 }
 

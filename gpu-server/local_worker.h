@@ -1,9 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <stop_token>
 #include <thread>
 
+#include "common/processor_clock.h"
 #include "common/thread_pool.h"
 #include "nn/graph.h"
 #include "nn/program.h"
@@ -27,6 +29,8 @@ class LocalWorker {
 
   /// The server's end of the link; once.
   std::unique_ptr<transport::Link> take_server_end() { return std::move(server_end_); }
+  /// Of its thread, as long as this lives.
+  ProcessorClock processor_clock() { return ProcessorClock(thread_.native_handle()); }
 
  private:
   ThreadPool threads_;
@@ -35,6 +39,7 @@ class LocalWorker {
   const worker::WireContext context_;
   std::unique_ptr<transport::Link> server_end_;
   std::unique_ptr<transport::Link> worker_end_;
+  std::mutex mutex_;  // of the thread's sleep at the end
   std::jthread thread_;
 };
 

@@ -32,7 +32,8 @@ training::PlannerOptions planner_options(const api::TrainingJob& job, const nn::
   if (split.max_bytes_per_second)
     options.most_bytes_per_second = static_cast<double>(*split.max_bytes_per_second);
   if (split.cut != api::kCutAuto) {
-    options.cut = place_of(graph.cut(split.cut).layers, costs);
+    // Nobody who names a cut wants another: where it cannot be, cut Input is left.
+    options.cut = place_of(graph.cut(split.cut).layers, costs).value_or(costs.cuts.size());
   }
   if (split.share_percent) options.away = share_of(job, size);
   return options;
@@ -81,11 +82,6 @@ double Planning::device_work(const training::Choice& choice) const {
   const training::CutCosts& cut = job.cuts[choice.cut];
   return job.optimizer + cut.head * job.micro_batches +
          cut.stem_here() * (job.micro_batches - choice.away);
-}
-
-double busy_seconds(const training::StepReport& report) {
-  return to_seconds(report.took - report.waited_for_input - report.waited_for_gradients -
-                    report.waited_for_ranks);
 }
 
 void Planning::note_device(Rank& rank, double busy) const {

@@ -26,9 +26,6 @@ training::ScaleBounds scale_bounds(const api::TrainingJob& job);
 /// How many core-seconds of `job` a worker does in a second when it runs stems; 0: it cannot say.
 double stem_speed(const training::JobCosts& job, const WorkerMeasures& worker);
 
-/// Seconds of a step in which the device worked.
-double busy_seconds(const training::StepReport& report);
-
 /// Finds the plan of all ranks while the job runs: turns what steps and workers told into the
 /// planner's terms, and its decisions into plans. Lives at the first rank. One thread.
 class Planning {

@@ -141,7 +141,9 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
               .micro_batch = worker::micro_batch(job_),
               .precision = worker::precision(job_),
               .seed = worker::seed(job_),
-              .pixel_memory = device_.backend->input_memory()},
+              .pixel_memory = device_.backend->input_memory(),
+              .neighbour = device_is_cores() ? std::optional(ProcessorClock::of_this_thread())
+                                             : std::nullopt},
              graph_, *cpu_, threads_.size(), *pixels_, context_of(job_), metrics_),
       trainer_(options_on(device_, trainer_options(job_, graph_, size_, device_.precision), graph_,
                           threads_),
@@ -156,6 +158,8 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
     gpu_phases_.emplace(
         metrics_, [this] { return nn::cuda::memory_uses(*device_.backend); },
         [this] { return nn::cuda::kept_by_layers(*device_.backend); });
+  if (device_is_cores())
+    shared_cores_.emplace(ProcessorClock::of_this_thread(), local_.processor_clock(), feed_);
   plan_from_now_on();
 }
 
@@ -209,6 +213,7 @@ void Run::train_to_the_end() {
       }
       if (wishes.stop) throw Cancelled("the run was asked to stop");
     }
+    if (shared_cores_) shared_cores_->begin_step();
     after_step(trainer_.step());
     if (!trainer_.synchronized()) continue;
     const uint64_t step = trainer_.counters().step;
@@ -258,7 +263,7 @@ void Run::after_step(const training::StepReport& told) {
   }
   const training::StepReport& report = held ? *held : told;
   auto [workers, local] = feed_.measures();
-  measured_ = {.busy = busy_seconds(report),
+  measured_ = {.busy = shared_cores_ ? shared_cores_->busy_alone(report) : busy_seconds(report),
                .plan = report.plan.number,
                .memory = device_.emulation ? 0 : static_cast<double>(free_memory_),
                .threads = static_cast<uint32_t>(threads_.size()),

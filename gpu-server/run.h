@@ -28,6 +28,7 @@
 #include "gpu-server/reporter.h"
 #include "gpu-server/run_files.h"
 #include "gpu-server/server_feed.h"
+#include "gpu-server/shared_cores.h"
 #include "nn/graph.h"
 #include "nn/program.h"
 #include "telemetry/metrics.h"
@@ -116,6 +117,8 @@ class Run {
   api::ExitCode complete();
   api::ExitCode stopped();
   bool first_rank() const { return launch_.rank == 0; }
+  /// And shares them with the local worker.
+  bool device_is_cores() const { return !device_.is_gpu && device_.emulation == nullptr; }
 
   const api::Launch launch_;
   const api::TrainingJob job_;
@@ -152,8 +155,9 @@ class Run {
   training::Evaluator evaluator_;
   EvaluationPlacement evaluation_placement_;
   EvaluationLoss evaluation_loss_;
-  size_t scorers_ = 0;         // when the evaluation beside training began
-  TimePoint scoring_since_{};  // likewise
+  std::optional<SharedCores> shared_cores_;  // where the device is cores
+  size_t scorers_ = 0;                       // when the evaluation beside training began
+  TimePoint scoring_since_{};                // likewise
   const std::unique_ptr<transport::Listener> listener_;
   std::unique_ptr<telemetry::StatusServer> pages_;
   std::jthread acceptor_;

@@ -54,7 +54,7 @@ std::string Run::want_edit(const std::string& body) {
 }
 
 void Run::open_doors() {
-  feed_.serve_local(local_.take_server_end());
+  feed_.serve_local(local_.take_server_end(), local_.processor_clock());
   acceptor_ = std::jthread([this](const std::stop_token& over) { accept_workers(over); });
   telemetry::StatusServerOptions options;
   options.http.address = launch_.listen;

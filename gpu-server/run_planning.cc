@@ -24,6 +24,10 @@ void check_memory(const PlannedDevice& device, const api::TrainingJob& job) {
                      training::what_would_fit(device.costs, micro_batch, server, {}));
 }
 
+void warn_of_share(const api::TrainingJob& job, const RunSize& size) {
+  if (const auto advice = share_advice(job, size)) log::warning("{}", *advice);
+}
+
 }  // namespace
 
 void Run::plan_from_now_on() {
@@ -71,10 +75,11 @@ void Run::take_edit() {
   }
   follow_edit(before);
   if (edited_.spec.split == before.spec.split || asked_since) return;
+  warn_of_share(edited_, size_);
   const feed::Plan plan = plan_of_edit();
   if (planning_ && !planning_->knows(plan.cut)) {
-    log::warning("spec.split.cut: '{}' does not fit into the device's memory; the plan stays",
-                 plan.cut_name);
+    log::warning("spec.split.cut: '{}' does not fit into the device's memory; {}", plan.cut_name,
+                 wants_planner(edited_) ? "the planner goes to cut Input" : "the plan stays");
   } else if (plan != plan_) {
     wish(plan, "spec.split was edited", Wisher::kEdit);
   }
@@ -97,8 +102,7 @@ void Run::follow_edit(const api::TrainingJob& before) {
 
 // What is left to the planner it finds from where the run is.
 feed::Plan Run::plan_of_edit() const {
-  const std::string& cut = edited_.spec.split.cut;
-  const bool goes_on = wants_planner(edited_) && (cut == api::kCutAuto || cut == plan_.cut_name);
+  const bool goes_on = goes_on_from(plan_, edited_, graph_);
   feed::Plan plan = goes_on ? plan_ : make_plan(edited_, graph_, size_, 0);
   if (goes_on && planning_ && !planning_->knows(plan.cut)) plan = {};
   if (plan.cut > 0) set_wires(plan, edited_);
@@ -109,6 +113,7 @@ feed::Plan Run::plan_of_edit() const {
 
 feed::Plan Run::first_plan() const {
   feed::Plan plan = make_plan(job_, graph_, size_, 1);
+  if (first_rank()) warn_of_share(job_, size_);
   complete(plan);
   return plan;
 }

@@ -42,9 +42,10 @@ void ServerFeed::serve(std::unique_ptr<transport::Link> link) {
   sessions_.push_back(std::move(session));
 }
 
-void ServerFeed::serve_local(std::unique_ptr<transport::Link> link) {
+void ServerFeed::serve_local(std::unique_ptr<transport::Link> link, const ProcessorClock& worker) {
   auto session = std::make_unique<WorkerSession>(*this, std::move(link), true);
   const std::scoped_lock lock(mutex_);
+  own_worker_ = worker;
   sessions_.push_back(std::move(session));
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "common/processor_clock.h"
 #include "feed/coordinator.h"
 #include "feed/feed.h"
 #include "feed/stall.h"
@@ -58,8 +59,8 @@ class ServerFeed final : public feed::Feed {
   /// Opens a link that came in: introduces, checks and then works with it on threads of its own.
   /// Returns at once.
   void serve(std::unique_ptr<transport::Link> link);
-  /// Works with the server's own worker, which needs no introduction.
-  void serve_local(std::unique_ptr<transport::Link> link);
+  /// Works with the server's own worker, which needs no introduction. `worker`: its thread's.
+  void serve_local(std::unique_ptr<transport::Link> link, const ProcessorClock& worker);
   /// From now on the trainer's calls throw Cancelled.
   void cancel();
   /// Tells all workers that the work is over (or to come again) and ends their sessions, within
@@ -77,6 +78,8 @@ class ServerFeed final : public feed::Feed {
   Measures measures();
   /// Seconds that the trainer has waited since the last call, by cause.
   feed::StallTimes take_stalls();
+  /// What the own worker's thread has had of processors while the trainer waited.
+  Duration own_work_in_waits() const { return own_work_in_waits_.load(); }
   /// How many pieces the trainer has got: grows as long as the run goes on.
   uint64_t handed_out() const { return handed_out_; }
   /// What the trainer waits for, and who has promised it.
@@ -140,6 +143,8 @@ class ServerFeed final : public feed::Feed {
   telemetry::Trace& trace_;
   Timeline timeline_;  // under mutex_
   std::atomic<uint64_t> handed_out_{0};
+  std::optional<ProcessorClock> own_worker_;
+  std::atomic<Duration> own_work_in_waits_{};
   std::mutex mutex_;
   std::condition_variable changed_;
   feed::Coordinator coordinator_;

@@ -15,6 +15,8 @@ auto ServerFeed::wait_for(const Wanted& wanted, const Answer& answer) {
   std::unique_lock lock(mutex_);
   const TimePoint asked = clock_.now();
   timeline_.device_is_done(asked);
+  const auto own_work = [this] { return own_worker_ ? own_worker_->now() : Duration{0}; };
+  const Duration before = own_work();
   wanted_ = wanted;
   while (true) {
     if (cancelled_) throw Cancelled("the run was asked to stop");
@@ -23,6 +25,7 @@ auto ServerFeed::wait_for(const Wanted& wanted, const Answer& answer) {
     distribute();
     if (result) {
       note_wait(wanted, clock_.now() - asked);
+      own_work_in_waits_ = own_work_in_waits_.load() + own_work() - before;
       wanted_.reset();
       ++handed_out_;
       if (wanted.device) timeline_.device_takes(*wanted.step, wanted.index, clock_.now());

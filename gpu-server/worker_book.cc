@@ -15,14 +15,32 @@ void average(double& mean, float value, double newest) {
   mean = mean == 0 ? value : (1 - newest) * mean + newest * static_cast<double>(value);
 }
 
+/// The results of a step weigh about as much as its time does among the device's: a while in which
+/// machines are slow counts in everyone's rates for as long.
+constexpr double kNewestStep = 0.25;
+
 /// Decoding takes less than a period of a CPU quota, in which a worker runs or not, so it takes
 /// many for a mean.
-double newest_decode(uint64_t results) {
-  constexpr double kLeast = 0.1;
-  return std::max(kLeast, 1 / static_cast<double>(results));
-}
+constexpr double kNewestDecode = 0.1;
 
 }  // namespace
+
+void WorkerBook::Pace::note(uint64_t step) {
+  constexpr size_t kSteps = 4;
+  const auto known = std::ranges::find(newest_, step, &Count::step);
+  if (known != newest_.end()) {
+    ++known->results;
+    return;
+  }
+  if (newest_.size() == kSteps) newest_.pop_front();
+  newest_.push_back({step, 1});
+}
+
+double WorkerBook::Pace::per_step() const {
+  uint32_t most = 1;
+  for (const Count& count : newest_) most = std::max(most, count.results);
+  return most;
+}
 
 double WorkerMeasures::work() const {
   constexpr double kLeast = 0.05;  // reading is a part of it, but measured by another clock
@@ -37,7 +55,9 @@ void WorkerBook::note(const feed::WorkerMessage& message) {
   if (times == nullptr) return;
   ++(gradient == nullptr ? measures_.micro_batches : measures_.stem_gradients);
   if (gradient == nullptr) {
-    const double newest = newest_decode(measures_.micro_batches);
+    pace_.note(std::get<feed::MicroBatch>(message).key.step);
+    const double newest = std::max(std::min(kNewestDecode, kNewestStep / pace_.per_step()),
+                                   1 / static_cast<double>(measures_.micro_batches));
     average(measures_.decode, times->decode, newest);
     measures_.read += newest * (static_cast<double>(times->read) - measures_.read);
   }
@@ -46,20 +66,22 @@ void WorkerBook::note(const feed::WorkerMessage& message) {
     measures_.first_work = measures_.work();
   }
   if (times->cut > 0) {
-    constexpr double kNewest = 0.25;
     auto& stem = measures_.stems[times->cut];
-    if (gradient == nullptr) average(stem.forward, times->forward, kNewest);
-    average(stem.backward, times->backward, kNewest);
+    uint32_t& results = stem_results_[times->cut];
+    if (gradient == nullptr) ++results;
+    const double newest = std::max(kNewestStep / pace_.per_step(), 1.0 / std::max(1u, results));
+    if (gradient == nullptr) average(stem.forward, times->forward, newest);
+    average(stem.backward, times->backward, newest);
     stem.decode = measures_.work();
   }
-  if (times->bytes_per_second > 0) sends_at_ = times->bytes_per_second;
+  if (times->bytes_per_second > 0) told_rate_ = times->bytes_per_second;
 }
 
 WorkerMeasures WorkerBook::measures(const transport::LinkStats& link) const {
   WorkerMeasures measures = measures_;
-  const bool both = sends_at_ > 0 && link.send_rate > 0;
-  measures.bytes_per_second =
-      both ? std::min(link.send_rate, sends_at_) : std::max(link.send_rate, sends_at_);
+  const double here = link.rate();
+  const bool both = told_rate_ > 0 && here > 0;
+  measures.bytes_per_second = both ? std::min(here, told_rate_) : std::max(here, told_rate_);
   measures.latency = to_seconds(link.round_trip) / 2;
   return measures;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -49,8 +50,24 @@ class WorkerBook {
   WorkerMeasures measures(const transport::LinkStats& link) const;
 
  private:
+  /// How many results of a step come from this worker, lately.
+  class Pace {
+   public:
+    void note(uint64_t step);
+    double per_step() const;  // 1 or more
+
+   private:
+    struct Count {
+      uint64_t step = 0;
+      uint32_t results = 0;
+    };
+    std::deque<Count> newest_;
+  };
+
   WorkerMeasures measures_;
-  double sends_at_ = 0;  // bytes per second, as the worker tells
+  Pace pace_;
+  std::map<int32_t, uint32_t> stem_results_;  // by cut
+  double told_rate_ = 0;                      // bytes per second, as the worker tells
 };
 
 }  // namespace outrigger::gpu_server

@@ -18,7 +18,7 @@ float seconds_of(Quota& quota, const Do& work) {
     const Stopwatch watch(spent);
     work();
   }
-  return spent.lasting(quota.slowdown());
+  return static_cast<float>(spent.lasting(quota.slowdown()));
 }
 
 }  // namespace
@@ -158,7 +158,8 @@ bool Agent::work() {
     score(whole);
   } else if (next != works_.end()) {
     Work& work = next->second;
-    work.decoding.make_some(work.lease, pixels_, threads_, quota_.slowdown(), work.times);
+    work.decoding.make_some(work.lease, pixels_, threads_, quota_.slowdown(), options_.neighbour,
+                            work.times);
     if (work.decoding.done()) finish_decoding(next);
   } else {
     return false;

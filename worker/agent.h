@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/memory_source.h"
+#include "common/processor_clock.h"
 #include "common/tensor.h"
 #include "common/thread_pool.h"
 #include "feed/messages.h"
@@ -29,6 +30,8 @@ struct AgentOptions {
   bool score_embeddings = false;  // whether scores hold embeddings
   /// Where pixels that are sent to the server's device are made; null: in ordinary memory.
   std::shared_ptr<MemorySource> pixel_memory = nullptr;
+  /// A thread that works on the same cores, whose time is not in what decoding takes.
+  std::optional<ProcessorClock> neighbour = std::nullopt;
 };
 
 /// What a worker does, without threads and links of its own: messages go in, work() does the most

@@ -17,7 +17,8 @@ Decoding::Decoding(size_t samples, const Shape& image, MemorySource* memory)
       sample_bytes_(static_cast<size_t>(element_count(image))) {}
 
 void Decoding::make_some(const feed::Lease& lease, PixelSource& source, ThreadPool& threads,
-                         double slowdown, feed::WorkTimes& times) {
+                         double slowdown, const std::optional<ProcessorClock>& neighbour,
+                         feed::WorkTimes& times) {
   std::atomic<int64_t> read{0};  // of all threads' time, in nanoseconds
   std::atomic<int64_t> made{0};
   const auto count = std::min<size_t>(count_ - made_, static_cast<size_t>(threads.size()));
@@ -42,13 +43,14 @@ void Decoding::make_some(const feed::Lease& lease, PixelSource& source, ThreadPo
   };
   const double before = spent_.clock;
   {
-    const Stopwatch watch(spent_);
+    const Stopwatch watch(spent_, neighbour);
     threads.parallel_for(static_cast<int>(count), make);
   }
-  times.decode = spent_.lasting(slowdown);
-  times.read += static_cast<float>(spent_.clock - before) *
-                static_cast<float>(std::min<int64_t>(read, made)) /
-                static_cast<float>(std::max<int64_t>(1, made));
+  read_ += (spent_.clock - before) * static_cast<double>(std::min<int64_t>(read, made)) /
+           static_cast<double>(std::max<int64_t>(1, made));
+  const double took = spent_.lasting(slowdown, read_);
+  times.decode = static_cast<float>(took);
+  times.read = static_cast<float>(std::min(read_, took));
   made_ += count;
   made_at_ = std::chrono::steady_clock::now();
 }

@@ -25,9 +25,10 @@ class Decoding {
 
   /// Makes the next few, one on each thread: so few that a gradient that arrives meanwhile does not
   /// wait for a whole micro-batch. times.read and times.decode are then what all so far took,
-  /// `slowdown` as the quota has it.
+  /// `slowdown` as the quota has it, without what `neighbour` had of the cores.
   void make_some(const feed::Lease& lease, PixelSource& source, ThreadPool& threads,
-                 double slowdown, feed::WorkTimes& times);
+                 double slowdown, const std::optional<ProcessorClock>& neighbour,
+                 feed::WorkTimes& times);
 
   bool done() const { return made_ == count_; }
   const std::optional<std::string>& read_error() const { return read_error_; }
@@ -44,6 +45,7 @@ class Decoding {
   size_t sample_bytes_ = 0;
   size_t made_ = 0;  // samples tried so far
   Spent spent_;
+  double read_ = 0;  // seconds of that
   TimePoint made_at_;
   std::vector<feed::Broken::Item> broken_;
   std::optional<std::string> read_error_;

@@ -106,7 +106,7 @@ void send_outbox(transport::Link& link, Agent& agent, const WireContext& context
 
 /// Lets results tell how fast the link is, once that is known.
 void tell_link_rate(const transport::Link& link, Agent& agent) {
-  const double rate = link.stats().send_rate;
+  const double rate = link.stats().rate();
   if (rate > 0) agent.set_link_rate(rate);
 }
 

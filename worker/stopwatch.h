@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
+#include <optional>
 
+#include "common/processor_clock.h"
 #include "common/thread_pool.h"
 
 namespace outrigger::worker {
@@ -15,7 +16,7 @@ class Quota {
   explicit Quota(int threads) : threads_(threads) {}
   double slowdown() {
     constexpr std::chrono::milliseconds kLook{100};
-    const auto now = std::chrono::steady_clock::now();
+    const TimePoint now = system_now();
     if (now >= look_at_) {
       slowdown_ = std::max(1.0, threads_ / lasting_cores());
       look_at_ = now + kLook;
@@ -26,47 +27,53 @@ class Quota {
  private:
   const int threads_;
   double slowdown_ = 1;
-  std::chrono::steady_clock::time_point look_at_;
+  TimePoint look_at_;
 };
 
-/// Time that work took, by the clock and of its thread's processor.
+/// Seconds that work took: by the clock, of its thread's processor, and what a neighbour's thread,
+/// which works on the same cores, had of those meanwhile.
 struct Spent {
   double clock = 0;
   double processor = 0;
+  double neighbour = 0;
 
-  /// As it would be in the long run: with a quota a thread runs at full speed for a while and then
-  /// not at all, so that a short piece tells little by the clock.
-  float lasting(double slowdown) const {
-    return static_cast<float>(slowdown > 1 ? std::max(clock, slowdown * processor) : clock);
+  /// As it would be in the long run, without the neighbour. With a quota a thread runs at full
+  /// speed for a while and then not at all, so that a short piece tells little by the clock.
+  /// `waited`: of the clock's, for what is not on cores, while which the neighbour disturbs nobody.
+  double lasting(double slowdown, double waited = 0) const {
+    const double alone = std::min(clock, std::max(clock - neighbour, processor + waited));
+    return slowdown > 1 ? std::max(alone, slowdown * processor) : alone;
   }
 };
 
 /// Adds the time of its life.
 class Stopwatch {
  public:
-  explicit Stopwatch(Spent& sum)
-      : sum_(sum),
-        begin_(std::chrono::steady_clock::now()),
-        processor_begin_(processor_seconds()) {}
+  explicit Stopwatch(Spent& sum, const std::optional<ProcessorClock>& neighbour = {})
+      : sum_(sum), neighbour_(neighbour), begin_(now()) {}
   ~Stopwatch() {
-    sum_.processor += processor_seconds() - processor_begin_;
-    sum_.clock += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    const Times end = now();
+    sum_.clock += to_seconds(end.clock - begin_.clock);
+    sum_.processor += to_seconds(end.processor - begin_.processor);
+    sum_.neighbour += to_seconds(end.neighbour - begin_.neighbour);
   }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
  private:
-  /// Of this thread, so far.
-  static double processor_seconds() {
-    constexpr double kNano = 1e-9;
-    std::timespec time{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + kNano * static_cast<double>(time.tv_nsec);
+  struct Times {
+    TimePoint clock;
+    Duration processor;
+    Duration neighbour;
+  };
+  Times now() const {
+    return {system_now(), own_.now(), neighbour_ ? neighbour_->now() : Duration{0}};
   }
 
   Spent& sum_;
-  const std::chrono::steady_clock::time_point begin_;
-  const double processor_begin_;
+  const std::optional<ProcessorClock> neighbour_;
+  const ProcessorClock own_ = ProcessorClock::of_this_thread();
+  const Times begin_;
 };
 
 }  // namespace outrigger::worker

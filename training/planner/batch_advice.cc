@@ -41,11 +41,11 @@ JobCosts scaled(JobCosts job, uint32_t micro_batches, double times) {
   return job;
 }
 
-/// Images a second with other sizes by the model; nothing where no plan is possible.
+/// Images a second, of all ranks, with other sizes by the model; nothing where no plan is possible.
 std::optional<double> rate(const Profile& profile, ServerRates server,
                            std::span<const WorkerRates> workers, const Sizes& sizes) {
   const double times = static_cast<double>(sizes.micro_batch) / profile.micro_batch;
-  const uint32_t micro_batches = sizes.batch / sizes.micro_batch;
+  const uint32_t micro_batches = sizes.batch / (sizes.micro_batch * ranks_of(profile));
   const JobCosts job = scaled(profile.costs, micro_batches, times);
   PlannerOptions options = profile.options;
   if (options.away)
@@ -60,6 +60,11 @@ std::optional<double> rate(const Profile& profile, ServerRates server,
 }
 
 }  // namespace
+
+uint32_t ranks_of(const Profile& profile) {
+  const uint32_t of_one = profile.micro_batch * profile.costs.micro_batches;
+  return of_one == 0 ? 1 : std::max(1u, profile.batch / of_one);
+}
 
 std::optional<std::string> levelling_advice(uint32_t micro_batches) {
   if (micro_batches >= kLevels) return std::nullopt;
@@ -102,7 +107,7 @@ std::vector<std::string> batch_advice(const Profile& profile, const ServerRates&
     compare({now.batch, now.micro_batch / 2},
             fmt::format("microBatchSize: {}", now.micro_batch / 2),
             "batch norm then takes its statistics over so many samples");
-  if (now.batch % (2 * now.micro_batch) == 0)
+  if (profile.costs.micro_batches % 2 == 0)
     compare({now.batch, 2 * now.micro_batch},
             fmt::format("microBatchSize: {}", 2 * now.micro_batch),
             "batch norm then takes its statistics over so many samples");

@@ -123,6 +123,7 @@ void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t
     measured_.clear();
     moved_.reset();  // what has changed may be followed at once
   }
+  if (plan != present_) leave_present();
   present_ = plan;
   const auto usual = kSecondsALook * static_cast<double>(length_of_trials(seconds) * unlike_);
   const double price = look_takes_ ? *look_takes_ / kPartForLooks : usual;
@@ -136,6 +137,15 @@ void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t
   if (newest < 1)
     of_plan.deviation += newest * (std::abs(seconds - of_plan.seconds) - of_plan.deviation);
   of_plan.seconds += newest * (seconds - of_plan.seconds);
+}
+
+void Planner::leave_present() {
+  const auto ran = measured_.find(present_);
+  if (ran == measured_.end() || newest_.empty()) return;
+  const Situation situation{job_, options_, newest_[0].server, newest_[0].workers,
+                            std::span(newest_).subspan(1)};
+  const double told = predict(situation, present_).seconds;
+  ran->second.told = std::isfinite(told) ? told : 0;
 }
 
 const Planner::Measured* Planner::lately(const Choice& choice, uint64_t step) const {
@@ -199,9 +209,12 @@ std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step
     // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's.
     const double told = predict(in, choice).seconds;
     if (!std::isfinite(told)) return told;
-    if (choice == present_ || ran->count >= kLong) return ran->seconds;
+    if (choice == present_) return ran->seconds;
+    // All machines may be slower or faster now than when it ran.
+    const double now = ran->told > 0 ? ran->seconds * told / ran->told : ran->seconds;
+    if (ran->count >= kLong) return now;
     // Some steps live on what was made ahead, under this plan or the one before.
-    return std::max(ran->seconds, std::min(1.0, its_bias) * tried(in, choice));
+    return std::max(now, std::min(1.0, its_bias) * tried(in, choice));
   };
   const auto by = [&](const Trial::Seconds& tried) -> Trial::Seconds {
     if (!tried) return nullptr;
@@ -217,6 +230,7 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   std::vector<RankRates> ranks{{server, {workers.begin(), workers.end()}}};
   ranks.insert(ranks.end(), others.begin(), others.end());
   follow(step, ranks);
+  newest_ = ranks;
   has_looked_ = false;
   const Measured* now = lately(present_, step);
   if (now == nullptr || now->count < kEnough || (moved_ && step < *moved_ + options_.dwell) ||

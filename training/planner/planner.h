@@ -36,11 +36,11 @@ std::string describe(const JobCosts& job, const Choice& choice);
 
 /// Decides by what was measured: searches the legal plans with a trial, corrected by how far that
 /// is off for the plan in force, or for one of its kind (no split, a frozen stem, a trained one)
-/// that ran lately where that is worse; plans that ran lately count with their measured time, and
-/// those of few steps with no less than the trial's. Moves only for a gain above the margin, which
-/// grows with how far steps spread and is less for no split, and not again within the dwell. Looks
-/// only when something has changed, and never more often than a search is worth. Deterministic; no
-/// clock of its own. Not thread-safe.
+/// that ran lately where that is worse; plans that ran lately count with their measured time, as it
+/// would be with the rates of now, and those of few steps with no less than the trial's. Moves only
+/// for a gain above the margin, which grows with how far steps spread and is less for no split, and
+/// not again within the dwell. Looks only when something has changed, and never more often than a
+/// search is worth. Deterministic; no clock of its own. Not thread-safe.
 class Planner {
  public:
   /// A trial of so many times the usual length, which takes so many times as long.
@@ -73,6 +73,7 @@ class Planner {
     double seconds = 0;
     double deviation = 0;  // mean distance of a step from `seconds`
     double bias = 0;       // of these to the trial's, when plans were last compared; 0: never
+    double told = 0;       // what the step model told of it when it was left; 0: nothing
     uint64_t step = 0;
     uint32_t count = 0;
   };
@@ -87,6 +88,8 @@ class Planner {
   uint64_t length_of_trials(double seconds) const;
   /// Forgets what was measured on machines or links of other rates.
   void follow(uint64_t step, const std::vector<RankRates>& ranks);
+  /// Notes what the step model says of the plan in force, before another is.
+  void leave_present();
   bool is_news(uint64_t step, const Measured& now) const;
   /// What a plan's step is made of: more with each.
   enum class Kind : uint8_t { kUnsplit, kFrozen, kTrained };
@@ -105,6 +108,7 @@ class Planner {
   std::map<Choice, Measured> measured_;
   std::optional<uint64_t> moved_;  // the step of the last move or change of workers
   std::vector<RankRates> ranks_;   // for which measured times count
+  std::vector<RankRates> newest_;  // of the last step
   size_t unlike_ = 1;              // ranks of which each must be tried, at the last look
   std::optional<Look> looked_;
   double looks_ = kMostLooks;  // that may be taken now

@@ -18,6 +18,7 @@ bool allowed(const Situation& in, const Choice& choice) {
   const bool unsplit = choice.cut == 0;
   if (choice.cut >= in.job.cuts.size() || unsplit != (choice.away == 0)) return false;
   if (choice.away + choice.local > in.job.micro_batches) return false;
+  if (choice.local > 0 && in.options.fixes_plan()) return false;
   if (!unsplit && in.options.cut && *in.options.cut != choice.cut) return false;
   if (!unsplit && in.options.away && *in.options.away != choice.away) return false;
   const auto fits = [&](const ServerRates& server, std::span<const WorkerRates> workers) {
@@ -41,6 +42,7 @@ Prediction with_others(const Situation& in, const Choice& choice, Prediction slo
 /// A cut and a share with the local input that the model thinks best for all, of those that it
 /// thinks best for one rank.
 Candidate with_local_input(const Situation& in, Choice choice) {
+  if (in.options.fixes_plan()) return {choice, predict(in, choice)};
   const LocalInput first = best_local_input(in.job, in.server, in.workers, choice);
   choice.local = first.local;
   Candidate best{choice, with_others(in, choice, first.prediction)};

@@ -14,7 +14,8 @@
 namespace outrigger::training {
 
 struct PlannerOptions {
-  std::optional<size_t> cut;        // the user's, a place in JobCosts::cuts; absent: any
+  /// The user's, a place in JobCosts::cuts, behind them where they lack it; absent: any.
+  std::optional<size_t> cut;
   std::optional<uint32_t> away;     // the user's share, as micro-batches; absent: any
   double least_server_percent = 0;  // of the multiply-adds
   /// Between the server and all its workers, in each direction.
@@ -22,6 +23,8 @@ struct PlannerOptions {
   double margin = 0.03;   // a better plan must be so much better
   uint64_t dwell = 10;    // steps between two moves
   uint64_t memory = 200;  // steps for which a measured step time counts
+  /// Whether nothing is left to find: such a run has no planner, and keeps no input local.
+  bool fixes_plan() const { return cut && (*cut == 0 || away); }
 };
 
 /// What is planned for. Ranks take the same plan, and a step is over when the slowest has done its

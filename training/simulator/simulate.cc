@@ -2,6 +2,9 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "common/error.h"
 #include "training/simulator/cluster.h"
@@ -188,16 +191,41 @@ class Simulator {
   SimulationResult result_;
 };
 
+std::string names_of(const std::vector<CutCosts>& cuts) {
+  std::string names;
+  for (const CutCosts& cut : cuts) names += (names.empty() ? "" : ", ") + cut.name;
+  return names;
+}
+
+/// Throws where nobody is there at the start who may run the plan's stems.
+void check_someone_runs_stems(const std::string& plan, const SimulatedCluster& cluster) {
+  std::optional<uint64_t> first;
+  for (const SimulatedWorker& worker : cluster.workers) {
+    if (worker.rates.stems) first = std::min(first.value_or(worker.joins), worker.joins);
+  }
+  if (first == 0u) return;
+  std::string why = "the cluster has no workers; describe one";
+  if (first) {
+    why = "the first worker that may joins at step " + std::to_string(*first) +
+          "; let one be there from the start (joinStep: 0)";
+  } else if (!cluster.workers.empty()) {
+    why = "all workers have stems: false; let one run stems";
+  }
+  throw InvalidInput("nobody can run the stems of the simulated plan, " + plan + ": " + why +
+                     ", or measure the job with cut: Auto");
+}
+
 void check(const JobCosts& job, const SimulatedCluster& cluster, const SimulationOptions& options) {
   if (!options.fixed) return;
-  if (options.fixed->away + options.fixed->local > job.micro_batches)
-    throw InvalidInput("the simulated plan has more stems and local inputs than micro-batches");
-  if (options.fixed->away == 0) return;
-  const bool any = std::ranges::any_of(cluster.workers, [](const SimulatedWorker& worker) {
-    return worker.joins == 0 && worker.rates.stems;
-  });
-  if (options.fixed->cut >= job.cuts.size() || options.fixed->away > job.micro_batches || !any)
-    throw InvalidInput("the simulated plan has no such cut, too many stems, or nobody to run them");
+  const Choice& plan = *options.fixed;
+  if (plan.cut >= job.cuts.size())
+    throw InvalidInput("the simulated plan has a cut that the profile lacks; there are " +
+                       names_of(job.cuts));
+  if (plan.away + plan.local > job.micro_batches)
+    throw InvalidInput("the simulated plan has " + std::to_string(plan.away) + " stems away and " +
+                       std::to_string(plan.local) + " local inputs; a step has " +
+                       std::to_string(job.micro_batches) + " micro-batches for both");
+  if (plan.away > 0) check_someone_runs_stems(describe(job, plan), cluster);
 }
 
 }  // namespace

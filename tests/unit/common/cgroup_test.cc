@@ -19,6 +19,9 @@ class Cgroup : public testing::Test {
   std::optional<double> cores() const {
     return cgroup_cores(folder_.path() / "mount", folder_.path() / "own");
   }
+  std::optional<double> memory() const {
+    return cgroup_memory(folder_.path() / "mount", folder_.path() / "own");
+  }
   TemporaryDirectory folder_;
 };
 
@@ -53,6 +56,22 @@ TEST_F(Cgroup, OfTheFirstVersionHasAHierarchyForCores) {
   write("mount/cpu/job/cpu.cfs_quota_us", "50000\n");
   write("mount/cpu/job/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(cores(), 0.5);
+}
+
+TEST_F(Cgroup, MemoryIsTheLeastOfThoseAroundTheProcessToo) {
+  write("own", "0::/slice/job\n");
+  write("mount/memory.max", "max\n");
+  EXPECT_EQ(memory(), std::nullopt);
+  write("mount/slice/memory.max", "1000000\n");
+  write("mount/slice/job/memory.max", "2000000\n");
+  EXPECT_EQ(memory(), 1e6);
+}
+
+TEST_F(Cgroup, MemoryOfTheFirstVersionHasItsOwnHierarchy) {
+  write("own", "5:memory:/box\n3:cpu,cpuacct:/job\n");
+  write("mount/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  write("mount/memory/box/memory.limit_in_bytes", "3000000\n");
+  EXPECT_EQ(memory(), 3e6);
 }
 
 }  // namespace

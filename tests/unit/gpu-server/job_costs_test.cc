@@ -129,6 +129,33 @@ TEST_F(JobCostsOfAGpu, KeepTheCutThatTheJobNamesButPromiseNothingOfIt) {
   EXPECT_EQ(cut.stem_here(), 0);
 }
 
+TEST_F(JobCostsOfAGpu, KeepACutThatTheJobNamesByItsStage) {
+  api::TrainingJob job = small_job();
+  for (api::LayerSpec& layer : job.spec.model.layers) {
+    if (layer.name == "conv2" || layer.name == "bn2" || layer.name == "relu2")
+      layer.name = "stage." + layer.name;
+  }
+  job.spec.split.cut = "stage";
+  const nn::Graph graph = worker::build_graph(job, kClasses);
+  const nn::Cut named = graph.cut("stage");
+  ASSERT_EQ(named.name, "stage.relu2");
+  auto device = trainer_options(job, graph, size_, nn::Precision::kFloat32).device;
+  device.most_at_once = 2;
+  const PlannedDevice planned =
+      measured_gpu(Cramped(named.layers), device, job, graph, size_, threads_);
+  const auto options = planner_options(job, graph, size_, planned.costs);
+  ASSERT_TRUE(options.cut);
+  EXPECT_EQ(planned.costs.cuts.at(*options.cut).cut, named.layers);
+}
+
+TEST_F(JobCostsOfAGpu, LeaveNoOtherCutToWhoNamesOneThatTheyLack) {
+  const nn::Cut left_out = graph_.cuts()[1];
+  const PlannedDevice device = measured(Cramped(left_out.layers));
+  api::TrainingJob edited = job_;
+  edited.spec.split.cut = left_out.name;
+  EXPECT_EQ(planner_options(edited, graph_, size_, device.costs).cut, device.costs.cuts.size());
+}
+
 TEST_F(JobCostsOfAGpu, ThrowWhereNotEvenTheWholeNetworkFits) {
   EXPECT_THROW(measured(Cramped(0)), nn::cuda::OutOfDeviceMemory);
 }

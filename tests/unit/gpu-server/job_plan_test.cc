@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <iterator>
+#include <regex>
 #include <string>
 
 #include "api/parse.h"
@@ -96,6 +97,69 @@ TEST_F(JobPlan, ACutOfWhichNoShareLeavesTheServerItsPartIsRefused) {
   }
   job.spec.split.min_server_percent = 50;
   EXPECT_EQ(make_plan(job, graph_, size_, 1).stems_away, 0u) << "the planner's to find";
+}
+
+TEST_F(JobPlan, RefusesBoundsThatNoCutKeepsTo) {
+  const auto refusal = [&](const api::SplitSpec& split) -> std::string {
+    api::TrainingJob job = job_;
+    job.spec.split = split;
+    try {
+      make_plan(job, graph_, size_, 1);
+      return "not refused";
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+  };
+  const api::SplitSpec all{.share_percent = 100, .min_server_percent = 99};
+  const std::string told = refusal(all);
+  EXPECT_THAT(told,
+              HasSubstr("spec.split: with sharePercent: 100 no cut leaves the server enough"));
+  // What it names does.
+  std::smatch bounds;
+  ASSERT_TRUE(std::regex_search(
+      told, bounds,
+      std::regex("minServerPercent: ([0-9]+) it fits, or with sharePercent: ([0-9]+)")))
+      << told;
+  api::SplitSpec other = all;
+  other.min_server_percent = std::stoi(bounds[1]);
+  EXPECT_EQ(refusal(other), "not refused");
+  other = all;
+  other.share_percent = std::stoi(bounds[2]);
+  EXPECT_EQ(refusal(other), "not refused");
+
+  EXPECT_THAT(refusal({.min_server_percent = 100}),
+              HasSubstr("with one stem of a step away no cut"));
+  EXPECT_EQ(refusal({.cut = "Input", .min_server_percent = 100}), "not refused");
+  EXPECT_EQ(refusal({.min_server_percent = 50}), "not refused");
+}
+
+TEST_F(JobPlan, SaysWhereAShareMovesNothing) {
+  const auto advice = [&](const api::SplitSpec& split) {
+    api::TrainingJob job = job_;
+    job.spec.split = split;
+    return share_advice(job, size_).value_or("");
+  };
+  EXPECT_THAT(advice({.cut = "layer1", .share_percent = 6}), HasSubstr("7 is the least"));
+  EXPECT_THAT(advice({.share_percent = 6}), HasSubstr("sharePercent: 6 of 8 micro-batches"));
+  EXPECT_EQ(advice({.cut = "layer1", .share_percent = 7}), "");
+  EXPECT_EQ(advice({.cut = "layer1", .share_percent = 0}), "") << "as somebody wants it";
+  EXPECT_EQ(advice({.cut = "Input", .share_percent = 6}), "") << "it says nothing there";
+  EXPECT_EQ(advice({}), "");
+}
+
+TEST_F(JobPlan, AnEditGoesOnFromThePlanInForceByWhicheverNameOfItsCut) {
+  const feed::Plan in_force = make_plan(job_, graph_, size_, 1);
+  ASSERT_EQ(in_force.cut_name, "layer1.1.relu2");
+  const auto goes_on = [&](const api::SplitSpec& split) {
+    api::TrainingJob job = job_;
+    job.spec.split = split;
+    return goes_on_from(in_force, job, graph_);
+  };
+  EXPECT_TRUE(goes_on({.cut = "layer1"}));
+  EXPECT_TRUE(goes_on({.cut = "layer1.1.relu2"}));
+  EXPECT_TRUE(goes_on({.cut = "Auto"}));
+  EXPECT_FALSE(goes_on({.cut = "layer2"}));
+  EXPECT_FALSE(goes_on({.cut = "layer1", .share_percent = 50})) << "nothing is left to find";
 }
 
 TEST_F(JobPlan, ABoundOnBytesStartsWithNothingThatMoves) {

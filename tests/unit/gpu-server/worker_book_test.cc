@@ -5,16 +5,18 @@
 namespace outrigger::gpu_server {
 namespace {
 
-feed::MicroBatch pixels(float decode) {
+/// One in a step.
+feed::MicroBatch pixels(uint64_t step, float decode) {
   feed::MicroBatch batch;
+  batch.key.step = step;
   batch.times = {.decode = decode, .bytes_per_second = 1e8f};
   return batch;
 }
 
 TEST(WorkerBook, FollowsAWorkerThatSlowsDown) {
   WorkerBook book(2, 0.5);
-  for (int i = 0; i < 10; ++i) book.note(pixels(0.1f));
-  for (int i = 0; i < 60; ++i) book.note(pixels(0.4f));
+  for (uint64_t step = 0; step < 10; ++step) book.note(pixels(step, 0.1f));
+  for (uint64_t step = 10; step < 70; ++step) book.note(pixels(step, 0.4f));
   const WorkerMeasures measures = book.measures({});
   EXPECT_NEAR(measures.first_decode, 0.1, 1e-6);
   EXPECT_NEAR(measures.decode, 0.4, 1e-3);
@@ -23,12 +25,12 @@ TEST(WorkerBook, FollowsAWorkerThatSlowsDown) {
 
 TEST(WorkerBook, IsNotDeceivedByTheFirstResultOrByPausesOfAQuota) {
   WorkerBook book(1, 0.5);
-  book.note(pixels(0.004f));
-  for (int i = 0; i < 200; ++i) {
+  book.note(pixels(0, 0.004f));
+  for (uint64_t step = 1; step <= 200; ++step) {
     // Every tenth falls into a pause.
-    book.note(pixels(i % 10 == 9 ? 0.006f : 0.001f));
-    if (i < 20) continue;
-    EXPECT_NEAR(book.measures({}).decode, 0.0015, 0.0005) << "result " << i;
+    book.note(pixels(step, step % 10 == 0 ? 0.006f : 0.001f));
+    if (step <= 20) continue;
+    EXPECT_NEAR(book.measures({}).decode, 0.0015, 0.0005) << "result " << step;
   }
   EXPECT_NEAR(book.measures({}).first_decode, 0.0014, 0.0001) << "one of eight";
 }
@@ -47,12 +49,41 @@ TEST(WorkerBook, KeepsStemsByCut) {
   EXPECT_NEAR(stems.at(5).backward, 0.3, 1e-6);
 }
 
+TEST(WorkerBook, ResultsOfAStepWeighAsMuchTogetherHoweverManyThereAre) {
+  for (const uint32_t per_step : {1u, 8u}) {
+    WorkerBook book(1, 0);
+    feed::MicroBatch batch;
+    for (uint64_t step = 0; step < 50; ++step) {
+      for (uint32_t index = 0; index < per_step; ++index) {
+        batch.key = {.step = step, .index = index};
+        batch.times = {.cut = 5, .decode = 0.1f, .forward = step < 49 ? 0.2f : 0.4f};
+        book.note(batch);
+      }
+    }
+    EXPECT_NEAR(book.measures({}).stems.at(5).forward, 0.248, 0.004) << per_step << " in a step";
+  }
+}
+
+TEST(WorkerBook, AnEvaluationBetweenStepsDoesNotStopTheCount) {
+  WorkerBook book(1, 0);
+  feed::MicroBatch batch;
+  const auto note = [&](uint64_t step, float forward) {
+    batch.key = {.step = step};
+    batch.times = {.cut = 5, .decode = 0.1f, .forward = forward};
+    book.note(batch);
+  };
+  for (uint64_t step = 0; step < 20; ++step) note(step, 0.2f);
+  for (int i = 0; i < 100; ++i) note(uint64_t{1} << 62, 0.2f);
+  for (uint64_t step = 20; step < 40; ++step) note(step, 0.4f);
+  EXPECT_NEAR(book.measures({}).stems.at(5).forward, 0.4, 0.01);
+}
+
 TEST(WorkerBook, RemembersHowFastTheMachineWasWhenAStemRan) {
   WorkerBook book(1, 0);
   feed::MicroBatch batch;
   batch.times = {.cut = 5, .decode = 0.1f, .read = 0.02f, .forward = 0.2f};
   book.note(batch);
-  for (int i = 0; i < 60; ++i) book.note(pixels(0.4f));
+  for (uint64_t step = 1; step <= 60; ++step) book.note(pixels(step, 0.4f));
   const WorkerMeasures measures = book.measures({});
   EXPECT_NEAR(measures.stems.at(5).decode, 0.08, 1e-6) << "without reading";
   EXPECT_NEAR(measures.decode, 0.4, 1e-2);
@@ -61,7 +92,7 @@ TEST(WorkerBook, RemembersHowFastTheMachineWasWhenAStemRan) {
 
 TEST(WorkerBook, TakesTheSlowerDirectionOfTheLink) {
   WorkerBook book(1, 0);
-  book.note(pixels(0.1f));
+  book.note(pixels(0, 0.1f));
   transport::LinkStats link;
   EXPECT_NEAR(book.measures(link).bytes_per_second, 1e8, 1);
   link.send_rate = 5e7;

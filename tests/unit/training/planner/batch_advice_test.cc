@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 #include "tests/unit/training/planner/rates.h"
@@ -75,6 +76,23 @@ TEST_F(BatchAdvice, NamesNoneThatMemoryDoesNotHold) {
   EXPECT_THAT(batch_advice(profile, server, {}, {{}, {}}), Not(IsEmpty()));
   server.memory = 1e9;
   EXPECT_THAT(batch_advice(profile, server, {}, {{}, {}}), IsEmpty());
+}
+
+TEST_F(BatchAdvice, ReckonsWithOneRanksPartOfTheBatch) {
+  Profile two = profile_of(8);
+  EXPECT_EQ(ranks_of(two), 1u);
+  two.batch *= 2;
+  EXPECT_EQ(ranks_of(two), 2u);
+  two.costs.optimizer = 4;
+  Profile one = profile_of(8);
+  one.costs.optimizer = 4;
+  EXPECT_THAT(advice(one, {}), Not(IsEmpty()));
+  std::vector<std::string> expected = advice(one, {});
+  for (std::string& sentence : expected) {
+    const auto at = sentence.find("batchSize: 128");
+    if (at != std::string::npos) sentence.replace(at, 14, "batchSize: 256");
+  }
+  EXPECT_EQ(advice(two, {}), expected) << "each rank is as before";
 }
 
 TEST(WhatWouldFit, IsTheLargestMicroBatchThatDoes) {

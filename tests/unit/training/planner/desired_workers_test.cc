@@ -37,5 +37,15 @@ TEST(DesiredWorkers, AreNotPaidForWhereTheyBringNothing) {
   EXPECT_EQ(desired_workers(job(), {}, quick, kWorkers, {}), 0u);
 }
 
+TEST(DesiredWorkers, AreReckonedWithoutLocalInputWhereTheJobFixesItsPlan) {
+  ServerRates quick = kBusyServer;
+  quick.decode = 0.05;
+  const std::vector<WorkerRates> far(1, {.decode = 0.4, .bytes_per_second = 1e5});
+  const ScaleBounds bounds{.least = 1, .most = 8};
+  EXPECT_EQ(desired_workers(job(), {}, quick, far, bounds), 1u) << "the server keeps it local";
+  EXPECT_GT(desired_workers(job(), {.cut = 0}, quick, far, bounds), 1u)
+      << "what workers have taken, it waits for";
+}
+
 }  // namespace
 }  // namespace outrigger::training

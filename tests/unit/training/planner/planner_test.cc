@@ -137,13 +137,18 @@ class Splits {
 
   void step(double seconds) {
     planner_.measured(step_, present, seconds, workers_.size());
-    const auto decision = planner_.consider(step_++, kServer, workers_);
+    ServerRates server = kServer;
+    server.cores /= slower;
+    std::vector<WorkerRates> workers = workers_;
+    for (WorkerRates& one : workers) one.stem_speed /= slower;
+    const auto decision = planner_.consider(step_++, server, workers);
     if (!decision) return;
     present = decision->choice;
     ++moves;
   }
 
   static constexpr double kInput = 0.2;
+  double slower = 1;  // all machines, than they were
   Choice present;
   int moves = 0;
   std::set<uint64_t> lengths;  // of the trials
@@ -168,6 +173,15 @@ TEST(Planner, GoesBackToNoSplitForLess) {
   ASSERT_GT(run.present.away, 0u);
   for (int i = 0; i < 60; ++i) run.step((run.present == Choice{} ? 1 : 1.02) * Splits::kInput);
   EXPECT_EQ(run.present, Choice{}) << "two hundredths, less than the margin";
+}
+
+TEST(Planner, DoesNotGoBackToWhatRanWhileMachinesWereFaster) {
+  Splits run(0.93);
+  for (int i = 0; i < 40; ++i) run.step((run.present == Choice{} ? 1 : 0.93) * Splits::kInput);
+  ASSERT_EQ(run.moves, 1);
+  run.slower = 1.15;
+  for (int i = 0; i < 40; ++i) run.step(run.slower * 0.93 * Splits::kInput);
+  EXPECT_EQ(run.moves, 1) << "cut Input would be slower now, too";
 }
 
 TEST(Planner, DoesNotBlameFrozenStemsForGradients) {

@@ -234,6 +234,32 @@ TEST_F(Search, KeepsToTheBytesASecondThatTheOptionsAllow) {
   EXPECT_NE(run(by_model())->choice, all_local);
 }
 
+TEST_F(Search, APlanThatTheUserFixesKeepsNothingLocal) {
+  job.pixels = 1e7;
+  const ServerRates server{.cores = 1, .decode = 0.01, .shared = false, .bytes_per_second = 1e7};
+  const auto most_local = [&] {
+    uint32_t most = 0;
+    for (const Candidate& row : tried_candidates({job, options, server, workers}, by_model()))
+      most = std::max(most, row.choice.local);
+    return most;
+  };
+  ASSERT_GT(most_local(), 0u) << "links are narrow, and the plan is open";
+  for (const PlannerOptions& fixed :
+       {PlannerOptions{.cut = 0}, PlannerOptions{.cut = 1, .away = 3}}) {
+    options = fixed;
+    EXPECT_EQ(most_local(), 0u);
+    run({Oracle{&asked}});
+    for (const Choice& choice : asked) EXPECT_EQ(choice.local, 0u);
+  }
+  options = {.cut = 1};  // its share is left open
+  EXPECT_GT(most_local(), 0u);
+}
+
+TEST_F(Search, ACutThatTheCostsLackLeavesNoSplit) {
+  options.cut = job.cuts.size();
+  EXPECT_EQ(run({Oracle{&asked}}, {1, 3, 0})->choice.cut, 0u);
+}
+
 TEST(Traffic, IsTheFullerDirections) {
   const JobCosts job = four_cut_job();
   EXPECT_DOUBLE_EQ(traffic(job, {}, 4), 8e6) << "pixels";

@@ -1,5 +1,8 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 #include "common/error.h"
@@ -8,6 +11,8 @@
 
 namespace outrigger::training {
 namespace {
+
+using testing::HasSubstr;
 
 /// Eight micro-batches; behind "Input" a cut that takes a quarter of the work off the device.
 JobCosts job() {
@@ -120,9 +125,29 @@ TEST(Simulate, WorkersMakeNearlyAllMicroBatchesAndEachOnce) {
   EXPECT_LE(made, 30u * 8u + simulated.second_leases);
 }
 
-TEST(Simulate, RefusesAPlanThatNobodyCanRun) {
-  EXPECT_THROW(simulate(job(), cluster(0), {.fixed = Choice{1, 4}}), InvalidInput);
-  EXPECT_THROW(simulate(job(), cluster(1), {.fixed = Choice{7, 4}}), InvalidInput);
+std::string refusal(const SimulatedCluster& described, const Choice& plan) {
+  try {
+    simulate(job(), described, {.fixed = plan});
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "not refused";
+}
+
+TEST(Simulate, SaysWhyAPlanCannotBeRunAndWhatCould) {
+  EXPECT_THAT(refusal(cluster(1), {7, 4}), HasSubstr("there are Input, layer1"));
+  EXPECT_THAT(refusal(cluster(1), {1, 9}),
+              HasSubstr("9 stems away and 0 local inputs; a step has 8"));
+  EXPECT_THAT(refusal(cluster(1), {1, 4, 5}), HasSubstr("4 stems away and 5 local inputs"));
+  EXPECT_THAT(refusal(cluster(0), {1, 4}), HasSubstr("the cluster has no workers"));
+  auto late = cluster(2);
+  late.workers[0].joins = 30;
+  late.workers[1].joins = 20;
+  EXPECT_THAT(refusal(late, {1, 4}), HasSubstr("joins at step 20; let one be there"));
+  auto decoders = cluster(2);
+  for (SimulatedWorker& worker : decoders.workers) worker.rates.stems = false;
+  EXPECT_THAT(refusal(decoders, {1, 4}), HasSubstr("all workers have stems: false"));
+  EXPECT_THAT(refusal(decoders, {1, 4}), HasSubstr("cut layer1, 4 of 8 stems away"));
 }
 
 }  // namespace

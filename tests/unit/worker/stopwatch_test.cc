@@ -1,0 +1,46 @@
+#include "worker/stopwatch.h"
+
+#include <gtest/gtest.h>
+
+namespace outrigger::worker {
+namespace {
+
+TEST(Spent, IsWhatTheClockSaysWhereNobodyElseWorksOnTheCores) {
+  EXPECT_DOUBLE_EQ((Spent{.clock = 5, .processor = 3}.lasting(1)), 5);
+}
+
+TEST(Spent, UnderAQuotaIsAtLeastItsProcessorTimeInTheLongRun) {
+  EXPECT_DOUBLE_EQ((Spent{.clock = 3, .processor = 3}.lasting(4)), 12);
+  EXPECT_DOUBLE_EQ((Spent{.clock = 15, .processor = 3}.lasting(4)), 15) << "it may have been worse";
+}
+
+TEST(Spent, LeavesOutWhatANeighbourHadOfTheCores) {
+  EXPECT_DOUBLE_EQ((Spent{.clock = 8, .processor = 3, .neighbour = 4}.lasting(1)), 4);
+  EXPECT_DOUBLE_EQ((Spent{.clock = 8, .processor = 6, .neighbour = 4}.lasting(1)), 6)
+      << "with cores for both the neighbour takes nothing away";
+  EXPECT_DOUBLE_EQ((Spent{.clock = 8, .processor = 3, .neighbour = 8}.lasting(1, 4)), 7)
+      << "while it waits for bytes neither";
+  EXPECT_DOUBLE_EQ((Spent{.clock = 8, .processor = 6, .neighbour = 8}.lasting(1, 4)), 8)
+      << "never more than by the clock";
+  EXPECT_DOUBLE_EQ((Spent{.clock = 8, .processor = 3, .neighbour = 4}.lasting(2)), 6);
+}
+
+TEST(Stopwatch, AddsUpTheTimesOfAllItsPieces) {
+  Spent spent;
+  const auto own = ProcessorClock::of_this_thread();
+  const TimePoint begin = system_now();
+  const Duration had = own.now();
+  for (int i = 0; i < 2; ++i) {
+    const Stopwatch watch(spent, own);
+    const Duration until = own.now() + std::chrono::milliseconds(2);
+    while (own.now() < until) {
+    }
+  }
+  EXPECT_GE(spent.processor, 0.004);
+  EXPECT_LE(spent.processor, to_seconds(own.now() - had));
+  EXPECT_LE(spent.clock, to_seconds(system_now() - begin));
+  EXPECT_NEAR(spent.neighbour, spent.processor, 1e-3) << "it is its own neighbour";
+}
+
+}  // namespace
+}  // namespace outrigger::worker
