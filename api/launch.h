@@ -32,7 +32,8 @@ struct Launch {
   std::string rendezvous;  // server: rank 0's host:port, where replicas > 1
   std::filesystem::path token_file;          // the join token; a server without one makes its own
   std::filesystem::path control_token_file;  // server: the token for stop and plan
-  std::string listen = "0.0.0.0";            // the address that own ports bind to
+  std::string listen = "::";                 // the address that own ports bind to; this is all of
+                                             // IPv4 and, where the machine has it, IPv6
   std::optional<int> port;  // server: instead of spec.network.port; 0: any free one
   int status_port = 8080;   // kStatusPort; 0: any free one
   std::optional<std::filesystem::path> output;      // instead of spec.output.path

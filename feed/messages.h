@@ -107,7 +107,7 @@ struct WorkTimes {
   float forward = 0;  // of the stem
   float backward = 0;
   float decoded_ago = 0;       // since the pixels were there, when the result was made
-  float bytes_per_second = 0;  // at which the worker's link has sent so far; 0: not known
+  float bytes_per_second = 0;  // of the worker's link, as it knows it; 0: not known
 };
 
 /// The result of a forward or evaluation lease.

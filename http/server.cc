@@ -32,6 +32,13 @@ Response answer(const Server::Handler& handler, const Request& request) {
   }
 }
 
+/// The port bound; -1 and errno where that failed.
+int bind_to(httplib::Server& server, const std::string& address, int port) {
+  errno = 0;
+  if (port == 0) return server.bind_to_any_port(address);
+  return server.bind_to_port(address, port) ? port : -1;
+}
+
 // The library's default lets two processes share a port (SO_REUSEPORT): then a second server would
 // seem to work.
 void only_reuse_address(int socket) {
@@ -77,14 +84,9 @@ Server::Server(const ServerOptions& options) : impl_(std::make_unique<Impl>()) {
   server.set_read_timeout(options.io_timeout);
   server.set_write_timeout(options.io_timeout);
   server.set_payload_max_length(options.max_body);
-  errno = 0;
-  if (options.port == 0) {
-    impl_->port = server.bind_to_any_port(options.address);
-  } else if (server.bind_to_port(options.address, options.port)) {
-    impl_->port = options.port;
-  } else {
-    impl_->port = -1;
-  }
+  impl_->port = bind_to(server, options.address, options.port);
+  if (impl_->port < 0 && options.address == "::" && errno == EAFNOSUPPORT)
+    impl_->port = bind_to(server, "0.0.0.0", options.port);
   if (impl_->port < 0) {
     const std::string what = "listening on " + options.address + ":" + std::to_string(options.port);
     if (errno == 0) throw IoError(what + ": no such address here");

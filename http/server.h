@@ -11,7 +11,8 @@
 namespace outrigger::http {
 
 struct ServerOptions {
-  /// The address to listen on: all of IPv4 unless told; "::" is all of both families.
+  /// The address to listen on: all of IPv4 unless told; "::" is all of both families, or of IPv4
+  /// where the machine has no other.
   std::string address = "0.0.0.0";
   /// 0: any free port, see Server::port().
   int port = 0;

@@ -17,7 +17,7 @@ struct Flags {
   std::vector<std::string> namespaces;  // empty: all
   std::filesystem::path token_key_file;
   int workers = 16;  // most of a job is waiting for answers
-  std::string listen = "0.0.0.0";
+  std::string listen = "::";
   int status_port = 8080;
   bool elect_leader = true;
   std::string lease_ns;  // empty: that of the operator's own pod

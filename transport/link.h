@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -90,8 +91,17 @@ struct LinkStats {
   size_t bytes_queued = 0;      ///< accepted by send, not yet written
   size_t bytes_untaken = 0;     ///< received, not yet handed out by receive
   Duration send_blocked{0};     ///< time that send spent waiting for room, over all threads
-  double send_rate = 0;         ///< bytes/s at which large frames were written lately; 0: not known
+  double send_rate = 0;         ///< bytes/s at which large frames were written lately, which the
+                                ///< kernel's buffer may have taken; 0: not known
+  double receive_rate = 0;      ///< bytes/s at which large frames arrived lately; 0: not known, as
+                                ///< where they arrive faster than they are looked for
   Duration round_trip{0};       ///< of the last heartbeat that came back; 0: none yet
+
+  /// The slower of what is known of both directions; 0: nothing is.
+  double rate() const {
+    if (send_rate == 0 || receive_rate == 0) return std::max(send_rate, receive_rate);
+    return std::min(send_rate, receive_rate);
+  }
 };
 
 /// A link between two processes, a server and a worker, in both directions.

@@ -33,6 +33,10 @@ class Channel {
   virtual void shutdown() = 0;
 
   virtual std::string peer() const = 0;
+
+  /// Bytes a second at which what is large arrived lately; 0: not known, as where it is there
+  /// before anybody looks. Any thread.
+  virtual double arrival_rate() const { return 0; }
 };
 
 }  // namespace outrigger::transport

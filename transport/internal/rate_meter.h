@@ -8,8 +8,8 @@
 
 namespace outrigger::transport {
 
-/// The rate at which a link's big pieces were written lately. Small ones tell when the processor
-/// had time for them, not how fast the link is. Not thread-safe.
+/// The rate at which a link's big pieces were written, or arrived, lately. Small ones tell when the
+/// processor had time for them, not how fast the link is. Not thread-safe.
 class RateMeter {
  public:
   /// `least`: bytes of a piece that counts.

@@ -44,9 +44,10 @@ int try_connect(const SocketAddress& address, TimePoint deadline, FileDescriptor
 }  // namespace
 
 FileDescriptor listen_on(const Address& address) {
-  const auto candidates = tcp::resolve(address.host, address.port, ResolveFor::kListening);
   // IPv6 first: unless a host is named, its socket takes IPv4 too. Where the kernel has none, IPv4
   // is what is left.
+  const std::string host = address.host == "::" ? "" : address.host;
+  const auto candidates = tcp::resolve(host, address.port, ResolveFor::kListening);
   int failure = 0;
   for (const int family : {AF_INET6, AF_INET}) {
     for (const SocketAddress& candidate : candidates) {

@@ -8,10 +8,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <ctime>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "common/tcp.h"
+#include "transport/internal/arrival_meter.h"
 #include "transport/internal/socket.h"
 #include "transport/link.h"
 
@@ -32,6 +35,29 @@ constexpr Duration kSlice = std::chrono::milliseconds(20);
   throw LinkClosed("the connection broke: " + tcp::error_text(number));
 }
 
+Duration since_epoch(const std::timespec& time) {
+  return std::chrono::seconds(time.tv_sec) + Duration(time.tv_nsec);
+}
+
+/// When the last byte of what a message holds came; absent: the kernel does not say.
+std::optional<Duration> arrival_of(msghdr& message) {
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
+       part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_TIMESTAMPNS) continue;
+    std::timespec time{};
+    std::memcpy(&time, CMSG_DATA(part), sizeof time);
+    return since_epoch(time);
+  }
+  return std::nullopt;
+}
+
+/// By the clock of arrivals.
+Duration kernel_now() {
+  std::timespec time{};
+  ::clock_gettime(CLOCK_REALTIME, &time);
+  return since_epoch(time);
+}
+
 std::string in_words(Duration time) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(time).count()) +
          " ms";
@@ -43,7 +69,9 @@ class SocketChannel final : public Channel {
       : fd_(std::move(fd)),
         silence_limit_(silence_limit),
         peer_(peer_name(fd_.get())),
-        ahead_(kReadAhead) {}
+        ahead_(kReadAhead) {
+    tcp::set_option(fd_.get(), SOL_SOCKET, SO_TIMESTAMPNS, 1);
+  }
 
   void write(std::span<const std::span<const std::byte>> pieces) override;
   void read(std::span<const std::span<std::byte>> pieces) override;
@@ -51,6 +79,7 @@ class SocketChannel final : public Channel {
   void shutdown_writing() override { ::shutdown(fd_.get(), SHUT_WR); }
   void shutdown() override { ::shutdown(fd_.get(), SHUT_RDWR); }
   std::string peer() const override { return peer_; }
+  double arrival_rate() const override { return arrival_rate_; }
 
  private:
   void write_some(std::vector<iovec>& todo, size_t& first);
@@ -71,6 +100,8 @@ class SocketChannel final : public Channel {
   size_t ahead_begin_ = 0;
   size_t ahead_end_ = 0;
   int wakes_for_ = 1;
+  ArrivalMeter arrivals_;
+  std::atomic<double> arrival_rate_{0};
 };
 
 void SocketChannel::advance(std::vector<iovec>& todo, size_t& first, size_t bytes) {
@@ -125,8 +156,11 @@ void SocketChannel::read(std::span<const std::span<std::byte>> pieces) {
     if (!piece.empty()) to_read_.push_back({piece.data(), piece.size()});
   }
   size_t first = 0;
+  arrivals_.begin(ahead_begin_ < ahead_end_);
   take_ahead(to_read_, first);
   while (first < to_read_.size()) read_some(to_read_, first);
+  arrivals_.end();
+  arrival_rate_ = arrivals_.rate();
 }
 
 void SocketChannel::take_ahead(std::vector<iovec>& todo, size_t& first) {
@@ -166,12 +200,16 @@ void SocketChannel::read_some(std::vector<iovec>& todo, size_t& first) {
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = count + 1;
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::timespec))> control;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
   const TimePoint limit = system_now() + silence_limit_;
   for (;;) {
     const ssize_t n = ::recvmsg(fd_.get(), &message, 0);
     if (n == 0) throw LinkClosed("the peer's process ended");
     if (n > 0) {
       const auto got = static_cast<size_t>(n);
+      arrivals_.note(std::min(got, wanted), arrival_of(message), kernel_now());
       ahead_begin_ = 0;
       ahead_end_ = got > wanted ? got - wanted : 0;
       return advance(todo, first, std::min(got, wanted));

@@ -67,6 +67,7 @@ LinkStats StreamLink::stats() const {
   LinkStats stats;
   queue_.add_to(stats);
   inbox_.add_to(stats);
+  stats.receive_rate = channel_->arrival_rate();
   stats.round_trip = Duration(round_trip_.load());
   if (stats.round_trip > Duration{0})
     stats.round_trip += 2 * options_.delay;  // heartbeats have none

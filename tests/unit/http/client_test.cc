@@ -189,6 +189,17 @@ TEST(Client, AStopBreaksASilentStream) {
                Cancelled);
 }
 
+TEST(Client, AStopBreaksARequestThatIsUnderWay) {
+  KeepAliveServer server;
+  Client client({.base_url = server.url(), .timeout = std::chrono::seconds(60)});
+  std::stop_source stop;
+  const std::jthread stopper([&] {
+    server.wait_for_silence();
+    stop.request_stop();
+  });
+  EXPECT_THROW(client.send({"GET", "/silent"}, stop.get_token()), Cancelled);
+}
+
 TEST(Client, AfterAStopNothingIsSent) {
   KeepAliveServer server;
   Client client({.base_url = server.url()});

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <fstream>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -40,6 +41,16 @@ FileDescriptor connect_to(int port) {
   EXPECT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
             0);
   return socket;
+}
+
+TEST(Server, OnAllAddressesAnswersBothFamilies) {
+  Server server({.address = "::"});
+  server.route("GET", "/", [](const Request&) { return Response{200, "here"}; });
+  server.start();
+  EXPECT_EQ(client_of(server).get("/").body, "here");
+  if (!std::ifstream("/proc/net/if_inet6").good()) GTEST_SKIP() << "this machine has no IPv6";
+  Client six({.base_url = "http://[::1]:" + std::to_string(server.port())});
+  EXPECT_EQ(six.get("/").body, "here");
 }
 
 TEST(Server, AnswersItsRoutes) {

@@ -54,6 +54,15 @@ void expect_end(int fd) {
   EXPECT_THROW(read_all(fd, byte, in(seconds(10))), LinkClosed);
 }
 
+TEST_F(ListenerTest, OnAllAddressesTakesBothFamilies) {
+  listener_ = std::make_unique<Listener>(Address{"::", 0}, "token",
+                                         ListenerOptions{.link = quick_options()});
+  expect_service();
+  if (!std::ifstream("/proc/net/if_inet6").good()) GTEST_SKIP() << "this machine has no IPv6";
+  const auto worker = dial({"::1", listener_->port()}, "token", {.link = quick_options()});
+  EXPECT_TRUE(listener_->accept(seconds(10)));
+}
+
 TEST_F(ListenerTest, AStrayConnectionThatLeavesIsForgotten) {
   stranger();
   wait_for_refusals(1);
