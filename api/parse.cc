@@ -38,14 +38,15 @@ void locate(FieldError& error, const std::map<std::string, std::pair<int, int>>&
   error.column = place->second.second;
 }
 
-void read_root(const schema::TextNode& root, ParseResult& result) {
-  schema::Reader reader;
+void read_root(const schema::TextNode& root, UnknownFields unknown, ParseResult& result) {
+  schema::Reader reader(unknown == UnknownFields::kPassOver);
   reader.place("", root.place);
   if (reader.expect(root, schema::TextNode::Kind::kMap, "", "a TrainingJob")) {
     schema::struct_of<TrainingJob>().read(root, &result.job, "", reader);
   }
   result.errors = reader.take_errors();
   result.places = reader.take_places();
+  result.unknown = reader.take_unknown();
   keep_wrong_kind(result.errors);
 }
 
@@ -54,13 +55,13 @@ void read_root(const schema::TextNode& root, ParseResult& result) {
 ParseResult parse_training_job(std::string_view text) {
   ParseResult result;
   const schema::TextNode root = schema::read_tree(text, result.errors);
-  if (result.errors.empty()) read_root(root, result);
+  if (result.errors.empty()) read_root(root, UnknownFields::kRefuse, result);
   return result;
 }
 
-ParseResult parse_training_job_object(const nlohmann::json& object) {
+ParseResult parse_training_job_object(const nlohmann::json& object, UnknownFields unknown) {
   ParseResult result;
-  read_root(schema::tree_of(object), result);
+  read_root(schema::tree_of(object), unknown, result);
   return result;
 }
 

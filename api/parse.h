@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -19,7 +20,12 @@ struct ParseResult {
   std::vector<FieldError> errors;
   /// Where each field that the text gives stands (line, column), for errors that are found later.
   std::map<std::string, std::pair<int, int>> places;
+  /// Fields that were passed over, where that was asked for.
+  std::vector<std::string> unknown = {};
 };
+
+/// What to do with a field that this version does not know.
+enum class UnknownFields : uint8_t { kRefuse, kPassOver };
 
 /// Reads one TrainingJob from YAML or JSON and reports everything that is wrong with its fields:
 /// unknown and doubled names, wrong types, nulls, missing fields, bounds. Never throws for what is
@@ -28,8 +34,9 @@ struct ParseResult {
 ParseResult parse_training_job(std::string_view text);
 
 /// The same from an object that was parsed already, as an API server sends it; errors have no
-/// lines.
-ParseResult parse_training_job_object(const nlohmann::json& object);
+/// lines. One from an API server has been checked there already, perhaps by a newer definition.
+ParseResult parse_training_job_object(const nlohmann::json& object,
+                                      UnknownFields unknown = UnknownFields::kRefuse);
 
 /// What a job is after reading, defaulting and validating; `errors` empty: it can be run. Rules
 /// over several fields are judged only once every field by itself is right.

@@ -15,6 +15,38 @@ nlohmann::ordered_json to_json(const TrainingJobStatus& status) {
 
 std::string to_json_text(const TrainingJob& job) { return to_json(job).dump(2) + "\n"; }
 
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void leave_out_defaults(Json& value, const schema::Object& object);
+
+void leave_out_within(Json& value, const schema::Field& field) {
+  if (field.object == nullptr) return;
+  if (field.kind == schema::Kind::kObject) return leave_out_defaults(value, *field.object);
+  for (Json& item : value) leave_out_defaults(item, *field.object);
+}
+
+void leave_out_defaults(Json& value, const schema::Object& object) {
+  for (const schema::Field& field : object.fields) {
+    const auto found = value.find(field.name);
+    if (found == value.end()) continue;
+    if (field.default_value && *found == *field.default_value) {
+      value.erase(found);
+    } else {
+      leave_out_within(*found, field);
+    }
+  }
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_short_json(const TrainingJob& job) {
+  Json object = to_json(job);
+  leave_out_defaults(object, schema::training_job());
+  return object;
+}
+
 std::string to_yaml(const TrainingJob& job) { return to_yaml_text(to_json(job)); }
 
 }  // namespace outrigger::api

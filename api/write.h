@@ -15,6 +15,10 @@ nlohmann::ordered_json to_json(const TrainingJob& job);
 std::string to_json_text(const TrainingJob& job);
 std::string to_yaml(const TrainingJob& job);
 
+/// As to_json, without what is as its field's default is: a reader of an older version, which may
+/// not know the field, need not be told.
+nlohmann::ordered_json to_short_json(const TrainingJob& job);
+
 /// The status alone, for a status patch.
 nlohmann::ordered_json to_json(const TrainingJobStatus& status);
 

@@ -34,6 +34,13 @@ class Observer {
   virtual void queue_worked(const std::string& /*queue*/, Duration) {}
   /// workqueue_retries_total
   virtual void queue_retried(const std::string& /*queue*/) {}
+  /// How long the keys that are worked on now have been.
+  struct Work {
+    Duration unfinished{};  // of all together
+    Duration longest{};     // of the one that takes longest
+  };
+  /// workqueue_unfinished_work_seconds, workqueue_longest_running_processor_seconds
+  virtual void queue_works(const std::string& /*queue*/, const Work&) {}
 
   /// reflector_lists_total, reflector_items_per_list, reflector_list_duration_seconds
   virtual void listed(const std::string& /*resource*/, size_t /*objects*/, Duration) {}

@@ -109,15 +109,22 @@ struct WorkerDemand {
 
 struct ServiceState {
   int attempt = 0;  // whose servers it names
+  std::string uid;  // empty: made a moment ago
+};
+
+struct ConfigMapState {
+  std::string name;
+  std::string uid;  // likewise
 };
 
 struct Observed {
   api::TrainingJob job;  // with the status last written
   /// Why spec cannot be run as it is; empty: it can.
   std::vector<api::FieldError> errors = {};
+  std::vector<std::string> unknown = {};  // fields of spec that this operator does not know
   std::vector<Pod> pods = {};
   std::optional<ServiceState> service = {};
-  std::map<int, std::string> config_maps = {};  // attempt to name
+  std::map<int, ConfigMapState> config_maps = {};  // by attempt
   bool network_policy = false;
   /// Since this process made the attempt's Secret, or found it there when making it. Nobody reads
   /// one: it may be gone by now.

@@ -28,10 +28,12 @@ Json known_parts(Json object, bool with_spec) {
 }  // namespace
 
 JobRecord read_job(Json object) {
-  auto read = api::parse_training_job_object(known_parts(std::move(object), true));
-  JobRecord record{std::move(read.job), std::move(read.errors)};
+  auto read = api::parse_training_job_object(known_parts(std::move(object), true),
+                                             api::UnknownFields::kPassOver);
+  JobRecord record{std::move(read.job), std::move(read.errors), std::move(read.unknown)};
   if (!record.job.status) record.job.status.emplace();
   std::erase_if(record.errors, [](const auto& error) { return error.path.starts_with("status"); });
+  std::erase_if(record.unknown, [](const auto& field) { return field.starts_with("status"); });
   if (record.errors.empty()) {
     api::apply_defaults(record.job);
     record.errors = api::validate(record.job);
@@ -48,7 +50,7 @@ JobRecord read_job_again(Json object, const JobRecord& before) {
     return read_job(std::move(object));
   // That the spec is missing is one of the errors, none of which is new.
   auto read = api::parse_training_job_object(known_parts(std::move(object), false));
-  JobRecord record{std::move(read.job), before.errors};
+  JobRecord record{std::move(read.job), before.errors, before.unknown};
   record.job.spec = before.job.spec;
   if (!record.job.status) record.job.status.emplace();
   return record;

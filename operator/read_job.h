@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "api/field_error.h"
@@ -10,12 +11,15 @@ namespace outrigger::controller {
 
 /// A TrainingJob as the API server has it, with defaults.
 struct JobRecord {
-  api::TrainingJob job;                 // always has a status
-  std::vector<api::FieldError> errors;  // in spec
+  api::TrainingJob job;                   // always has a status
+  std::vector<api::FieldError> errors;    // in spec
+  std::vector<std::string> unknown = {};  // fields of spec that a newer definition has
 };
 
 /// Fields of metadata that Kubernetes adds without our knowing are passed over. So is what a newer
-/// operator wrote into the status: nobody's job fails for a downgrade.
+/// operator wrote into the status, and what a newer definition has in spec, whose defaults the API
+/// server writes into every job: nobody's job fails for a downgrade, or for one that is upgraded
+/// first.
 JobRecord read_job(Json object);
 /// The same of a job of which an earlier version was read: where its generation did not change, its
 /// spec did not either and is taken from there.

@@ -121,12 +121,11 @@ std::vector<const TextNode*> Reader::match(const TextNode& node, const Object& o
   std::vector<bool> mentioned(object.fields.size(), false);
   std::set<std::string> seen;
   int alternatives = 0;
-  bool has_unknown = false;
+  std::vector<const TextNode::Entry*> strangers;
   for (const auto& entry : node.entries) {
     const Field* field = object.find(entry.key);
     if (field == nullptr) {
-      unknown(entry, object, path);
-      has_unknown = true;
+      strangers.push_back(&entry);
       continue;
     }
     const auto index = static_cast<size_t>(field - object.fields.data());
@@ -138,17 +137,28 @@ std::vector<const TextNode*> Reader::match(const TextNode& node, const Object& o
     const Field& field = object.fields[i];
     if (field.required && !mentioned[i]) error(join(path, field.name), node.place, "missing");
   }
-  // An unknown name is likely the alternative, misspelt: one error is enough.
-  if (object.has_alternatives() && alternatives != 1 && !(alternatives == 0 && has_unknown)) {
-    std::vector<std::string> names;
-    for (const Field& field : object.fields) {
-      if (field.alternative) names.push_back(field.name);
+  // An unknown name is likely the alternative, misspelt or of a newer version: one error is enough.
+  const bool lacks_one = object.has_alternatives() && alternatives == 0;
+  for (const TextNode::Entry* entry : strangers) {
+    if (passes_over_ && !lacks_one) {
+      unknown_.push_back(join(path, entry->key));
+    } else {
+      unknown(*entry, object, path);
     }
-    error(path, node.place,
-          std::to_string(alternatives) +
-              " given of which exactly one is needed: " + list_names(names));
   }
+  if (object.has_alternatives() && alternatives != 1 && !(lacks_one && !strangers.empty()))
+    no_single_alternative(node, object, path, alternatives);
   return values;
+}
+
+void Reader::no_single_alternative(const TextNode& node, const Object& object,
+                                   const std::string& path, int given) {
+  std::vector<std::string> names;
+  for (const Field& field : object.fields) {
+    if (field.alternative) names.push_back(field.name);
+  }
+  error(path, node.place,
+        std::to_string(given) + " given of which exactly one is needed: " + list_names(names));
 }
 
 std::optional<bool> Reader::boolean(const TextNode& node, const std::string& path) {

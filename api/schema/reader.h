@@ -16,6 +16,10 @@ namespace outrigger::api::schema {
 /// Collects what is wrong while a tree is read, and where each field stands.
 class Reader {
  public:
+  /// With `passes_over_unknown` names that are not known are no errors but listed, except where one
+  /// stands in the place of an alternative that is needed.
+  explicit Reader(bool passes_over_unknown = false) : passes_over_(passes_over_unknown) {}
+
   void error(const std::string& path, Place place, std::string message);
 
   /// Reports unless `node` is of `kind`.
@@ -39,14 +43,19 @@ class Reader {
   void place(const std::string& path, Place place) { places_[path] = {place.line, place.column}; }
 
   std::vector<FieldError> take_errors() { return std::move(errors_); }
+  std::vector<std::string> take_unknown() { return std::move(unknown_); }
   std::map<std::string, std::pair<int, int>> take_places() { return std::move(places_); }
 
  private:
   const TextNode* accept(const TextNode::Entry& entry, const std::string& path,
                          std::set<std::string>& seen);
   void unknown(const TextNode::Entry& entry, const Object& object, const std::string& path);
+  void no_single_alternative(const TextNode& node, const Object& object, const std::string& path,
+                             int given);
 
+  const bool passes_over_;
   std::vector<FieldError> errors_;
+  std::vector<std::string> unknown_;
   std::map<std::string, std::pair<int, int>> places_;
 };
 

@@ -10,7 +10,7 @@
 namespace outrigger::kube {
 namespace {
 
-constexpr size_t kMostBytes = size_t{1} << 16;
+constexpr size_t kMostBytesOfAFile = size_t{1} << 16;
 
 // The second of header.payload.signature; empty where there are not three.
 std::string_view payload_of(std::string_view token) {
@@ -39,7 +39,7 @@ std::optional<ServiceAccount> service_account_of(std::string_view token) {
 std::optional<ServiceAccount> service_account_of(const Config& config) {
   if (config.token.file.empty()) return service_account_of(config.token.text);
   try {
-    return service_account_of(read_file(config.token.file, kMostBytes));
+    return service_account_of(read_file(config.token.file, kMostBytesOfAFile));
   } catch (const Error& error) {
     log::warning("whose token this is cannot be told: {}", error.what());
     return std::nullopt;

@@ -78,12 +78,13 @@ void WorkQueue::add_after(const std::string& key, Duration wait, Priority priori
   }
 }
 
-void WorkQueue::add_rate_limited(const std::string& key) {
+void WorkQueue::add_rate_limited(const std::string& key, Duration at_least) {
   Duration wait;
   {
     const std::scoped_lock lock(mutex_);
     const BackOff back_off{options_.first_wait, options_.longest_wait};
-    wait = std::max(back_off.after(++failures_[key], 0), bucket_.take(options_.timer->now()));
+    wait = std::max(
+        {back_off.after(++failures_[key], 0), bucket_.take(options_.timer->now()), at_least});
   }
   options_.observer->queue_retried(options_.name);
   add_after(key, wait);
@@ -184,6 +185,17 @@ void WorkQueue::shut_down() {
 size_t WorkQueue::size() const {
   const std::scoped_lock lock(mutex_);
   return ready();
+}
+
+void WorkQueue::tell_of_work() const {
+  const std::scoped_lock lock(mutex_);
+  const TimePoint now = options_.timer->now();
+  Observer::Work work;
+  for (const auto& [key, since] : taken_) {
+    work.unfinished += now - since;
+    work.longest = std::max(work.longest, now - since);
+  }
+  options_.observer->queue_works(options_.name, work);
 }
 
 }  // namespace outrigger::kube

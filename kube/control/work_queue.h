@@ -48,8 +48,8 @@ class WorkQueue {
   void add(const std::string& key, Priority priority = Priority::kNormal);
   /// Adds it once `wait` has passed; if it waits already, the earlier of both with its priority.
   void add_after(const std::string& key, Duration wait, Priority priority = Priority::kNormal);
-  /// add_after() with the key's next back-off.
-  void add_rate_limited(const std::string& key);
+  /// add_after() with the key's next back-off, or with `at_least` where that is longer.
+  void add_rate_limited(const std::string& key, Duration at_least = Duration::zero());
   /// The key's work succeeded: its back-off begins anew. Does not take it out of the queue.
   void forget(const std::string& key);
   /// How often add_rate_limited() was called since it was forgotten.
@@ -65,6 +65,9 @@ class WorkQueue {
   void shut_down();
   /// Keys ready to be taken.
   size_t size() const;
+  /// Tells the observer how long the keys that are worked on now have been. Call it every few
+  /// seconds: a key whose work hangs causes no call by itself.
+  void tell_of_work() const;
 
  private:
   struct Wanted {

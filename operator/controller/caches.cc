@@ -1,8 +1,10 @@
 #include "operator/controller/caches.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "api/names.h"
+#include "kube/timer.h"
 #include "operator/controller/resources.h"
 #include "operator/read_pod.h"
 #include "operator/read_workload.h"
@@ -183,14 +185,25 @@ void Caches::start() {
   }
 }
 
+bool Caches::is_full(const Scope& scope) {
+  const auto& children = scope.children;
+  return scope.jobs.has_synced() && scope.pods->has_synced() &&
+         std::all_of(children.begin(), children.end(),
+                     [](const auto& child) { return child.second->has_synced(); });
+}
+
+bool Caches::has_synced(const std::string& ns) const {
+  const Scope* scope = scope_of(ns);
+  return scope != nullptr && is_full(*scope);
+}
+
 bool Caches::wait_for_sync(const std::stop_token& stop) {
-  for (auto& [ns, scope] : scopes_) {
-    if (!scope->jobs.wait_for_sync(stop) || !scope->pods->wait_for_sync(stop)) return false;
-    for (auto& [kind, informer] : scope->children) {
-      if (!informer->wait_for_sync(stop)) return false;
-    }
+  constexpr std::chrono::milliseconds kLook{20};
+  while (std::none_of(scopes_.begin(), scopes_.end(),
+                      [](const auto& scope) { return is_full(*scope.second); })) {
+    if (!kube::Timer::system().sleep(kLook, stop)) return false;
   }
-  return true;
+  return !stop.stop_requested();
 }
 
 void Caches::stop() {

@@ -77,8 +77,10 @@ class Caches {
   void on_child_gone(const GoneNotice& notice);
 
   void start();
-  /// False if `stop` was requested before all is in the caches, but for Workloads: a cluster need
-  /// not know them.
+  /// Whether all of a namespace is in the caches, but for Workloads: a cluster need not know them.
+  bool has_synced(const std::string& ns) const;
+  /// False if `stop` was requested before that is so for one namespace at least: without the right
+  /// to look into another its jobs wait, and no others.
   bool wait_for_sync(const std::stop_token& stop);
   void stop();
 
@@ -96,6 +98,7 @@ class Caches {
  private:
   struct Scope;  // one namespace, or all
   const Scope* scope_of(const std::string& ns) const;
+  static bool is_full(const Scope& scope);
 
   std::map<std::string, std::unique_ptr<Scope>> scopes_;  // by namespace; "" is all
 };

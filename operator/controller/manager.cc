@@ -1,6 +1,8 @@
 #include "operator/controller/manager.h"
 
+#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "api/names.h"
 #include "common/error.h"
 #include "common/log.h"
+#include "kube/client/api_error.h"
 #include "kube/client/client.h"
 #include "kube/client/service_account.h"
 #include "kube/control/events.h"
@@ -27,13 +30,16 @@ namespace outrigger::controller {
 namespace {
 
 constexpr std::chrono::seconds kBetweenCounts{5};
+// At a job of a namespace that is not in the caches yet.
+constexpr std::chrono::seconds kBetweenLooks{1};
 
 /// Everything that runs while this process leads.
 class Shift {
  public:
   Shift(const ManagerOptions& options, ControllerMetrics& metrics, const std::stop_token& stop);
-  /// Returns when `stop` is requested and nothing runs any more.
-  void run(const std::stop_token& stop);
+  /// Returns when `stop` is requested and nothing runs any more. `filled` is called once the caches
+  /// are.
+  void run(const std::stop_token& stop, const std::function<void()>& filled);
 
  private:
   void work(const std::stop_token& stop);
@@ -84,6 +90,14 @@ kube::WorkQueueOptions queue_options(ControllerMetrics& metrics) {
   return queue;
 }
 
+// What the API server asked for with its refusal; at most what a job's own back-off grows to.
+Duration wait_wanted_by(const std::exception& error) {
+  constexpr std::chrono::seconds kLongest{300};
+  const auto* refusal = dynamic_cast<const kube::ApiError*>(&error);
+  const auto wanted = refusal == nullptr ? std::nullopt : refusal->retry_after();
+  return std::min(wanted.value_or(std::chrono::seconds(0)), kLongest);
+}
+
 Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const std::stop_token& stop)
     : options_(options),
       metrics_(metrics),
@@ -125,15 +139,18 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
   });
 }
 
-void Shift::run(const std::stop_token& stop) {
+void Shift::run(const std::stop_token& stop, const std::function<void()>& filled) {
   caches_.start();
   if (caches_.wait_for_sync(stop)) {
+    filled();
     log::info("{} jobs are known; working", caches_.jobs().size());
     poller_.start();
     std::vector<std::jthread> threads;
     for (int i = 0; i < options_.workers; ++i) threads.emplace_back([this, &stop] { work(stop); });
     while (!stop.stop_requested()) {
       metrics_.count(caches_.jobs());
+      queue_.tell_of_work();
+      poller_.tell_of_work();
       kube::Timer::system().sleep(kBetweenCounts, stop);
     }
     queue_.shut_down();
@@ -154,6 +171,9 @@ void Shift::work(const std::stop_token& stop) {
 
 void Shift::work_on(const std::string& job_key) {
   using Result = ControllerMetrics::Result;
+  // Without all that belongs to a job what is missing would be made anew.
+  if (!caches_.has_synced(kube::ObjectKey::parse(job_key).ns))
+    return queue_.add_after(job_key, kBetweenLooks);
   const TimePoint begin = SystemClock().now();
   Result result = Result::kSuccess;
   try {
@@ -169,7 +189,7 @@ void Shift::work_on(const std::string& job_key) {
   } catch (const std::exception& error) {
     log::warning("{}: {}", job_key, error.what());
     result = Result::kError;
-    queue_.add_rate_limited(job_key);
+    queue_.add_rate_limited(job_key, wait_wanted_by(error));
   }
   metrics_.reconciled(result, SystemClock().now() - begin);
 }
@@ -200,15 +220,30 @@ void Shift::tell_of_refused_edit(const kube::Cached<JobRecord>& job, const std::
                   why + "; its next attempt begins with this spec: edit it again"});
 }
 
+// By the lists that came: of what a Caches waits for.
+std::vector<std::string> unknown_resources(ControllerMetrics& metrics,
+                                           const std::vector<std::string>& namespaces) {
+  std::string where;
+  for (const std::string& ns : namespaces) where += (where.empty() ? "" : ", ") + ns;
+  where = namespaces.empty() ? "all namespaces" : "each of the namespaces " + where;
+  std::vector<std::string> reasons;
+  for (const kube::Resource* resource :
+       {&kTrainingJobs, &kPods, &kServices, &kConfigMaps, &kNetworkPolicies}) {
+    if (metrics.lists(resource->plural) < std::max<size_t>(namespaces.size(), 1))
+      reasons.push_back("no list of " + resource->plural + " in " + where + " yet");
+  }
+  // Those of one namespace came twice, of another not at all.
+  if (reasons.empty()) reasons.emplace_back("not all is listed yet in " + where);
+  return reasons;
+}
+
 }  // namespace
 
 struct Manager::Impl {
   explicit Impl(ManagerOptions given) : options(std::move(given)), observer(metrics) {
     observer.set_workers(options.workers);
     telemetry::StatusSource source;
-    source.not_ready = [this] {
-      return failed ? std::vector<std::string>{"the lease is lost"} : std::vector<std::string>{};
-    };
+    source.not_ready = [this] { return not_ready(); };
     source.status_json = [this] {
       return nlohmann::json{{"leader", leading.load()}, {"identity", options.identity}}.dump();
     };
@@ -219,11 +254,19 @@ struct Manager::Impl {
     server = std::make_unique<telemetry::StatusServer>(pages, metrics, source);
   }
 
+  // One that does not lead is ready to.
+  std::vector<std::string> not_ready() {
+    if (failed) return {"the lease is lost"};
+    if (!leading || filled || system_now() - led_since.load() < options.longest_fill) return {};
+    return unknown_resources(observer, options.namespaces);
+  }
+
   void lead(const std::stop_token& stop) {
+    led_since = system_now();
     leading = true;
     try {
       Shift shift(options, observer, stop);
-      shift.run(stop);
+      shift.run(stop, [this] { filled = true; });
     } catch (const std::exception& error) {
       log::error("{}", error.what());
       failed = true;
@@ -236,6 +279,8 @@ struct Manager::Impl {
   telemetry::Metrics metrics;
   ControllerMetrics observer;
   std::atomic<bool> leading{false};
+  std::atomic<TimePoint> led_since{TimePoint{}};
+  std::atomic<bool> filled{false};  // the leader's caches
   std::atomic<bool> failed{false};
   std::stop_source ending;
   std::unique_ptr<telemetry::StatusServer> server;

@@ -27,11 +27,14 @@ struct ManagerOptions {
   std::string lease_name = "outrigger-operator";
   std::string identity = {};
   Options jobs = {};
-  /// How servers are asked; a test's own.
-  std::function<std::optional<std::string>(const std::string& ip)> ask = ask_status;
+  /// How servers are asked, as in PollerOptions; a test's own.
+  std::function<std::optional<std::string>(const std::string& ip, const std::stop_token& stop)>
+      ask = ask_status;
   /// How they are told of edits.
-  std::function<void(const Edit& edit)> tell = tell_job;
+  std::function<void(const Edit& edit, const std::stop_token& stop)> tell = tell_job;
   Duration poll_period = std::chrono::seconds(10);
+  /// A leader that still lacks what it must know of the cluster after so long is not ready.
+  Duration longest_fill = std::chrono::seconds(60);
 };
 
 /// The operator: wires client, caches, queue, reconciler, poller and leader election together.

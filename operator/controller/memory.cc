@@ -201,8 +201,10 @@ std::vector<WorkerDemand> JobMemory::demand(std::chrono::seconds window) {
   return demand_;
 }
 
-std::optional<ServerReport> JobMemory::report() const {
+std::optional<ServerReport> JobMemory::report_of(const std::string& server) {
   const std::scoped_lock lock(mutex_);
+  if (server != reporter_) report_.reset();
+  reporter_ = server;
   return report_;
 }
 

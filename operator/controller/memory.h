@@ -71,7 +71,8 @@ class JobMemory {
   std::vector<Refusal> refusals(api::Time now);
 
   void reported(const ServerReport& report, api::Time at);
-  std::optional<ServerReport> report() const;
+  /// What that server said last, by its pod's UID; what another said is forgotten.
+  std::optional<ServerReport> report_of(const std::string& server);
   /// True once for a generation: that the server refuses that edit is to be told.
   bool first_refusal_of(int64_t generation);
   /// What reports said about workers over the last `window` and a little more; from now on it is
@@ -102,6 +103,7 @@ class JobMemory {
   std::map<std::string, Placement> flavors_;
   std::vector<Refusal> refusals_;
   std::optional<ServerReport> report_;
+  std::string reporter_;                 // UID of the pod that it is of
   std::optional<int64_t> refusal_told_;  // the generation
   std::vector<WorkerDemand> demand_;
   std::chrono::seconds demand_window_{0};

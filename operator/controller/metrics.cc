@@ -52,6 +52,12 @@ const HistogramInfo kQueueWait{
     kQueueBounds};
 const HistogramInfo kQueueWork{
     {"workqueue_work_duration_seconds", "Time that a key is worked on.", {"name"}}, kQueueBounds};
+const MetricInfo kUnfinishedWork{"workqueue_unfinished_work_seconds",
+                                 "How long the keys worked on now have been, all together.",
+                                 {"name"}};
+const MetricInfo kLongestWork{"workqueue_longest_running_processor_seconds",
+                              "How long the key worked on for longest has been.",
+                              {"name"}};
 const MetricInfo kLists{"reflector_lists_total", "Lists of a resource.", {"name"}};
 const MetricInfo kWatches{"reflector_watches_total", "Watches of a resource.", {"name"}};
 const MetricInfo kLeader{
@@ -226,9 +232,10 @@ const ControllerMetrics::QueueMetrics& ControllerMetrics::of(const std::string& 
   if (found != queues_.end()) return found->second;
   const telemetry::Labels labels{{"name", queue}};
   const QueueMetrics made{
-      metrics_.counter(kQueueAdds, labels), metrics_.counter(kQueueRetries, labels),
-      metrics_.gauge(kQueueDepth, labels), metrics_.histogram(kQueueWait, labels),
-      metrics_.histogram(kQueueWork, labels)};
+      metrics_.counter(kQueueAdds, labels),   metrics_.counter(kQueueRetries, labels),
+      metrics_.gauge(kQueueDepth, labels),    metrics_.histogram(kQueueWait, labels),
+      metrics_.histogram(kQueueWork, labels), metrics_.gauge(kUnfinishedWork, labels),
+      metrics_.gauge(kLongestWork, labels)};
   return queues_.emplace(queue, made).first->second;
 }
 
@@ -255,6 +262,14 @@ void ControllerMetrics::queue_waited(const std::string& queue, Duration waited) 
 }
 void ControllerMetrics::queue_worked(const std::string& queue, Duration worked) {
   of(queue).work.observe(to_seconds(worked));
+}
+void ControllerMetrics::queue_works(const std::string& queue, const Work& work) {
+  const QueueMetrics& metrics = of(queue);
+  metrics.unfinished.set(to_seconds(work.unfinished));
+  metrics.longest.set(to_seconds(work.longest));
+}
+size_t ControllerMetrics::lists(const std::string& resource) {
+  return static_cast<size_t>(metrics_.counter(kLists, {{"name", resource}}).value());
 }
 void ControllerMetrics::listed(const std::string& resource, size_t /*objects*/, Duration /*took*/) {
   metrics_.counter(kLists, {{"name", resource}}).add();

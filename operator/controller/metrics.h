@@ -33,6 +33,8 @@ class ControllerMetrics final : public kube::Observer {
   void told(const api::TrainingJob& before, const Plan& plan);
   /// Counts jobs by state and workers, and tells how active ones are. On one thread.
   void count(const std::vector<kube::CachedPtr<JobRecord>>& jobs);
+  /// How many lists of the resource have come, by its plural.
+  size_t lists(const std::string& resource);
   void polled(bool answered) { (answered ? polls_answered_ : polls_failed_).add(); }
 
   void request_finished(const Request& request) override;
@@ -42,6 +44,7 @@ class ControllerMetrics final : public kube::Observer {
   void queue_waited(const std::string& queue, Duration waited) override;
   void queue_worked(const std::string& queue, Duration worked) override;
   void queue_retried(const std::string& queue) override;
+  void queue_works(const std::string& queue, const Work& work) override;
   void listed(const std::string& resource, size_t objects, Duration took) override;
   void watched(const std::string& resource) override;
   void leader_changed(const std::string& lease, bool leading) override;
@@ -60,6 +63,8 @@ class ControllerMetrics final : public kube::Observer {
     telemetry::Gauge& depth;
     telemetry::Histogram& wait;
     telemetry::Histogram& work;
+    telemetry::Gauge& unfinished;
+    telemetry::Gauge& longest;
   };
   const RequestMetrics& of(const Request& request);
   const QueueMetrics& of(const std::string& queue);

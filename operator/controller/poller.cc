@@ -1,5 +1,7 @@
 #include "operator/controller/poller.h"
 
+#include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -18,11 +20,18 @@ constexpr size_t kLargestPage = size_t{64} << 10;
 // Servers are asked on the beats of one clock, several at a time, so that threads wake for a beat
 // and not for a server: so many in a period.
 constexpr int kBeats = 40;
+// Of a wait, so that a thousand jobs that started together are not asked together.
+constexpr double kLeastJitter = 0.8;
+constexpr double kMostJitter = 1.2;
 
-kube::WorkQueueOptions queue_options(const PollerOptions& options) {
+kube::WorkQueueOptions queue_options(const PollerOptions& options, ControllerMetrics& metrics) {
   kube::WorkQueueOptions queue;
   queue.name = "status";
+  // Who did not answer is of low priority. A turn of its own, however long it has waited, would
+  // cost those that answer seconds; questions that are answered take milliseconds, and leave time.
+  queue.patience = Duration::max();
   queue.timer = options.timer;
+  queue.observer = &metrics;
   return queue;
 }
 
@@ -36,10 +45,10 @@ http::ClientOptions pages_of(const std::string& ip) {
 
 }  // namespace
 
-std::optional<std::string> ask_status(const std::string& ip) {
+std::optional<std::string> ask_status(const std::string& ip, const std::stop_token& stop) {
   try {
     http::Client client(pages_of(ip));
-    const auto response = client.get(std::string(api::kStatusPath));
+    const auto response = client.send({"GET", std::string(api::kStatusPath)}, stop);
     if (response.status == 200) return response.body;
     log::debug("{}: status {}", ip, response.status);
   } catch (const Error& error) {
@@ -48,12 +57,14 @@ std::optional<std::string> ask_status(const std::string& ip) {
   return std::nullopt;
 }
 
-void tell_job(const Edit& edit) {
+void tell_job(const Edit& edit, const std::stop_token& stop) {
   http::ClientOptions options = pages_of(edit.ip);
-  options.headers = {{"Authorization", "Bearer " + edit.token}};
+  options.headers = {{"Authorization", "Bearer " + edit.token},
+                     {"Content-Type", "application/json"}};
   try {
     http::Client client(std::move(options));
-    const int status = client.post(std::string(api::kJobPath), edit.body).status;
+    const http::ClientRequest request{"POST", std::string(api::kJobPath), {}, edit.body};
+    const int status = client.send(request, stop).status;
     // Its page tells of a refusal.
     if (status != 200 && status != 400)
       log::warning("{}: the edited job was not taken: status {}", edit.ip, status);
@@ -66,7 +77,7 @@ Poller::Poller(PollerOptions options, ControllerMetrics& metrics, Receiver recei
     : options_(std::move(options)),
       metrics_(metrics),
       receiver_(std::move(receiver)),
-      queue_(queue_options(options_)) {}
+      queue_(queue_options(options_, metrics)) {}
 
 Poller::~Poller() { stop(); }
 
@@ -88,46 +99,77 @@ void Poller::watch(const std::string& job_key, const std::string& ip) {
       servers_.erase(job_key);
       return;
     }
-    servers_[job_key] = ip;
+    Server& server = servers_[job_key];
+    // Each look at a job says so again, which must not cut a silent server's wait short.
+    if (server.ip == ip) return;
+    server = {.ip = ip};
   }
-  queue_.add_after(job_key, wait());
+  queue_.add_after(job_key, wait(0));
 }
 
 void Poller::run(const std::stop_token& stop) {
   while (const auto job_key = queue_.take(stop)) {
     try {
-      poll(*job_key);
+      poll(*job_key, stop);
     } catch (const std::exception& error) {
       log::warning("{}: asking for progress: {}", *job_key, error.what());
     }
-    if (!ip_of(*job_key).empty()) queue_.add_after(*job_key, wait());
+    ask_again(*job_key);
     queue_.done(*job_key);
   }
 }
 
-void Poller::poll(const std::string& job_key) {
-  const std::string ip = ip_of(job_key);
-  if (ip.empty()) return;
-  const auto page = options_.ask(ip);
+void Poller::poll(const std::string& job_key, const std::stop_token& stop) {
+  const auto server = server_of(job_key);
+  if (!server) return;
+  const std::string& ip = server->ip;
+  const auto page = options_.ask(ip, stop);
+  if (stop.stop_requested()) return;
+  note(job_key, ip, page.has_value());
   const auto report = page ? read_report(*page) : std::nullopt;
   metrics_.polled(report.has_value());
-  if (!report || ip_of(job_key) != ip) return;
+  if (!report || !is_at(job_key, ip)) return;
   const auto edit = receiver_(job_key, *report);
-  if (edit && edit->ip == ip) options_.tell(*edit);
+  if (edit && edit->ip == ip) options_.tell(*edit, stop);
 }
 
-std::string Poller::ip_of(const std::string& job_key) const {
+std::optional<Poller::Server> Poller::server_of(const std::string& job_key) const {
   const std::scoped_lock lock(mutex_);
   const auto found = servers_.find(job_key);
-  return found == servers_.end() ? std::string() : found->second;
+  return found == servers_.end() ? std::nullopt : std::optional(found->second);
 }
 
-// With jitter, so that a thousand jobs that started together are not asked together.
-Duration Poller::wait() const {
-  const double factor = 0.8 + 0.4 * kube::random_chance();
+bool Poller::is_at(const std::string& job_key, const std::string& ip) const {
+  const auto server = server_of(job_key);
+  return server && server->ip == ip;
+}
+
+void Poller::note(const std::string& job_key, const std::string& ip, bool answered) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = servers_.find(job_key);
+  if (found == servers_.end() || found->second.ip != ip) return;
+  int& silences = found->second.silences;
+  silences = answered ? 0 : silences + 1;
+}
+
+void Poller::ask_again(const std::string& job_key) {
+  const auto server = server_of(job_key);
+  if (!server) return;
+  const auto priority = server->silences == 0 ? kube::Priority::kNormal : kube::Priority::kLow;
+  queue_.add_after(job_key, wait(server->silences), priority);
+}
+
+Duration Poller::wait(int silences) const {
+  const auto scaled = [](Duration time, double by) {
+    return std::chrono::duration_cast<Duration>(time * by);
+  };
+  // With jitter it is not longer than the longest.
+  const Duration most = std::max(options_.period, scaled(options_.longest_wait, 1 / kMostJitter));
+  const Duration mean = kube::BackOff{options_.period, most}.after(std::max(silences, 1), 0);
+  const double jitter = std::lerp(kLeastJitter, kMostJitter, kube::random_chance());
   const Duration beat = options_.period / kBeats;
   const Duration now = options_.timer->now().time_since_epoch();
-  const Duration due = now + std::chrono::duration_cast<Duration>(options_.period * factor);
+  const Duration due = now + scaled(mean, jitter);
   return due - due % beat - now;
 }
 

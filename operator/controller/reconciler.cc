@@ -13,6 +13,7 @@
 #include "operator/controller/resources.h"
 #include "operator/names.h"
 #include "operator/policy/haste.h"
+#include "operator/policy/pods.h"
 #include "operator/read_pod.h"
 
 namespace outrigger::controller {
@@ -30,12 +31,8 @@ constexpr std::chrono::seconds kCachesAreSure{61};
 constexpr milliseconds kAfterConflict{200};
 
 std::string server_ip(const Observed& seen) {
-  for (const Pod& pod : seen.pods) {
-    if (pod.role == api::Role::kServer && pod.index == 0 && pod.started && !pod.ended &&
-        !pod.deleting && pod.job_uid == seen.job.metadata.uid)
-      return pod.ip;
-  }
-  return {};
+  const Pod* server = running_first_server(seen);
+  return server == nullptr || server->deleting ? std::string() : server->ip;
 }
 
 kube::CachedPtr<JobRecord> newer_of(const kube::CachedPtr<JobRecord>& cached,
@@ -85,6 +82,7 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
   Observed seen;
   seen.job = record.job;
   seen.errors = record.errors;
+  seen.unknown = record.unknown;
   const TimePoint steady = SystemClock().now();
   seen.pods = memory.overlay(caches_.pods(job_key), steady);
   const std::string& name = record.job.metadata.name;
@@ -101,19 +99,22 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
     }
     return memory.child(child_name(kind, child), cached, steady);
   };
-  if (const auto attempt = known(ObjectKind::kService, service_name(name)))
-    seen.service = ServiceState{*attempt};
+  if (const auto attempt = known(ObjectKind::kService, service_name(name))) {
+    const auto cached = own(ObjectKind::kService);
+    seen.service = ServiceState{*attempt, cached.empty() ? std::string() : cached.front()->uid};
+  }
   for (const auto& map : own(ObjectKind::kConfigMap))
-    seen.config_maps[map->value.attempt] = map->key.name;
+    seen.config_maps[map->value.attempt] = {map->key.name, map->uid};
   // The first attempt's objects are made before the status tells of it.
   const int attempt = std::max(1, record.job.status->execution_attempts);
   if (known(ObjectKind::kConfigMap, config_map_name(name, attempt)))
-    seen.config_maps[attempt] = config_map_name(name, attempt);
+    seen.config_maps.try_emplace(attempt, ConfigMapState{config_map_name(name, attempt), {}});
   seen.network_policy = known(ObjectKind::kNetworkPolicy, network_policy_name(name)).has_value();
   if (const auto age = memory.secret_age(attempt, steady))
     seen.secret_age = std::chrono::duration_cast<std::chrono::seconds>(*age);
   seen.refusals = memory.refusals(now);
-  seen.report = memory.report();
+  const Pod* server = running_first_server(seen);
+  seen.report = memory.report_of(server == nullptr ? std::string() : server->uid);
   seen.demand = memory.demand(demand_window(record.job.spec.workers));
   ask_nodes(seen, now);
   look_at_queue(seen, job_key, memory);

@@ -5,6 +5,7 @@
 
 #include "api/names.h"
 #include "api/write.h"
+#include "api/yaml_text.h"
 #include "common/hash.h"
 #include "operator/names.h"
 #include "operator/objects/metadata.h"
@@ -52,6 +53,18 @@ api::TrainingJob told_job(const api::TrainingJob& job) {
   return told;
 }
 
+namespace {
+
+// Our server may be of an older version, whose image the run keeps, and refuses what it does not
+// know. An image of a user's does not know our defaults.
+std::string job_file(const api::TrainingJob& job) {
+  const api::TrainingJob told = told_job(job);
+  const bool ours = job.spec.server.engine == api::Engine::kBuiltin;
+  return api::to_yaml_text(ours ? api::to_short_json(told) : api::to_json(told));
+}
+
+}  // namespace
+
 Json build_config_map(const api::TrainingJob& job, int attempt) {
   Json metadata = child_metadata(job, config_map_name(job.metadata.name, attempt));
   metadata["labels"][std::string(api::kAttemptLabel)] = std::to_string(attempt);
@@ -59,7 +72,7 @@ Json build_config_map(const api::TrainingJob& job, int attempt) {
           {"kind", "ConfigMap"},
           {"metadata", std::move(metadata)},
           {"immutable", true},
-          {"data", {{std::string(api::kJobFileName), api::to_yaml(told_job(job))}}}};
+          {"data", {{std::string(api::kJobFileName), job_file(job)}}}};
 }
 
 std::string token(const Options& options, const std::string& job_uid, const std::string& purpose) {

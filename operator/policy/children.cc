@@ -46,8 +46,11 @@ void keep_children(Pass& pass) {
   if (!pass.seen.service) {
     make(pass, ObjectKind::kService, build_service(job, attempt));
   } else if (pass.seen.service->attempt != attempt) {
+    Json patch = service_patch(job, attempt);
+    // Another's that has the name meanwhile is a conflict then.
+    if (!pass.seen.service->uid.empty()) patch["metadata"]["uid"] = pass.seen.service->uid;
     pass.plan.actions.push_back(
-        Patch{ObjectKind::kService, service_name(pass.job_name()), service_patch(job, attempt)});
+        Patch{ObjectKind::kService, service_name(pass.job_name()), std::move(patch)});
   }
   if (!pass.seen.config_maps.contains(attempt))
     make(pass, ObjectKind::kConfigMap, build_config_map(job, attempt));
@@ -59,8 +62,8 @@ void keep_children(Pass& pass) {
           return pod.role == api::Role::kServer && pod.attempt == of_attempt;
         });
     if (used) continue;
-    pass.plan.actions.push_back(
-        Remove{ObjectKind::kConfigMap, former.second, {}, {}, "its attempt is over"});
+    pass.plan.actions.push_back(Remove{
+        ObjectKind::kConfigMap, former.second.name, former.second.uid, {}, "its attempt is over"});
   }
 }
 

@@ -47,6 +47,13 @@ void set_condition(Pass& pass, std::string_view type, bool holds, const Conditio
   at->message = text.message.substr(0, kLongestMessage);
 }
 
+void clear_troubles(Pass& pass, const ConditionText& why) {
+  for (const auto type : {api::kConditionRestarting, api::kConditionDegraded,
+                          api::kConditionInputStarved, api::kConditionScalingContested}) {
+    if (is_true(pass.plan.status, type)) set_condition(pass, type, false, why);
+  }
+}
+
 bool is_finished(const api::TrainingJobStatus& status) {
   return is_true(status, api::kConditionComplete) || is_true(status, api::kConditionFailed);
 }

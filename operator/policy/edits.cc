@@ -25,7 +25,7 @@ bool is_first_server(const Pod& pod, const api::TrainingJob& job) {
 std::string edit_body(const api::TrainingJob& job) {
   nlohmann::ordered_json body;
   body["generation"] = job.metadata.generation.value_or(0);
-  body["job"] = api::to_json(told_job(job));
+  body["job"] = api::to_short_json(told_job(job));
   return body.dump();
 }
 

@@ -17,8 +17,7 @@ void end(Pass& pass, std::string_view condition, const std::string& reason,
   set_condition(pass, condition, true, {reason, message});
   set_condition(pass, api::kConditionRunning, false, {"Ended", "the job has ended"});
   set_condition(pass, api::kConditionPodsReady, false, {"Ended", "the job has ended"});
-  if (is_true(pass.status(), api::kConditionRestarting))
-    set_condition(pass, api::kConditionRestarting, false, {"Ended", "the job has ended"});
+  clear_troubles(pass, {"Ended", "the job has ended"});
   pass.again_at(pass.now);
 }
 

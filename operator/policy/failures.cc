@@ -56,8 +56,16 @@ bool ended_as_asked(const Pod& pod) {
   return pod.ended->exit_code == kKilled || pod.ended->exit_code == kTerminated;
 }
 
+// The node did not take the pod: no container of it ever ran.
+bool refused_by_node(const Pod& pod) {
+  if (pod.started || pod.ended || !pod.ended_for) return false;
+  const std::string& reason = pod.ended_for->reason;
+  return reason == "UnexpectedAdmissionError" || reason == "NodeAffinity" ||
+         reason == "TopologyAffinityError" || reason.starts_with("OutOf");
+}
+
 void judge_by_table(const Pod& pod, Verdict& verdict) {
-  if (is_disrupted(pod) || ended_as_asked(pod)) {
+  if (is_disrupted(pod) || ended_as_asked(pod) || refused_by_node(pod)) {
     verdict.counted = false;
     return;
   }

@@ -25,6 +25,17 @@ bool is_at_rest(const Pod& pod) {
 
 bool is_disrupted(const Pod& pod) { return pod.conditions.contains("DisruptionTarget"); }
 
+const Pod* running_first_server(const Observed& seen) {
+  const Pod* first = nullptr;
+  for (const Pod& pod : seen.pods) {
+    if (pod.role != api::Role::kServer || pod.index != 0 || !pod.started || pod.ended ||
+        pod.job_uid != seen.job.metadata.uid)
+      continue;
+    if (first == nullptr || pod.attempt > first->attempt) first = &pod;
+  }
+  return first;
+}
+
 std::vector<const Pod*> own_pods(const Pass& pass, api::Role role) {
   std::vector<const Pod*> pods;
   for (const Pod& pod : pass.seen.pods) {

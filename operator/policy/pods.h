@@ -25,6 +25,9 @@ bool is_at_rest(const Pod& pod);
 /// Ended by the cluster (drain, preemption, spot, eviction), not by itself.
 bool is_disrupted(const Pod& pod);
 
+/// The pod of the first server whose container runs, which can tell how far it is; null: none.
+const Pod* running_first_server(const Observed& seen);
+
 /// The job's own pods of a role, by index and number.
 std::vector<const Pod*> own_pods(const Pass& pass, api::Role role);
 /// Own servers of the attempt that the status names.

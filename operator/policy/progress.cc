@@ -75,7 +75,8 @@ void tell_output(Pass& pass) {
 
 void take_report(Pass& pass) {
   auto& status = pass.status();
-  if (!pass.seen.report) return;
+  // Once that server is gone its last words were later than its page.
+  if (!pass.seen.report || running_first_server(pass.seen) == nullptr) return;
   const ServerReport& report = *pass.seen.report;
   put_checkpoint(pass, report.checkpoint_step);
   if (!is_news(pass, report)) return;

@@ -24,6 +24,17 @@ void warn_of_lost_checkpoints(Pass& pass) {
              true);
 }
 
+void warn_of_unknown_fields(Pass& pass) {
+  if (pass.seen.unknown.empty()) return;
+  std::string names;
+  for (const std::string& field : pass.seen.unknown) names += (names.empty() ? "" : ", ") + field;
+  pass.event("UnknownFields",
+             names +
+                 ": the TrainingJob definition is newer than this operator, which passes over "
+                 "what it does not know",
+             true);
+}
+
 bool has_begun(const api::TrainingJobStatus& status) {
   return status.start_time || status.execution_attempts > 0;
 }
@@ -48,6 +59,7 @@ void begin(Pass& pass, const std::string& event) {
   }
   pass.event(event, "attempt " + std::to_string(status.execution_attempts));
   warn_of_lost_checkpoints(pass);
+  warn_of_unknown_fields(pass);
 }
 
 // The rest of what is shown of a job without pods.
@@ -55,8 +67,7 @@ void tell_held(Pass& pass, const ConditionText& why) {
   set_condition(pass, api::kConditionRunning, false, why);
   set_condition(pass, api::kConditionPodsReady, false, why);
   set_condition(pass, api::kConditionPodsScheduled, false, why);
-  if (is_true(pass.status(), api::kConditionRestarting))
-    set_condition(pass, api::kConditionRestarting, false, why);
+  clear_troubles(pass, why);
 }
 
 void tell_suspended(Pass& pass, const ConditionText& why) {

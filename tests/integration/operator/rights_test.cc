@@ -109,6 +109,15 @@ TEST_F(Rights, OfOneNamespaceAreEnoughForALifeWithRestartScalingAndPause) {
   EXPECT_EQ(limited.log().find("forbidden"), std::string::npos) << limited.log();
 }
 
+TEST_F(Rights, MissingInOneNamespaceStopNoOther) {
+  Scene& scene = *scene_;
+  start_operator({"--kubeconfig", limited_kubeconfig().string(), "--namespace", "default",
+                  "--namespace", scene.ns(), "--leader-elect", "false"});
+  scene.start_and_run({{"workers", {{"replicas", 1}}}});
+  scene.end("faces-server-0-0", {22});
+  scene.until("the server is made anew", [&] { return !scene.server_of(2).empty(); });
+}
+
 TEST_F(Rights, OfOneNamespaceLeaveAQueuedJobWaitingWithoutKueue) {
   Scene& scene = *scene_;
   start_limited();

@@ -163,6 +163,10 @@ TEST(RoundTrip, RandomJobsReadBackEqualFromYamlAndJson) {
     const ParseResult from_json = parse_training_job(to_json_text(first.job));
     ASSERT_EQ(to_string(from_json.errors), "") << to_json_text(first.job);
     EXPECT_EQ(from_json.job, first.job) << to_json_text(first.job);
+    const std::string brief = to_short_json(first.job).dump();
+    const ParseResult from_short = parse_training_job(brief);
+    ASSERT_EQ(to_string(from_short.errors), "") << brief;
+    EXPECT_EQ(from_short.job, first.job) << brief;
   }
 }
 
@@ -198,6 +202,17 @@ TEST(Write, WhatIsUnsetIsAbsentAndDefaultsAreWrittenOut) {
   EXPECT_EQ(json["spec"]["training"]["microBatchSize"], 32);
   EXPECT_EQ(json["spec"]["training"]["optimizer"]["sgd"]["momentum"], 0.9);
   EXPECT_EQ(json["spec"]["network"]["port"], 29400);
+}
+
+TEST(Write, TheShortFormLeavesOutDefaultsAndNothingElse) {
+  TrainingJob job = sample_job();
+  job.spec.failure_policy.max_restarts = 4;
+  const Json json = to_short_json(job);
+  EXPECT_EQ(json["apiVersion"], "outrigger.dev/v1alpha1");
+  EXPECT_FALSE(json["spec"].contains("suspend"));
+  EXPECT_FALSE(json["spec"]["network"].contains("port"));
+  EXPECT_EQ(json["spec"]["failurePolicy"]["maxRestarts"], 4);
+  EXPECT_EQ(resolve_training_job(json.dump()).job, job);
 }
 
 TEST(Write, AResolvedJobIsItsOwnResolution) {

@@ -142,6 +142,18 @@ TEST_F(WorkQueueTest, AKeysWaitDoublesUntilItIsForgotten) {
   EXPECT_EQ(wait_of(), milliseconds(5));
 }
 
+TEST_F(WorkQueueTest, AKeyWaitsAtLeastAsLongAsItIsToldAndItsOwnWaitDoublesMeanwhile) {
+  const auto wait_of = [&](Duration at_least) {
+    const TimePoint start = timer_.now();
+    queue_.add_rate_limited("a", at_least);
+    EXPECT_EQ(take_and_finish(), "a");
+    return timer_.now() - start;
+  };
+  EXPECT_EQ(wait_of(seconds(40)), seconds(40));
+  EXPECT_EQ(wait_of(milliseconds(1)), milliseconds(10));
+  EXPECT_EQ(wait_of({}), milliseconds(20));
+}
+
 TEST_F(WorkQueueTest, AllKeysTogetherAreHeldToTheBucket) {
   WorkQueueOptions options = with(timer_);
   options.bucket = {.per_second = 1, .burst = 2};
@@ -227,11 +239,13 @@ class CountingObserver final : public Observer {
   void queue_depth(const std::string&, size_t keys) override { deepest = std::max(deepest, keys); }
   void queue_waited(const std::string&, Duration time) override { waited += time; }
   void queue_worked(const std::string&, Duration time) override { worked += time; }
+  void queue_works(const std::string&, const Work& now) override { work = now; }
 
   std::map<std::string, int> counts;
   size_t deepest = 0;
   Duration waited{};
   Duration worked{};
+  Work work;
 };
 
 TEST(WorkQueue, TellsItsObserver) {
@@ -254,6 +268,33 @@ TEST(WorkQueue, TellsItsObserver) {
   EXPECT_EQ(observer.deepest, 2u);
   EXPECT_EQ(observer.waited, seconds(2));
   EXPECT_EQ(observer.worked, seconds(3));
+}
+
+TEST(WorkQueue, TellsHowLongTheKeysThatAreWorkedOnHaveBeen) {
+  FakeTimer timer;
+  CountingObserver observer;
+  WorkQueueOptions options;
+  options.timer = &timer;
+  options.observer = &observer;
+  WorkQueue queue(options);
+  const auto expect_work = [&](Duration unfinished, Duration longest) {
+    queue.tell_of_work();
+    EXPECT_EQ(observer.work.unfinished, unfinished);
+    EXPECT_EQ(observer.work.longest, longest);
+  };
+  queue.add("a");
+  queue.add("b");
+  timer.advance(seconds(1));
+  expect_work({}, {});
+  queue.take();
+  timer.advance(seconds(2));
+  queue.take();
+  timer.advance(seconds(3));
+  expect_work(seconds(8), seconds(5));
+  queue.done("a");
+  expect_work(seconds(3), seconds(3));
+  queue.done("b");
+  expect_work({}, {});
 }
 
 }  // namespace

@@ -38,6 +38,43 @@ TEST(Children, ASplitChangedMeanwhileIsInTheNextAttemptsConfigMap) {
               testing::HasSubstr("minServerPercent: 42"));
 }
 
+TEST(Children, DefaultsAreNotTold) {
+  const World world;
+  const std::string told = build_config_map(world.job, 1)["data"]["job.yaml"];
+  const auto read = api::resolve_training_job(told);
+  EXPECT_EQ(api::to_string(read.errors), "");
+  EXPECT_EQ(read.job.spec.checkpoint, world.job.spec.checkpoint);
+  EXPECT_THAT(told, testing::Not(testing::HasSubstr("allReducePrecision")))
+      << "a server of an image from before that field would refuse it";
+}
+
+TEST(Children, AnImageOfTheUsersIsToldDefaultsToo) {
+  const World world(
+      "  server: {engine: External, template: {spec: {containers: [{name: server, image: "
+      "a/b}]}}}\n");
+  const std::string told = build_config_map(world.job, 1)["data"]["job.yaml"];
+  EXPECT_THAT(told, testing::HasSubstr("allReducePrecision"));
+}
+
+TEST(Children, WhatIsDeletedOrChangedIsNamedByItsUid) {
+  World world;
+  world.settle();
+  world.run_all();
+  world.settle();
+  world.others.at("ConfigMap/faces-config-1")["metadata"]["uid"] = "map-uid";
+  world.others.at("Service/faces-server")["metadata"]["uid"] = "service-uid";
+  world.vanish("faces-server-0-0");
+  std::vector<std::string> uids;
+  for (int i = 0; i < 3; ++i) {
+    for (const Action& action : world.pass().actions) {
+      if (const auto* remove = std::get_if<Remove>(&action)) uids.push_back(remove->uid);
+      if (const auto* patch = std::get_if<Patch>(&action))
+        uids.push_back(patch->patch["metadata"]["uid"]);
+    }
+  }
+  EXPECT_THAT(uids, testing::UnorderedElementsAre("map-uid", "service-uid"));
+}
+
 TEST(Children, ConfigMapsOfFormerAttemptsGoWithTheirLastPod) {
   World world;
   world.settle();

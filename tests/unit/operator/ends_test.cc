@@ -23,6 +23,17 @@ TEST(Ends, AJobIsCompleteWhenItsServerEndedWellAndItsWorkersEndThen) {
   EXPECT_THAT(world.names(), ElementsAre("faces-server-0-0"));
 }
 
+TEST(Ends, NothingIsWrongAnyMoreWithAJobThatHasEnded) {
+  World world = running("  workers: {replicas: 1}\n");
+  world.end("faces-worker-0-0", {1});
+  world.settle();
+  ASSERT_EQ(world.condition("Degraded").substr(0, 4), "True");
+  world.end("faces-server-0-0", {0});
+  world.settle();
+  EXPECT_EQ(world.condition("Complete"), "True/Trained");
+  EXPECT_EQ(world.condition("Degraded"), "False/Ended");
+}
+
 TEST(Ends, OneRankThatIsDoneDoesNotCompleteTheJobWhileOthersWork) {
   World world = running("  server: {replicas: 2}\n");
   world.end("faces-server-0-0", {0});

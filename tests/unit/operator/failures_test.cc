@@ -61,14 +61,26 @@ TEST(Failures, ADisruptionDoesNotCountWhateverTheExitCode) {
   }
 }
 
-TEST(Failures, APodThatTheKubeletDidNotTakeRestartsUnderItsOwnReason) {
+TEST(Failures, APodThatTheKubeletDidNotTakeIsNoFailureOfTheJobs) {
+  for (const char* reason : {"UnexpectedAdmissionError", "OutOfcpu", "NodeAffinity"}) {
+    Pod pod;
+    pod.phase = PodPhase::kFailed;
+    pod.ended_for = Why{reason, "no healthy device"};
+    const Verdict verdict = judge({}, pod);
+    EXPECT_EQ(verdict.action, FailureAction::kRestartJob);
+    EXPECT_EQ(verdict.reason, reason);
+    EXPECT_EQ(verdict.message, "no healthy device");
+    EXPECT_FALSE(verdict.counted) << reason;
+    pod.started = api::Time();
+    EXPECT_TRUE(judge({}, pod).counted) << reason << ", but it ran";
+  }
+}
+
+TEST(Failures, AnyOtherEndOfAPodThatNeverRanCounts) {
   Pod pod;
   pod.phase = PodPhase::kFailed;
-  pod.ended_for = Why{"UnexpectedAdmissionError", "no healthy device"};
-  const Verdict verdict = judge({}, pod);
-  EXPECT_EQ(verdict.reason, "UnexpectedAdmissionError");
-  EXPECT_EQ(verdict.message, "no healthy device");
-  EXPECT_TRUE(verdict.counted);
+  pod.ended_for = Why{"DeadlineExceeded", ""};
+  EXPECT_TRUE(judge({}, pod).counted);
 }
 
 TEST(Failures, TheFirstRuleThatFitsDecides) {

@@ -92,6 +92,11 @@ TEST(Progress, WhatAServerToldAtItsEndIsLaterThanItsPage) {
   EXPECT_EQ(told.checkpoint->path, "/runs/faces/step-150");
   world.advance(seconds(100));
   EXPECT_EQ(world.look().status, told) << "and it is written once";
+  world.finish_deletions();
+  world.settle();
+  EXPECT_EQ(world.condition("Suspended"), "True/Suspended");
+  EXPECT_EQ(world.status().progress->step, 150) << "though the page is still remembered";
+  EXPECT_EQ(world.status().checkpoint->path, "/runs/faces/step-150");
 }
 
 TEST(Progress, StepsAloneAreWrittenNoMoreThanTwiceAMinute) {

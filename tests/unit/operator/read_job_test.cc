@@ -43,10 +43,27 @@ TEST(ReadJob, AStatusOfANewerOperatorKeepsWhatIsKnownOfIt) {
 TEST(ReadJob, ASpecThatIsNotValidNamesItsFields) {
   Json object = object_of(World());
   object["spec"]["training"]["batchSize"] = 0;
-  object["spec"]["novelty"] = 1;
   const std::string errors = api::to_string(read_job(object).errors);
   EXPECT_NE(errors.find("spec.training.batchSize"), std::string::npos);
-  EXPECT_NE(errors.find("novelty"), std::string::npos);
+}
+
+TEST(ReadJob, WhatANewerDefinitionHasIsPassedOverAndNamed) {
+  const World world;
+  Json object = object_of(world);
+  object["spec"]["novelty"] = 1;
+  object["spec"]["training"]["newThing"] = {{"enabled", true}};
+  const JobRecord record = read_job(object);
+  EXPECT_EQ(api::to_string(record.errors), "");
+  EXPECT_EQ(record.unknown, (std::vector<std::string>{"spec.novelty", "spec.training.newThing"}));
+  EXPECT_EQ(record.job.spec, read_job(object_of(world)).job.spec);
+  EXPECT_EQ(read_job_again(object, record).unknown, record.unknown);
+}
+
+TEST(ReadJob, AnAlternativeOfANewerDefinitionIsNotTakenForAnother) {
+  Json object = object_of(World());
+  object["spec"]["training"]["loss"] = {{"newLoss", Json::object()}};
+  const std::string errors = api::to_string(read_job(object).errors);
+  EXPECT_NE(errors.find("spec.training.loss.newLoss: unknown field"), std::string::npos) << errors;
 }
 
 TEST(ReadJob, AJobWithoutAStatusHasAnEmptyOne) {

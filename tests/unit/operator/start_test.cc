@@ -6,9 +6,13 @@
 namespace outrigger::controller {
 namespace {
 
+using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
+using testing::Field;
 using testing::IsEmpty;
 using testing::SizeIs;
+using testing::StartsWith;
 
 TEST(Start, OnePassMakesEverythingAndTellsThatTheAttemptBegan) {
   World world("  workers: {replicas: 2}\n");
@@ -19,6 +23,16 @@ TEST(Start, OnePassMakesEverythingAndTellsThatTheAttemptBegan) {
   EXPECT_EQ(world.status().images.at("server"), "registry.example/outrigger-server:1");
   EXPECT_THAT(world.names(), SizeIs(3));
   EXPECT_FALSE(world.look().begins);
+}
+
+TEST(Start, FieldsOfANewerDefinitionAreNamedInAnEvent) {
+  World world;
+  world.unknown = {"spec.training.newThing", "spec.novelty"};
+  const auto events = world.settle();
+  EXPECT_THAT(events, Contains(AllOf(Field(&Event::reason, "UnknownFields"),
+                                     Field(&Event::message,
+                                           StartsWith("spec.training.newThing, spec.novelty: ")))));
+  EXPECT_EQ(world.names(), std::vector<std::string>{"faces-server-0-0"});
 }
 
 TEST(Start, APassThatFindsObjectsAndNoStatusGoesOnWithTheAttempt) {

@@ -50,14 +50,17 @@ Observed World::observe() const {
   for (const auto& [name, object] : others) {
     const Json& labels = object["metadata"]["labels"];
     const int attempt = std::stoi(labels.value(std::string(api::kAttemptLabel), std::string("0")));
-    if (object["kind"] == "Service") seen.service = ServiceState{attempt};
-    if (object["kind"] == "ConfigMap") seen.config_maps[attempt] = object["metadata"]["name"];
+    if (object["kind"] == "Service")
+      seen.service = ServiceState{attempt, object["metadata"].value("uid", "")};
+    if (object["kind"] == "ConfigMap")
+      seen.config_maps[attempt] = {object["metadata"]["name"], object["metadata"].value("uid", "")};
     if (object["kind"] == "NetworkPolicy") seen.network_policy = true;
   }
   seen.queue = queue;
   const auto workload = others.find("Workload/trainingjob-" + job.metadata.name);
   if (workload != others.end()) seen.queue.workload = read_workload(workload->second);
   if (secret_made) seen.secret_age = now - *secret_made;
+  seen.unknown = unknown;
   seen.refusals = refusals;
   seen.nodes = nodes;
   seen.report = report;

@@ -64,6 +64,7 @@ class World {
   api::Time now;
   std::map<std::string, Json> pods;
   std::map<std::string, Json> others;  // "Service/faces-server"
+  std::vector<std::string> unknown;    // fields of spec
   std::vector<Refusal> refusals;
   std::map<std::string, NodeState> nodes;
   std::optional<ServerReport> report;

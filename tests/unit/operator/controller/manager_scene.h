@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/write.h"
+#include "http/client.h"
 #include "kube/object/object.h"
 #include "operator/controller/manager.h"
 #include "operator/controller/resources.h"
@@ -23,7 +24,9 @@ namespace outrigger::controller {
 class Operator {
  public:
   explicit Operator(const kube::Config& server, bool elect = false,
-                    const std::string& identity = "one") {
+                    const std::string& identity = "one",
+                    Duration longest_fill = ManagerOptions().longest_fill,
+                    const std::vector<std::string>& namespaces = {}) {
     ManagerOptions options;
     options.api_server = server;
     options.listen = "127.0.0.1";
@@ -35,12 +38,15 @@ class Operator {
     options.jobs.worker_image = "worker:1";
     options.jobs.token_key = "key";
     options.poll_period = std::chrono::milliseconds(20);
-    options.ask = [this](const std::string& ip) -> std::optional<std::string> {
+    options.longest_fill = longest_fill;
+    options.namespaces = namespaces;
+    options.ask = [this](const std::string& ip,
+                         const std::stop_token&) -> std::optional<std::string> {
       asked = ip;
       ++polls;
       return page.empty() ? std::nullopt : std::optional(shown());
     };
-    options.tell = [this](const Edit& edit) {
+    options.tell = [this](const Edit& edit, const std::stop_token&) {
       const std::scoped_lock lock(mutex);
       told.push_back(edit);
       if (!hears_edits) return;
@@ -62,6 +68,11 @@ class Operator {
     return end;
   }
 
+  /// What /readyz says.
+  http::Response readiness() const {
+    const std::string url = "http://127.0.0.1:" + std::to_string(manager->status_port());
+    return http::Client({.base_url = url}).get("/readyz");
+  }
   /// The page, with what its server knows of the job.
   std::string shown() {
     const std::scoped_lock lock(mutex);

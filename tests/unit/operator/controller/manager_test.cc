@@ -12,12 +12,25 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Le;
 using testing::SizeIs;
 
 constexpr const char* kLeasePath =
     "/apis/coordination.k8s.io/v1/namespaces/system/leases/outrigger-operator";
 
-class ManagerTest : public ManagerScene {};
+class ManagerTest : public ManagerScene {
+ protected:
+  /// What it lacks, as long as it does; then it is ready.
+  void expect_to_wait_for(Operator& leader, const std::string& what) {
+    leader.start();
+    EXPECT_TRUE(eventually([&] {
+      const http::Response page = leader.readiness();
+      return page.status == 503 && page.body == "no list of " + what + " yet\n";
+    }));
+    server_.release_hanging();
+    EXPECT_TRUE(eventually([&] { return leader.readiness().status == 200; }));
+  }
+};
 
 TEST_F(ManagerTest, AJobThatIsAppliedGetsItsPodsAndAStatus) {
   operator_.start();
@@ -93,6 +106,38 @@ TEST_F(ManagerTest, AJobWhosePodsCannotBeMadeHasBegunAllTheSame) {
   EXPECT_EQ(status()["executionAttempts"], 1);
   EXPECT_TRUE(status().contains("startTime")) << "deadlines count from it";
   EXPECT_THAT(pods(), IsEmpty());
+}
+
+TEST_F(ManagerTest, AServerThatWantsALongWaitIsNotAskedBefore) {
+  const std::string pods_of_team = "POST " + std::string(kPodsPath);
+  server_.fail(pods_of_team, {.status = 429, .retry_after = 40}, 1000);
+  operator_.start();
+  apply(job());
+  ASSERT_TRUE(server_.wait_for_requests(pods_of_team, 1));
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // the job's own back-off begins at 5 ms
+  // A change of the job may bring it back.
+  EXPECT_THAT(server_.requests(pods_of_team), SizeIs(Le(3)));
+}
+
+TEST_F(ManagerTest, ALeaderIsNotReadyWithoutWhatItMustKnowAndSaysWhatThatIs) {
+  server_.fail("GET " + kPods.path(""), {.hang = true});
+  Operator late(server_.config(), false, "late", Duration::zero());
+  EXPECT_EQ(late.readiness().status, 200) << "it does not lead";
+  expect_to_wait_for(late, "pods in all namespaces");
+}
+
+TEST_F(ManagerTest, OfSeveralNamespacesALeaderMustKnowEach) {
+  server_.fail("GET " + kServices.path("other"), {.hang = true});
+  Operator late(server_.config(), false, "late", Duration::zero(), {"other", "team"});
+  expect_to_wait_for(late, "services in each of the namespaces other, team");
+}
+
+TEST_F(ManagerTest, ALeaderIsReadyWhileItsCachesFill) {
+  server_.fail("GET " + kPods.path(""), {.hang = true});
+  operator_.start();
+  ASSERT_TRUE(server_.wait_for_requests("GET " + kPods.path(""), 1));
+  EXPECT_EQ(operator_.readiness().status, 200);
+  server_.release_hanging();
 }
 
 TEST_F(ManagerTest, AConflictInTheStatusIsWorkedOut) {
@@ -255,7 +300,9 @@ TEST_F(ManagerTest, ItsMetricsBearTheNamesThatDashboardsKnow) {
   const std::string page = operator_.manager->metrics().exposition();
   for (const char* name :
        {"controller_runtime_reconcile_total{controller=\"trainingjob\"", "workqueue_adds_total",
-        "workqueue_depth", "rest_client_requests_total", "outrigger_status_polls_total"})
+        "workqueue_depth", "workqueue_unfinished_work_seconds{name=\"trainingjob\"}",
+        "workqueue_longest_running_processor_seconds{name=\"status\"}",
+        "rest_client_requests_total", "outrigger_status_polls_total"})
     EXPECT_NE(page.find(name), std::string::npos) << name;
 }
 

@@ -197,6 +197,17 @@ TEST(Memory, DemandIsKeptForAsLongAsItIsAskedForAndNotAtAllWhereNobodyAsks) {
   EXPECT_THAT(memory.demand(seconds(0)), IsEmpty());
 }
 
+TEST(Memory, WhatAServerSaidIsForgottenWithItsPod) {
+  JobMemory memory("uid");
+  EXPECT_FALSE(memory.report_of("first"));
+  memory.reported({.checkpoint_step = 7}, api::Time());
+  EXPECT_EQ(memory.report_of("first")->checkpoint_step, 7);
+  EXPECT_FALSE(memory.report_of("second"));
+  EXPECT_FALSE(memory.report_of("first"));
+  memory.reported({.checkpoint_step = 8}, api::Time());
+  EXPECT_FALSE(memory.report_of("")) << "nobody runs";
+}
+
 TEST(Memory, ThatAServerRefusesAnEditIsToldOnceForEachGeneration) {
   JobMemory memory("uid");
   EXPECT_TRUE(memory.first_refusal_of(2));

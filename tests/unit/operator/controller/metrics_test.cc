@@ -101,6 +101,15 @@ TEST_F(ControllerMetricsTest, TellsRestartsByRoleAndCauseAndTheTimeToTheFirstSte
   EXPECT_THAT(page(), HasSubstr("outrigger_job_first_step_seconds_count 1"));
 }
 
+TEST_F(ControllerMetricsTest, ShowsTheWorkOfEachQueueUnderTheNamesOfGo) {
+  metrics_.queue_works("jobs", {.unfinished = seconds(8), .longest = seconds(5)});
+  metrics_.queue_works("status", {});
+  EXPECT_THAT(page(), HasSubstr("workqueue_unfinished_work_seconds{name=\"jobs\"} 8\n"));
+  EXPECT_THAT(page(), HasSubstr("workqueue_longest_running_processor_seconds{name=\"jobs\"} 5\n"));
+  EXPECT_THAT(page(),
+              HasSubstr("workqueue_longest_running_processor_seconds{name=\"status\"} 0\n"));
+}
+
 TEST_F(ControllerMetricsTest, CountsEachJobThatEndsOnce) {
   EXPECT_THAT(page(), HasSubstr("outrigger_jobs_finished_total{result=\"Complete\"} 0"));
   const auto before = running("faces", 99);
