@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include "common/error.h"
@@ -60,7 +61,7 @@ MeasuredJob measure_job(const api::TrainingJob& job, const api::Launch& launch, 
   const auto root = api::data_path(job, launch, job.spec.data.train.path.value_or(""));
   const data::Dataset train = gpu_server::list_data(job.spec.data.train, root, {});
   const gpu_server::RunSize size = gpu_server::run_size(job, train);
-  const nn::Graph graph = worker::build_graph(job, static_cast<int64_t>(train.classes().size()));
+  nn::Graph graph = worker::build_graph(job, static_cast<int64_t>(train.classes().size()));
   static_cast<void>(gpu_server::make_plan(job, graph, size, 1));  // whether `run` would take it
   ThreadPool pool(threads);
   const gpu_server::PlannedDevice device = measure_device(job, launch, graph, size, pool);
@@ -72,6 +73,9 @@ MeasuredJob measure_job(const api::TrainingJob& job, const api::Launch& launch, 
   profile.costs = device.costs;
   profile.options = gpu_server::planner_options(job, graph, size, profile.costs);
   profile.decode = measure_decoding(job, root, train);
+  if (auto advice = gpu_server::share_advice(job, size))
+    measured.remarks.push_back(std::move(*advice));
+  measured.graph = std::move(graph);
   return measured;
 }
 

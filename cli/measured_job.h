@@ -1,20 +1,26 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "api/launch.h"
 #include "api/training_job.h"
+#include "nn/graph.h"
 #include "training/planner/profile.h"
 
 namespace outrigger::cli {
 
 struct MeasuredJob {
   training::Profile profile;
-  double cores = 1;    // of the device, as a planner counts them: a GPU is one
-  bool shared = true;  // with the server's own worker
+  nn::Graph graph;                   // whose cuts the profile tells of
+  double cores = 1;                  // of the device, as a planner counts them: a GPU is one
+  bool shared = true;                // with the server's own worker
+  std::vector<std::string> remarks;  // on the job's split, for people
 };
 
 /// Measures on `threads` cores of this machine, or on the device that `launch` and job name, what a
-/// job costs: every layer, and reading, decoding and augmenting some of its images. Seconds. Throws
-/// InvalidInput, IoError, and Failure where the device cannot be had.
+/// job costs each of its ranks: every layer, and reading, decoding and augmenting some of its
+/// images. Seconds. Throws InvalidInput, IoError, and Failure where the device cannot be had.
 MeasuredJob measure_job(const api::TrainingJob& job, const api::Launch& launch, int threads);
 
 }  // namespace outrigger::cli

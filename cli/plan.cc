@@ -44,13 +44,16 @@ struct PlanOptions {
 PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
   api::Launch launch;
   launch.mounts = parse_mounts(options.mounts);
-  const int threads = options.threads.value_or(available_cores());
-  PlannedJob measured;
   launch.device = options.device;
-  auto [profile, cores, shared] = measure_job(job, launch, threads);
-  measured.profile = std::move(profile);
+  // Ranks of one pod share its cores, as gpu_server::run_ranks has it.
+  const int threads =
+      std::max(1, options.threads.value_or(available_cores()) / api::ranks_per_pod(job.spec));
+  MeasuredJob told = measure_job(job, launch, threads);
+  PlannedJob measured{.profile = std::move(told.profile),
+                      .servers = job.spec.server.replicas,
+                      .remarks = std::move(told.remarks)};
   const double decode = measured.profile.decode;
-  measured.server = {.cores = cores, .decode = decode / threads, .shared = shared};
+  measured.server = {.cores = told.cores, .decode = decode / threads, .shared = told.shared};
   measured.server.memory =
       options.server_memory ? *options.server_memory * 1e9 : static_cast<double>(free_memory());
   training::WorkerRates worker{.stem_speed = options.worker_cores,
@@ -112,7 +115,8 @@ void add_plan(CLI::App& program) {
   const auto add = [&](const std::string& name, auto& value, const std::string& text) {
     return command->add_option(name, value, text)->excludes(simulated);
   };
-  add("-w,--workers", options->workers, "Workers to reckon with (default: spec.workers.replicas)");
+  add("-w,--workers", options->workers,
+      "Workers to reckon with, of all ranks (default: spec.workers.replicas)");
   add("--worker-cores", options->worker_cores, "Cores of each, as fast as those of this machine")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
@@ -129,7 +133,7 @@ void add_plan(CLI::App& program) {
       "Gigabytes that it may take on each worker (default: any)")
       ->check(CLI::PositiveNumber);
   add("--server-price", options->server_price,
-      "What an hour of the server costs: the table tells what an epoch does")
+      "What an hour of each server costs: the table tells what an epoch does")
       ->check(CLI::NonNegativeNumber);
   add("--worker-price", options->worker_price, "What an hour of each worker costs")
       ->check(CLI::NonNegativeNumber);

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "training/planner/profile.h"
@@ -14,16 +15,23 @@ struct Prices {
   double worker = 0;  // of one
 };
 
-/// A job as this machine has measured it, and the machines that it is planned for.
+/// A job as this machine has measured it, and the machines that it is planned for. Ranks share the
+/// workers out evenly: what is told of a rank is told of the one that has the fewest, for which the
+/// others wait.
 struct PlannedJob {
   training::Profile profile;
-  training::ServerRates server;
-  std::vector<training::WorkerRates> workers;
+  training::ServerRates server;                // of a rank
+  std::vector<training::WorkerRates> workers;  // of all ranks, alike
+  int servers = 1;                             // that have a price: pods, of one rank or several
+  std::vector<std::string> remarks;            // on the job's split, for people
   std::optional<Prices> prices;
 };
 
-/// The best share of every cut with rate, bytes, memory and, with prices, costs; what does not fit;
-/// the choice; advice. Throws InvalidInput where no plan fits into the memory.
+/// Whether `head`, `device_stem` and `optimizer` are seconds of a GPU, not of cores.
+bool is_of_gpu(const training::JobCosts& costs);
+
+/// The best share of every cut with rate, bytes, memory and, with prices, costs; which cuts have
+/// none and why; the choice; advice. Throws InvalidInput where no plan fits into the memory.
 nlohmann::json plan_table(const PlannedJob& job);
 /// The same for people, to standard output; with `layers` what each layer takes as well.
 void print_plan_table(const nlohmann::json& told, bool layers);

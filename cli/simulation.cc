@@ -17,6 +17,9 @@ namespace {
 
 using nlohmann::json;
 
+constexpr double kBytesAMegabit = 1e6 / 8;
+constexpr double kBytesAGigabyte = 1e9;
+
 /// Steps that count: behind the planner's search and the warm-up, or the last half of few.
 uint64_t first_counted(const training::SimulationResult& result) {
   constexpr uint64_t kSettling = 50;
@@ -53,10 +56,11 @@ json groups_of(const training::SimulatedCluster& cluster,
   return told;
 }
 
-/// An hour of all machines that are there at the end; nothing where none has a price.
-std::optional<double> price_of(const api::Cluster& cluster) {
+/// An hour of all machines that are there at the end, with a server for each rank; nothing where
+/// none has a price.
+std::optional<double> price_of(const api::Cluster& cluster, uint32_t ranks) {
   bool any = cluster.server.price.has_value();
-  double sum = cluster.server.price.value_or(0);
+  double sum = ranks * cluster.server.price.value_or(0);
   for (const api::ClusterWorkers& group : cluster.workers) {
     any |= group.price.has_value();
     const bool there = group.join_step < cluster.steps &&
@@ -71,7 +75,8 @@ json epoch_of(const api::Cluster& cluster, const training::Profile& profile, dou
   constexpr double kHour = 3600;
   const double seconds = step * static_cast<double>(profile.samples) / profile.batch;
   json told{{"seconds", seconds}};
-  if (const auto price = price_of(cluster)) told["cost"] = *price * seconds / kHour;
+  if (const auto price = price_of(cluster, training::ranks_of(profile)))
+    told["cost"] = *price * seconds / kHour;
   return told;
 }
 
@@ -82,17 +87,35 @@ training::SimulationOptions options_of(const api::Cluster& cluster,
   options.seed = static_cast<uint64_t>(cluster.seed);
   options.jitter = cluster.jitter_percent / 100;
   options.planner = profile.options;
-  // What the job fixes, nobody moves (gpu_server::wants_planner).
-  const std::optional<size_t>& cut = profile.options.cut;
-  const std::optional<uint32_t>& away = profile.options.away;
-  if (cut == 0u) options.fixed = training::Choice{};
-  if (cut && *cut > 0 && away)
-    options.fixed = *away == 0 ? training::Choice{} : training::Choice{*cut, *away};
+  // What the job fixes, nobody moves.
+  if (!profile.options.fixes_plan()) return options;
+  const training::Choice named{*profile.options.cut, profile.options.away.value_or(0)};
+  options.fixed = named.cut == 0 || named.away == 0 ? training::Choice{} : named;
   return options;
 }
 
 training::RateChange change_of(const api::ClusterChange& change) {
   return {static_cast<uint64_t>(change.step), change.speed, change.link};
+}
+
+training::ServerRates server_of(const api::ClusterServer& server,
+                                const training::Profile& profile) {
+  const bool gpu = is_of_gpu(profile.costs);
+  const double cores = server.cores * server.speed;
+  training::ServerRates rates{.cores = server.device.value_or(gpu ? 1 : cores),
+                              .decode = profile.decode / cores,
+                              .shared = !gpu && !server.device,
+                              .bytes_per_second = server.megabits * kBytesAMegabit};
+  if (server.gigabytes) rates.memory = *server.gigabytes * kBytesAGigabyte;
+  return rates;
+}
+
+/// Those of one rank, of that which has the fewest: workers are given out to ranks in turn.
+std::vector<training::SimulatedWorker> of_one_rank(
+    const std::vector<training::SimulatedWorker>& all, uint32_t ranks) {
+  std::vector<training::SimulatedWorker> its;
+  for (size_t i = ranks - 1; i < all.size(); i += ranks) its.push_back(all[i]);
+  return its;
 }
 
 /// Nobody trains with less than cut Input takes on the server.
@@ -108,17 +131,9 @@ void check_memory(const training::Profile& profile, const training::SimulatedClu
 
 training::SimulatedCluster simulated_cluster(const api::Cluster& cluster,
                                              const training::Profile& profile) {
-  constexpr double kBytesAMegabit = 1e6 / 8;
-  constexpr double kBytesAGigabyte = 1e9;
-  const api::ClusterServer& server = cluster.server;
   training::SimulatedCluster simulated;
-  const double cores = server.cores * server.speed;
-  simulated.server = {.cores = server.device.value_or(cores),
-                      .decode = profile.decode / cores,
-                      .shared = !server.device,
-                      .bytes_per_second = server.megabits * kBytesAMegabit};
-  if (server.gigabytes) simulated.server.memory = *server.gigabytes * kBytesAGigabyte;
-  if (server.change) simulated.change = change_of(*server.change);
+  simulated.server = server_of(cluster.server, profile);
+  if (cluster.server.change) simulated.change = change_of(*cluster.server.change);
   for (const api::ClusterWorkers& group : cluster.workers) {
     training::SimulatedWorker worker;
     worker.name = group.name;
@@ -133,6 +148,7 @@ training::SimulatedCluster simulated_cluster(const api::Cluster& cluster,
     if (group.change) worker.change = change_of(*group.change);
     simulated.workers.insert(simulated.workers.end(), static_cast<size_t>(group.count), worker);
   }
+  simulated.workers = of_one_rank(simulated.workers, training::ranks_of(profile));
   return simulated;
 }
 
@@ -158,6 +174,7 @@ json simulate_job(const api::Cluster& cluster, const training::Profile& profile)
                      {"plan", describe(profile.costs, move.choice)},
                      {"reason", move.reason}});
   json told{{"steps", result.steps.size()},
+            {"ranks", training::ranks_of(profile)},
             {"countedFrom", from},
             {"imagesPerSecond", profile.batch / mean},
             {"epoch", epoch_of(cluster, profile, mean)},
@@ -217,7 +234,8 @@ void print_simulation(const json& told) {
     std::cout << fmt::format("  step {}: {}\n", move["step"].get<int>(),
                              move["reason"].get<std::string>());
   if (told["moves"].empty()) std::cout << "  none but the first: " << told["plan"] << "\n";
-  if (!told["workers"].empty()) std::cout << "\nWorkers:\n";
+  if (!told["workers"].empty())
+    std::cout << (told["ranks"] == 1 ? "\nWorkers:\n" : "\nWorkers of one rank:\n");
   for (const json& group : told["workers"])
     std::cout << fmt::format("  {:<16} {:>5} made {:>8} micro-batches, {:>5.1f} %\n",
                              group["name"].get<std::string>(), group["workers"].get<int>(),

@@ -15,6 +15,13 @@ using nlohmann::json;
 double number(const json& line, const char* field) { return line.value(field, 0.0); }
 uint64_t count(const json& line, const char* field) { return line.value(field, uint64_t{0}); }
 
+/// A resumed run does some steps again, the first being `step`. What was evaluated before that step
+/// stays: a checkpoint is written behind the evaluation that is due with it.
+void resumed_at(uint64_t step, RunHistory& history) {
+  std::erase_if(history.steps, [step](const auto& former) { return former.step >= step; });
+  std::erase_if(history.evaluations, [step](const auto& former) { return former.step > step; });
+}
+
 void add_step(const json& line, RunHistory& history) {
   RunHistory::Step step;
   step.step = line.at("step").get<uint64_t>();
@@ -28,9 +35,32 @@ void add_step(const json& line, RunHistory& history) {
   const json stall = line.value("stall", json::object());
   for (size_t i = 0; i < feed::kStallCauses; ++i)
     step.stalls[i] = number(stall, feed::to_string(static_cast<feed::StallCause>(i)));
-  // A resumed run does some steps again.
-  std::erase_if(history.steps, [&](const auto& former) { return former.step >= step.step; });
+  if (!history.steps.empty() && history.steps.back().step >= step.step)
+    resumed_at(step.step, history);
   history.steps.push_back(step);
+}
+
+void add_plan(const json& line, RunHistory& history) {
+  RunHistory::Plan plan{count(line, "plan"),
+                        count(line, "step"),
+                        line.value("cut", ""),
+                        line.value("sharePercent", 0),
+                        line.value("localInputPercent", 0),
+                        line.value("reason", "")};
+  // A run numbers its plans anew when it is resumed.
+  if (!history.plans.empty() && plan.number <= history.plans.back().number) {
+    resumed_at(plan.step, history);
+    std::erase_if(history.plans, [&](const auto& former) { return former.step >= plan.step; });
+  }
+  history.plans.push_back(std::move(plan));
+}
+
+void add_evaluation(const json& line, RunHistory& history) {
+  const RunHistory::Evaluation evaluation{count(line, "step"), number(line, "accuracy"),
+                                          number(line, "loss")};
+  std::erase_if(history.evaluations,
+                [&](const auto& former) { return former.step >= evaluation.step; });
+  history.evaluations.push_back(evaluation);
 }
 
 void add_workers(const json& line, RunHistory& history) {
@@ -47,13 +77,8 @@ void add(const json& line, RunHistory& history) {
   const std::string type = line.value("type", "");
   if (type == "step") add_step(line, history);
   if (type == "workers") add_workers(line, history);
-  if (type == "plan")
-    history.plans.push_back({count(line, "plan"), count(line, "step"), line.value("cut", ""),
-                             line.value("sharePercent", 0), line.value("localInputPercent", 0),
-                             line.value("reason", "")});
-  if (type == "evaluation")
-    history.evaluations.push_back(
-        {count(line, "step"), number(line, "accuracy"), number(line, "loss")});
+  if (type == "plan") add_plan(line, history);
+  if (type == "evaluation") add_evaluation(line, history);
 }
 
 }  // namespace

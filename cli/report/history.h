@@ -47,7 +47,8 @@ struct RunHistory {
     double bytes_per_second = 0;
     double latency = 0;
   };
-  std::vector<Step> steps;  // of a run that was resumed: as they counted in the end
+  // Of a run that was resumed: what counted in the end.
+  std::vector<Step> steps;
   std::vector<Plan> plans;
   std::vector<Evaluation> evaluations;
   std::map<std::string, Worker> workers;  // by name, as last told

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "api/training_job.h"
 #include "api/write.h"
 #include "cli/local_run.h"
 #include "cli/measured_job.h"
@@ -28,7 +29,14 @@ struct Machines {
 class Sweeper {
  public:
   Sweeper(const SweepOptions& options, const api::TrainingJob& job) : options_(options), job_(job) {
-    const int parties = 1 + options.workers;
+    const int ranks = api::rank_count(job.spec);
+    if (options.workers < ranks)
+      throw InvalidInput(
+          fmt::format("--workers: {} is too small; the job has {} ranks, each with workers of its "
+                      "own: at least "
+                      "{}",
+                      options.workers, ranks, ranks));
+    const int parties = ranks + options.workers;
     const int share = std::max(1, available_cores() / parties);
     threads_ = options.threads.value_or(share);
     worker_threads_ = options.worker_threads.value_or(share);
@@ -38,7 +46,7 @@ class Sweeper {
     MeasuredJob measured = measure_job(job, launch, threads_);
     machines_ = machines(measured);
     profile_ = std::move(measured.profile);
-    cut_ = choose_cut();
+    cut_ = choose_cut(measured.graph);
   }
 
   Sweep run() {
@@ -62,14 +70,15 @@ class Sweeper {
   }
 
  private:
-  /// Links on one machine are as quick as its memory.
+  /// Of one rank, of that which has the fewest workers. Links on one machine are as quick as its
+  /// memory.
   Machines machines(const MeasuredJob& measured) const {
     constexpr double kLoopback = 1e9;
     const double decode = measured.profile.decode;
     Machines machines;
     machines.server = {
         .cores = measured.cores, .decode = decode / threads_, .shared = measured.shared};
-    machines.workers.assign(static_cast<size_t>(options_.workers),
+    machines.workers.assign(static_cast<size_t>(options_.workers / api::rank_count(job_.spec)),
                             {.stem_speed = static_cast<double>(worker_threads_),
                              .decode = decode / worker_threads_,
                              .bytes_per_second = kLoopback,
@@ -77,16 +86,23 @@ class Sweeper {
     return machines;
   }
 
-  size_t choose_cut() const {
+  /// A cut by any of its names, a stage's too.
+  size_t place_of(const std::string& wanted, const nn::Graph& graph) const {
+    const auto& cuts = profile_.costs.cuts;
+    const auto found = std::ranges::find(cuts, graph.cut(wanted).layers, &training::CutCosts::cut);
+    if (found != cuts.end()) return static_cast<size_t>(found - cuts.begin());
+    std::string names;
+    for (size_t i = 1; i < cuts.size(); ++i) names += (i == 1 ? "" : ", ") + cuts[i].name;
+    throw InvalidInput("--cut: '" + wanted +
+                       "' leaves the server less than half of the work, or does not fit into its "
+                       "memory; there are " +
+                       names);
+  }
+
+  size_t choose_cut(const nn::Graph& graph) const {
     const auto& cuts = profile_.costs.cuts;
     const std::string wanted = options_.cut.empty() ? job_.spec.split.cut : options_.cut;
-    if (wanted != api::kCutAuto && wanted != api::kCutInput) {
-      const auto found = std::ranges::find(cuts, wanted, &training::CutCosts::name);
-      if (found != cuts.end()) return static_cast<size_t>(found - cuts.begin());
-      std::string names;
-      for (size_t i = 1; i < cuts.size(); ++i) names += (i == 1 ? "" : ", ") + cuts[i].name;
-      throw InvalidInput("--cut: '" + wanted + "' is no cut of this job; there are " + names);
-    }
+    if (wanted != api::kCutAuto && wanted != api::kCutInput) return place_of(wanted, graph);
     if (cuts.size() < 2) throw InvalidInput("the job's network has no cut to sweep");
     size_t best = 1;
     double least = 1e300;
@@ -133,27 +149,12 @@ class Sweeper {
     return {};
   }
 
-  /// The job with this share, short and without evaluation.
-  api::TrainingJob job_for(const SweepPoint& point, int round) const {
-    api::TrainingJob job = job_;
-    job.metadata.name = fmt::format("{}{}-{}", kRunOfSweep, point.share_percent, round);
-    job.spec.split.cut =
-        point.away == 0 ? std::string(api::kCutInput) : profile_.costs.cuts[cut_].name;
-    if (point.away == 0) {
-      job.spec.split.share_percent.reset();
-    } else {
-      job.spec.split.share_percent = point.share_percent;
-    }
-    job.spec.split.max_bytes_per_second.reset();  // bounds what a planner finds
-    job.spec.training.epochs.reset();
-    job.spec.training.steps = options_.steps;
-    job.spec.training.evaluate.reset();
-    job.spec.data.validation.reset();
-    return job;
-  }
-
   double measure(SweepPoint& point, int round) const {
-    const api::TrainingJob job = job_for(point, round);
+    const api::TrainingJob job = job_of(job_, {.cut = profile_.costs.cuts[cut_].name,
+                                               .share_percent = point.share_percent,
+                                               .away = point.away,
+                                               .round = round,
+                                               .steps = options_.steps});
     LocalRunOptions run;
     run.job_file = options_.output / (job.metadata.name + ".yaml");
     write_file_atomically(run.job_file, api::to_yaml(job));

@@ -29,6 +29,18 @@ struct SweepOptions {
 /// What the names of its runs begin with.
 inline constexpr const char* kRunOfSweep = "share-";
 
+/// One run of a sweep.
+struct SweepRun {
+  std::string cut;
+  int share_percent = 0;
+  uint32_t away = 0;  // stems of a step; 0: cut Input
+  int round = 0;
+  int steps = 30;
+};
+/// The job of that run: with this share, short, without evaluation, and with its checkpoints where
+/// its other files are.
+api::TrainingJob job_of(const api::TrainingJob& job, const SweepRun& run);
+
 /// One share, measured and reckoned; images a second.
 struct SweepPoint {
   int share_percent = 0;
@@ -48,7 +60,8 @@ struct Sweep {
 };
 
 /// Runs the job once for every share and round on this machine, the rounds in turn, and compares.
-/// Throws InvalidInput, IoError; what a run fails with is told in its log.
+/// Throws InvalidInput, IoError; what a run fails with is told in its log. What is reckoned is of
+/// one rank, rates are of all.
 Sweep sweep(const SweepOptions& options, const api::TrainingJob& job);
 
 /// One JSON object: sweep.json.

@@ -24,13 +24,15 @@ class SweepTest : public testing::Test {
     return *child.poll();
   }
   std::string log() const { return read_file(folder_.path() / "log"); }
-  int sweep(const std::string& shares) const {
-    const auto job = folder_.path() / "job.yaml";
-    std::ofstream(job) << job_text({.cut = "relu2"}, folder_.path() / "runs");
-    return outrigger({"sweep", job.string(), "--output", output().string(), "--shares", shares,
+  int sweep(const JobText& job, const std::filesystem::path& output,
+            const std::string& shares) const {
+    const auto file = folder_.path() / "job.yaml";
+    std::ofstream(file) << job_text(job, folder_.path() / "runs");
+    return outrigger({"sweep", file.string(), "--output", output.string(), "--shares", shares,
                       "--steps", "6", "--threads", "1", "--worker-threads", "1", "--mount",
                       "faces=" + faces().string()});
   }
+  int sweep(const std::string& shares) const { return sweep({.cut = "relu2"}, output(), shares); }
   std::filesystem::path output() const { return folder_.path() / "sweep"; }
 
   TemporaryDirectory folder_{"outrigger-sweep"};
@@ -58,6 +60,19 @@ TEST_F(SweepTest, RunsEveryShareAndDrawsMeasuredBesidePredictedAndAmdahl) {
 
   EXPECT_NE(sweep("0"), 0) << "the folder is there";
   EXPECT_THAT(log(), HasSubstr("is there and not empty"));
+}
+
+TEST_F(SweepTest, TakesACutByItsStageAndLeavesTheJobsCheckpointsAlone) {
+  std::string model = small_net();
+  model.replace(model.find("relu2"), 5, "stage.relu2");
+  const auto kept = folder_.path() / "kept";
+  const JobText job{.cut = "stage", .checkpoint_path = kept.string(), .model = model};
+  for (const char* name : {"first", "second"}) {
+    const auto output = folder_.path() / name;
+    ASSERT_EQ(sweep(job, output, "100"), 0) << log();
+    EXPECT_EQ(json::parse(read_file(output / "sweep.json"))["cut"], "stage.relu2");
+  }
+  EXPECT_FALSE(std::filesystem::exists(kept));
 }
 
 }  // namespace

@@ -82,20 +82,78 @@ TEST_F(PlanCommand, SaysWhatTheServerMakesItselfWhereLinksAreNarrow) {
   const std::vector<std::string> narrow{"--workers", "2", "--threads", "1", "--link", "0.05"};
   auto as_json = narrow;
   as_json.insert(as_json.end(), {"-o", "json"});
-  const json row = json::parse(plan("{cut: Input}", as_json))["cuts"][0];
+  const json row = json::parse(plan("{cut: Auto}", as_json))["cuts"][0];
   EXPECT_EQ(row["cut"], "Input");
   EXPECT_GT(row["localInputPercent"].get<double>(), 50);
   // Of 16 photos of 28x28 at most what is not made there.
   EXPECT_LE(row["bytesToServer"].get<double>(),
             16 * 784 * (1 - row["localInputPercent"].get<double>() / 100) + 1);
-  EXPECT_THAT(plan("{cut: Input}", narrow), HasSubstr("local: of the pixels"));
-  const json alone = json::parse(plan("{cut: Input}", {"--workers", "0", "-o", "json"}));
+  EXPECT_THAT(plan("{cut: Auto}", narrow), HasSubstr("local: of the pixels"));
+  const json alone = json::parse(plan("{cut: Auto}", {"--workers", "0", "-o", "json"}));
   EXPECT_EQ(alone["cuts"][0]["bytesToServer"].get<double>(), 0);
 }
 
+TEST_F(PlanCommand, AFixedPlanKeepsNothingLocal) {
+  const std::vector<std::string> narrow{"--workers", "2", "--threads", "1", "--link", "0.05"};
+  auto as_json = narrow;
+  as_json.insert(as_json.end(), {"-o", "json"});
+  for (const char* split : {"{cut: Input}", "{cut: pool1, sharePercent: 50}"}) {
+    const json told = json::parse(plan(split, as_json));
+    for (const json& row : told["cuts"]) EXPECT_EQ(row["localInputPercent"], 0) << split;
+    for (const json& one : told["best"]) EXPECT_EQ(one["localInputs"], 0) << split;
+  }
+  EXPECT_THAT(plan("{cut: Input}", narrow),
+              HasSubstr("`run` keeps to the plan that the job fixes"));
+  EXPECT_THAT(plan("{cut: Input}", {"--workers", "0"}), testing::Not(HasSubstr("cut: Auto")));
+}
+
+TEST_F(PlanCommand, SharesWorkersOutOverRanksAndPaysForEachServer) {
+  const std::string two = "{cut: Auto}\n  server: {replicas: 2}";
+  const std::string measured = plan(two, {"--workers", "5", "--threads", "1", "--server-price",
+                                          "3600", "--worker-price", "360", "-o", "json"});
+  const json told = json::parse(measured);
+  EXPECT_EQ(told["ranks"], 2);
+  EXPECT_EQ(told["workers"], 5);
+  EXPECT_EQ(told["profile"]["microBatches"], 4);
+  for (const json& row : told["cuts"]) {
+    const double seconds = row["secondsPerStep"].get<double>() * 18 / 16;
+    EXPECT_NEAR(row["epoch"]["cost"].get<double>(), seconds * (2 + 5 * 0.1), 1e-9);
+    EXPECT_NEAR(row["imagesPerSecond"].get<double>(), 16 / row["secondsPerStep"].get<double>(),
+                1e-6)
+        << "of both";
+  }
+  std::vector<size_t> counts;
+  for (const json& row : told["byWorkers"]) counts.push_back(row["workers"]);
+  EXPECT_THAT(counts, testing::ElementsAre(0, 2, 4, 5));
+  const json one = json::parse(plan(two, {"--workers", "1", "-o", "json"}));
+  EXPECT_EQ(one["cuts"].size(), 1u) << "a rank has nobody who runs stems";
+  EXPECT_THAT(plan(two, {"--workers", "5"}), HasSubstr("With 5 workers for 2 ranks"));
+
+  write("profile.json", measured);
+  const auto cluster = write("cluster.yaml",
+                             "profile: profile.json\nserver: {cores: 1, price: 1800}\nsteps: 20\n"
+                             "workers: [{name: some, count: 4, price: 900}]\n");
+  const json simulated = json::parse(run({"--simulate", cluster.string(), "-o", "json"}));
+  EXPECT_EQ(simulated["workers"][0]["workers"], 2);
+  EXPECT_NEAR(simulated["epoch"]["cost"].get<double>(),
+              2 * simulated["epoch"]["seconds"].get<double>(), 1e-9)
+      << "two servers at half of 3600 an hour, four workers at a quarter";
+}
+
+TEST_F(PlanCommand, SaysWhichCutsTheJobsBoundsExclude) {
+  const auto printed = [&](const std::string& split) { return plan(split, {"--workers", "2"}); };
+  EXPECT_THAT(printed("{cut: Auto, maxBytesPerSecond: 1000}"),
+              HasSubstr("pool1                does not fit: moves more bytes a second"));
+  const std::string share = printed("{cut: Auto, sharePercent: 5}");
+  EXPECT_THAT(share, HasSubstr("pool1                does not fit: no stem of a step is away"));
+  EXPECT_THAT(share, HasSubstr("spec.split.sharePercent: 5 of 8 micro-batches"));
+  EXPECT_THAT(printed("{cut: Auto}"), testing::Not(HasSubstr("does not fit")));
+}
+
 TEST_F(PlanCommand, RefusesASplitThatARunWouldRefuse) {
-  for (const char* split : {"{cut: pool1, sharePercent: 100, minServerPercent: 100}",
-                            "{cut: pool1, minServerPercent: 100}"}) {
+  for (const char* split :
+       {"{cut: pool1, sharePercent: 100, minServerPercent: 100}",
+        "{cut: pool1, minServerPercent: 100}", "{cut: Auto, minServerPercent: 100}"}) {
     try {
       plan(split, {"--workers", "2"});
       ADD_FAILURE() << split;
@@ -219,6 +277,28 @@ TEST_F(PlanCommand, SimulatesWhatMemoryHoldsAndAServerThatGetsBusy) {
   const json cramped = simulate(
       "server: {cores: 1}\nworkers: [{name: small, count: 4, cores: 8, gigabytes: 0.00001}]\n");
   EXPECT_THAT(cramped["plan"].get<std::string>(), HasSubstr("cut Input"));
+}
+
+TEST_F(PlanCommand, TakesAGpusProfileForSecondsOfThatGpu) {
+  json measured = json::parse(plan("{cut: Auto}", {"-o", "json"}));
+  json& profile = measured["profile"];
+  profile["decode"] = profile["optimizer"] = 1e-6;
+  for (json& cut : profile["cuts"]) {
+    cut["head"] = 0.01;
+    cut["deviceStem"] = 0;
+  }
+  write("profile.json", measured.dump());
+  const auto seconds = [&](const std::string& server) -> double {
+    const auto cluster = write("cluster.yaml",
+                               "profile: profile.json\nsteps: 20\njitterPercent: 0\n"
+                               "server: " +
+                                   server + "\n");
+    return json::parse(
+        run({"--simulate", cluster.string(), "-o", "json"}))["secondsPerStep"]["mean"];
+  };
+  EXPECT_NEAR(seconds("{cores: 1}"), 8 * 0.01, 0.001);
+  EXPECT_NEAR(seconds("{cores: 8}"), 8 * 0.01, 0.001) << "its cores make no GPU faster";
+  EXPECT_NEAR(seconds("{cores: 8, device: 2}"), 4 * 0.01, 0.001) << "two such GPUs";
 }
 
 TEST_F(PlanCommand, ADescribedClusterLeavesNothingOfTheMachinesToOptions) {

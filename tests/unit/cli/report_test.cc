@@ -102,6 +102,30 @@ TEST_F(ReportTest, StepsThatAResumedRunDidAgainCountOnce) {
   EXPECT_NEAR(history.steps[1].waited, 0.2, 1e-9);
 }
 
+TEST_F(ReportTest, WhatAResumedRunDecidedAndEvaluatedAgainCountsOnce) {
+  const auto plan = [](int number, int at) {
+    return R"({"type":"plan","plan":)" + std::to_string(number) + R"(,"step":)" +
+           std::to_string(at) + R"(,"cut":"pool1","sharePercent":50,"reason":"r"})" + "\n";
+  };
+  const auto evaluation = [](int at, const char* loss) {
+    return R"({"type":"evaluation","step":)" + std::to_string(at) + R"(,"accuracy":0.5,"loss":)" +
+           loss + "}\n";
+  };
+  std::string text = plan(1, 0) + step(0, 0.1) + plan(2, 1) + step(1, 0.1) + evaluation(2, "1");
+  text += step(2, 0.1) + plan(3, 3) + step(3, 0.1) + evaluation(4, "2") + step(4, 0.1);
+  text += plan(1, 2) + step(2, 0.1) + plan(2, 3) + step(3, 0.1) + evaluation(4, "3");
+  write(text);
+  const RunHistory history = read_history(folder());
+  ASSERT_EQ(history.steps.size(), 4u);
+  std::vector<uint64_t> moved;
+  for (const auto& one : history.plans) moved.push_back(one.step);
+  EXPECT_THAT(moved, testing::ElementsAre(0, 1, 2, 3));
+  ASSERT_EQ(history.evaluations.size(), 2u);
+  EXPECT_EQ(history.evaluations[0].step, 2u) << "what the checkpoint has behind it stays";
+  EXPECT_EQ(history.evaluations[1].loss, 3);
+  EXPECT_THAT(page(), Not(HasSubstr("width=\"-")));
+}
+
 TEST_F(ReportTest, ALineThatWasCutOffIsLeftOutAndAForeignOneIsNamed) {
   write(step(0, 0.1) + R"({"type":"st)");
   EXPECT_EQ(read_history(folder()).steps.size(), 1u);

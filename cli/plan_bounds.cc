@@ -1,0 +1,99 @@
+#include "cli/plan_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "common/log.h"
+#include "training/planner/memory.h"
+#include "training/planner/planner.h"
+
+namespace outrigger::cli {
+namespace {
+
+using training::Choice;
+using training::Situation;
+
+/// What a plan must gain to be worth a word.
+constexpr double kGain = 1.05;
+
+double server_percent(const Situation& in, const Choice& choice) {
+  const double stems = 100 - in.job.cuts[choice.cut].server_percent;
+  return 100 - stems * choice.away / in.job.micro_batches;
+}
+
+/// At the least, as the step model has it; infinite where nobody runs the stems.
+double bytes_a_second(const Situation& in, Choice choice) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const uint32_t local : {0u, in.job.micro_batches - choice.away}) {
+    choice.local = local;
+    const double seconds = predict(in, choice).seconds;
+    if (!std::isfinite(seconds)) continue;
+    least = std::min(least, traffic(in.job, choice, in.workers.size()) / seconds);
+  }
+  return least;
+}
+
+std::string too_much_traffic(const Situation& in, double bytes) {
+  if (!std::isfinite(in.options.most_bytes_per_second) || !std::isfinite(bytes)) return "";
+  return fmt::format(
+      "moves more bytes a second than maxBytesPerSecond, {:.3g}, with every share: about {:.3g} at "
+      "the least",
+      in.options.most_bytes_per_second, bytes);
+}
+
+/// Why a cut has no row; empty: for another reason than bounds and memory.
+std::string why_not(const Situation& in, size_t cut) {
+  const uint32_t all = cut == 0 ? 0 : in.job.micro_batches;
+  const uint32_t least = std::min(all, in.options.away.value_or(1));
+  const uint32_t most = std::min(all, in.options.away.value_or(all));
+  if (cut > 0 && most == 0) return "no stem of a step is away with the job's sharePercent";
+  const double percent = server_percent(in, {cut, least});
+  if (percent < in.options.least_server_percent)
+    return fmt::format(
+        "leaves {:.0f} % on the server with {} of {} stems away, minServerPercent is {}",
+        std::floor(percent), least, all, in.options.least_server_percent);
+  std::string shortage;
+  bool fits = false;
+  double bytes = std::numeric_limits<double>::infinity();
+  for (uint32_t away = least; away <= most; ++away) {
+    const Choice choice{cut, away};
+    if (server_percent(in, choice) < in.options.least_server_percent) break;
+    const std::string misfit = training::misfit(in.job, in.server, in.workers, choice);
+    fits |= misfit.empty();
+    if (misfit.empty()) bytes = std::min(bytes, bytes_a_second(in, choice));
+    if (shortage.empty()) shortage = misfit;
+  }
+  return fits ? too_much_traffic(in, bytes) : shortage;
+}
+
+}  // namespace
+
+nlohmann::json left_out(const Situation& in, std::span<const training::Candidate> rows) {
+  nlohmann::json list = nlohmann::json::array();
+  for (size_t cut = 0; cut < in.job.cuts.size(); ++cut) {
+    const bool other = cut > 0 && in.options.cut && *in.options.cut != cut;
+    const bool has_row = std::ranges::any_of(
+        rows, [cut](const training::Candidate& row) { return row.choice.cut == cut; });
+    if (other || has_row) continue;
+    const std::string why = why_not(in, cut);
+    if (!why.empty()) list.push_back({{"cut", in.job.cuts[cut].name}, {"why", why}});
+  }
+  return list;
+}
+
+std::optional<std::string> open_plan_advice(const Situation& in, double seconds,
+                                            const training::Trial& trial) {
+  if (!in.options.fixes_plan()) return std::nullopt;
+  training::PlannerOptions open = in.options;
+  open.cut.reset();
+  const auto found = search({in.job, open, in.server, in.workers}, {}, trial);
+  if (!found || found->choice.local == 0 || seconds < kGain * found->prediction.seconds)
+    return std::nullopt;
+  return fmt::format(
+      "The job fixes its plan, and such a run keeps no input local. With cut: Auto it would find: "
+      "{}; {:.2f}x the images a second.",
+      describe(in.job, found->choice), seconds / found->prediction.seconds);
+}
+
+}  // namespace outrigger::cli

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "training/planner/search.h"
+
+namespace outrigger::cli {
+
+/// Cuts that have no row because the job's bounds, its share or the memory exclude them: a list of
+/// {"cut", "why"}. Without those that another cut's name excludes, or that nobody runs stems for.
+nlohmann::json left_out(const training::Situation& in, std::span<const training::Candidate> rows);
+
+/// What `cut: Auto` would keep local, and gain, against a plan that the job fixes and whose step
+/// takes so many seconds: a sentence for people. Nothing where the plan is left open, or little is
+/// to gain.
+std::optional<std::string> open_plan_advice(const training::Situation& in, double seconds,
+                                            const training::Trial& trial);
+
+}  // namespace outrigger::cli

@@ -1,0 +1,153 @@
+#include <iostream>
+
+#include "cli/plan_table.h"
+#include "common/log.h"
+
+/// The table of `outrigger plan` for people.
+namespace outrigger::cli {
+namespace {
+
+using nlohmann::json;
+
+void print_row(const json& row, bool chosen, bool prices) {
+  std::cout << fmt::format(
+      "{} {:<20} {:>4}% {:>4.0f}% {:>9.1f} {:>9.1f} {:>10.2f} {:>10.2f} {:>9.0f} {:>9.0f} {:>9.1f} "
+      "{:>6.2f}x",
+      chosen ? '>' : ' ', row["cut"].get<std::string>(), row["sharePercent"].get<int>(),
+      row["madeByServerPercent"].get<double>(), row["stemCoreMilliseconds"].get<double>(),
+      row["headCoreMilliseconds"].get<double>(), row["bytesToServer"].get<double>() / 1e6,
+      row["bytesToWorkers"].get<double>() / 1e6, row["serverMemory"]["total"].get<double>() / 1e6,
+      row["workerMemory"]["total"].get<double>() / 1e6, row["imagesPerSecond"].get<double>(),
+      row["timesUnsplit"].get<double>());
+  if (prices) std::cout << fmt::format(" {:>10.4g}", row["epoch"]["cost"].get<double>());
+  std::cout << "  " << row["bound"].get<std::string>() << "\n";
+}
+
+/// Who is planned for: "4 workers".
+std::string workers_text(const json& told) {
+  const auto workers = told["workers"].get<size_t>();
+  const auto ranks = told["ranks"].get<size_t>();
+  if (ranks == 1) return fmt::format("{} workers", workers);
+  return fmt::format("{} workers for {} ranks (times, bytes and memory: of a rank that has {})",
+                     workers, ranks, workers / ranks);
+}
+
+void print_cuts(const json& told, bool prices) {
+  std::cout << fmt::format(
+      "{} alone: {:.1f} images/s, bound by {}; decoding takes {:.1f} core-ms a "
+      "micro-batch.\nWith {}, the best share of every cut:\n\n"
+      "  {:<20} {:>5} {:>5} {:>9} {:>9} {:>10} {:>10} {:>9} {:>9} {:>9} {:>7}{}  bound by\n",
+      told["ranks"] == 1 ? "The server" : "The servers", told["imagesPerSecondAlone"].get<double>(),
+      told["boundAlone"].get<std::string>(), told["decodeCoreMilliseconds"].get<double>(),
+      workers_text(told), "cut", "share", "local", "stem ms", "head ms", "MB up", "MB down",
+      "server MB", "worker MB", "images/s", "times", prices ? " cost/epoch" : "");
+  size_t index = 0;
+  for (const json& row : told["cuts"])
+    print_row(row, index++ == told["choice"].get<size_t>(), prices);
+  for (const json& one : told["leftOut"])
+    std::cout << fmt::format("  {:<20} does not fit: {}\n", one["cut"].get<std::string>(),
+                             one["why"].get<std::string>());
+}
+
+std::string plan_text(const json& row) {
+  const int share = row["sharePercent"].get<int>();
+  if (share == 0) return "cut Input";
+  return fmt::format("cut {} with {} % of the stems away", row["cut"].get<std::string>(), share);
+}
+
+std::string parts_text(const json& memory) {
+  std::string text;
+  for (const auto& [name, bytes] : memory.items()) {
+    if (name != "total")
+      text += fmt::format("{}{} {:.0f}", text.empty() ? "" : ", ", name, bytes.get<double>() / 1e6);
+  }
+  return text;
+}
+
+/// What is chosen, why, and what it would cost to choose the next best.
+void print_choice(const json& told) {
+  const json& cuts = told["cuts"];
+  const auto choice = told["choice"].get<size_t>();
+  const json& best = cuts[choice];
+  const json* next = nullptr;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    if (i == choice) continue;
+    if (next == nullptr || cuts[i]["imagesPerSecond"] > (*next)["imagesPerSecond"]) next = &cuts[i];
+  }
+  std::cout << fmt::format("\nThe choice is {}: its step is the shortest, bound by {}",
+                           plan_text(best), best["bound"].get<std::string>());
+  if (next != nullptr)
+    std::cout << fmt::format(
+        "; the next, {}, has {:.2f}x its rate, bound by {}", plan_text(*next),
+        (*next)["imagesPerSecond"].get<double>() / best["imagesPerSecond"].get<double>(),
+        (*next)["bound"].get<std::string>());
+  std::cout << ".\nIts MB on the server: " << parts_text(best["serverMemory"]) << ".\n";
+  if (told["workers"] > 0)
+    std::cout << "And on a worker: " << parts_text(best["workerMemory"]) << ".\n";
+}
+
+void print_workers(const json& rows) {
+  std::cout << fmt::format(
+      "\nThe best plan by the number of workers:\n\n  {:>7} {:<20} {:>9} {:>12} {:>10}\n",
+      "workers", "cut", "images/s", "epoch", "cost");
+  for (const json& row : rows)
+    std::cout << fmt::format(
+        "  {:>7} {:<20} {:>9.1f} {:>12} {:>10.4g}\n", row["workers"].get<size_t>(),
+        row["cut"].get<std::string>(), row["imagesPerSecond"].get<double>(),
+        duration_text(row["epoch"]["seconds"].get<double>()), row["epoch"]["cost"].get<double>());
+}
+
+void print_layers(const json& layers) {
+  std::cout << fmt::format("\n  {:<28} {:>11} {:>12} {:>12} {:>12}\n", "layer", "forward ms",
+                           "backward ms", "kept MB", "weights MB");
+  json sum{{"name", "all"}, {"forward", 0.0}, {"backward", 0.0}, {"kept", 0.0}, {"weights", 0.0}};
+  const auto print = [](const json& layer) {
+    std::cout << fmt::format(
+        "  {:<28} {:>11.2f} {:>12.2f} {:>12.3f} {:>12.3f}\n", layer["name"].get<std::string>(),
+        1e3 * layer["forward"].get<double>(), 1e3 * layer["backward"].get<double>(),
+        layer["kept"].get<double>() / 1e6, layer["weights"].get<double>() / 1e6);
+  };
+  for (const json& layer : layers) {
+    print(layer);
+    for (const char* field : {"forward", "backward", "kept", "weights"})
+      sum[field] = sum[field].get<double>() + layer[field].get<double>();
+  }
+  print(sum);
+  std::cout
+      << "\nLayers that run as one (convolution, batch norm, activation) count for their parts, "
+         "mostly as the first.\nkept: of one micro-batch from forward to backward, where "
+         "nothing is recomputed.\n";
+}
+
+}  // namespace
+
+std::string duration_text(double seconds) {
+  if (seconds < 120) return fmt::format("{:.1f} s", seconds);
+  if (seconds < 7200) return fmt::format("{:.1f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+void print_plan_table(const json& told, bool layers) {
+  const bool prices = told.contains("byWorkers");
+  print_cuts(told, prices);
+  print_choice(told);
+  if (prices) print_workers(told["byWorkers"]);
+  const json& best = told["cuts"][told["choice"].get<size_t>()];
+  if (best["timesUnsplit"].get<double>() < 1.02) {
+    std::cout << "\nWorkers would not pay here: with and without them the limit is "
+              << best["bound"].get<std::string>() << ".\n";
+  }
+  for (const json& one : told["advice"]) std::cout << "\n" << one.get<std::string>() << "\n";
+  std::cout << fmt::format(
+      "\n{} for a micro-batch, bytes are of a step; local: of the pixels that a step needs, made "
+      "by "
+      "the server itself. An epoch takes {} by the best plan.\n{}\n",
+      told["device"] == "GPU" ? "stem ms are of one core, head ms of the GPU,"
+                              : "milliseconds are of one core",
+      duration_text(best["epoch"]["seconds"].get<double>()),
+      told["fixed"].get<bool>() ? "`run` keeps to the plan that the job fixes."
+                                : "`run` goes on measuring and moves the cut.");
+  if (layers) print_layers(told["profile"]["layers"]);
+}
+
+}  // namespace outrigger::cli

@@ -1,0 +1,124 @@
+#include "cli/plan_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/plan_bounds.h"
+
+namespace outrigger::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+/// Eight micro-batches of two images, and three cuts of which each leaves the server less.
+PlannedJob planned_job() {
+  PlannedJob job;
+  job.profile.samples = 160;
+  job.profile.batch = 16;
+  job.profile.micro_batch = 2;
+  training::JobCosts& costs = job.profile.costs;
+  costs.micro_batches = 8;
+  costs.pixels = 1e6;
+  for (int i = 0; i < 4; ++i)
+    costs.cuts.push_back({.cut = i,
+                          .name = i == 0 ? "Input" : "relu" + std::to_string(i),
+                          .trains = i > 0,
+                          .stem_forward = 0.01 * i,
+                          .stem_backward = 0.02 * i,
+                          .head = 0.3 - 0.03 * i,
+                          .activations = 1e6,
+                          .gradients = 1e6,
+                          .weights = 1e5,
+                          .server_percent = 100.0 - 10 * i});
+  job.server = {.cores = 2, .decode = 0.1};
+  job.workers.assign(2, {.decode = 0.05, .bytes_per_second = 1e9, .latency = 0.0005});
+  return job;
+}
+
+/// Why a cut has no row; empty: it has one, or nothing is said of it.
+std::string why(const PlannedJob& job, const std::string& cut) {
+  const training::Situation in{job.profile.costs, job.profile.options, job.server, job.workers};
+  const auto rows = tried_candidates(in, training::by_model());
+  const nlohmann::json list = left_out(in, rows);
+  for (const auto& one : list) {
+    if (one["cut"] == cut) return one["why"];
+  }
+  return "";
+}
+
+std::string printed(const PlannedJob& job) {
+  testing::internal::CaptureStdout();
+  print_plan_table(plan_table(job), false);
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST(PlanTable, SaysWhatIsChosenWhyAndWhatTheNextWouldGive) {
+  const std::string text = printed(planned_job());
+  EXPECT_THAT(text, testing::ContainsRegex("The choice is cut relu3 with [0-9]+ % of the stems "
+                                           "away: its step is the shortest, bound by "));
+  EXPECT_THAT(text, testing::ContainsRegex("; the next, cut relu2 .*, has 0\\.[0-9]+x its rate"));
+  EXPECT_THAT(text, testing::ContainsRegex("Its MB on the server: .*activations [0-9]+"));
+  EXPECT_THAT(text, HasSubstr("And on a worker: "));
+}
+
+TEST(PlanTable, SaysWhichCutsLeaveTheServerTooLittle) {
+  PlannedJob job = planned_job();
+  EXPECT_EQ(why(job, "relu3"), "");
+  job.profile.options.least_server_percent = 97;  // one stem of eight takes 3.75 off at the last
+  EXPECT_EQ(why(job, "relu3"),
+            "leaves 96 % on the server with 1 of 8 stems away, minServerPercent is 97");
+  EXPECT_EQ(why(job, "relu2"), "");
+  job.profile.options.away = 8;
+  EXPECT_THAT(why(job, "relu1"), HasSubstr("leaves 90 % on the server with 8 of 8 stems away"));
+  job.profile.options.cut = 1;
+  EXPECT_EQ(why(job, "relu2"), "") << "the job names another";
+}
+
+TEST(PlanTable, SaysWhichCutsMoveTooMuch) {
+  PlannedJob job = planned_job();
+  job.profile.options.most_bytes_per_second = 1e5;
+  EXPECT_THAT(why(job, "relu1"), HasSubstr("than maxBytesPerSecond, 1e+05, with every share"));
+  job.workers.clear();
+  EXPECT_EQ(why(job, "relu1"), "") << "nobody runs stems, whatever they move";
+}
+
+TEST(PlanTable, SaysWhatMemoryOrAShareOfNothingExcludes) {
+  PlannedJob job = planned_job();
+  job.workers.front().memory = 1e6;
+  EXPECT_THAT(why(job, "relu1"), HasSubstr("MB on a worker"));
+  job = planned_job();
+  job.profile.options.away = 0;
+  EXPECT_EQ(why(job, "relu1"), "no stem of a step is away with the job's sharePercent");
+}
+
+TEST(PlanTable, SaysWhatAnOpenPlanWouldKeepLocalWhereTheJobFixesOne) {
+  PlannedJob job = planned_job();
+  const auto advice = [&](double with_local) {
+    const training::Situation in{job.profile.costs, job.profile.options, job.server, job.workers};
+    const training::Trial trial{[=](const training::Situation&, const training::Choice& choice) {
+      return choice == training::Choice{.local = 1} ? with_local : 1;
+    }};
+    return open_plan_advice(in, 1, trial).value_or("");
+  };
+  EXPECT_EQ(advice(0.5), "") << "it is open";
+  job.profile.options.cut = 0;
+  EXPECT_THAT(advice(0.5), HasSubstr("cut Input, 1 of 8 inputs made by the server itself; 2.00x"));
+  EXPECT_EQ(advice(0.99), "") << "for little";
+  EXPECT_EQ(advice(2), "");
+}
+
+TEST(PlanTable, SaysOfWhatMillisecondsAre) {
+  PlannedJob job = planned_job();
+  EXPECT_THAT(printed(job), HasSubstr("milliseconds are of one core"));
+  for (training::CutCosts& cut : job.profile.costs.cuts) cut.device_stem = 0.001;
+  const std::string of_gpu = printed(job);
+  EXPECT_THAT(of_gpu, HasSubstr("stem ms are of one core, head ms of the GPU"));
+  EXPECT_THAT(of_gpu, Not(HasSubstr("milliseconds are of one core")));
+}
+
+}  // namespace
+}  // namespace outrigger::cli
