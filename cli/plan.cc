@@ -56,6 +56,7 @@ PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
   measured.server = {.cores = told.cores, .decode = decode / threads, .shared = told.shared};
   measured.server.memory =
       options.server_memory ? *options.server_memory * 1e9 : static_cast<double>(free_memory());
+  measured.server.memory /= api::ranks_per_pod(job.spec);
   training::WorkerRates worker{.stem_speed = options.worker_cores,
                                .decode = decode / options.worker_cores,
                                .bytes_per_second = options.megabits * 1e6 / 8,
@@ -127,7 +128,7 @@ void add_plan(CLI::App& program) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   add("--server-memory", options->server_memory,
-      "Gigabytes that the job may take there (default: what is free here)")
+      "Gigabytes that the job may take in a server's pod (default: what is free here)")
       ->check(CLI::PositiveNumber);
   add("--worker-memory", options->worker_memory,
       "Gigabytes that it may take on each worker (default: any)")

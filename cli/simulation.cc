@@ -113,6 +113,11 @@ training::ServerRates server_of(const api::ClusterServer& server,
 /// Those of one rank, of that which has the fewest: workers are given out to ranks in turn.
 std::vector<training::SimulatedWorker> of_one_rank(
     const std::vector<training::SimulatedWorker>& all, uint32_t ranks) {
+  if (!all.empty() && all.size() < ranks)
+    throw InvalidInput(
+        fmt::format("workers: the job's {} ranks share {} workers; give each rank "
+                    "one at least, or none",
+                    ranks, all.size()));
   std::vector<training::SimulatedWorker> its;
   for (size_t i = ranks - 1; i < all.size(); i += ranks) its.push_back(all[i]);
   return its;

@@ -138,7 +138,9 @@ class Run {
   const OpenDevice device_;                 // trains and evaluates
   const std::unique_ptr<nn::Backend> cpu_;  // the local worker's
   ThreadPool threads_;
-  const uint64_t free_memory_ = free_memory();  // for the job, before its arrays are made
+  // For the job, before its arrays are made; ranks of one pod share it.
+  const uint64_t free_memory_ =
+      free_memory() / static_cast<uint64_t>(api::ranks_per_pod(job_.spec));
   RunFiles files_;
   training::TrainingState state_;
   feed::Plan plan_;  // the newest that was set

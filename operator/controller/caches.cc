@@ -197,6 +197,14 @@ bool Caches::has_synced(const std::string& ns) const {
   return scope != nullptr && is_full(*scope);
 }
 
+std::vector<std::string> Caches::unlisted() const {
+  std::vector<std::string> names;
+  for (const auto& [ns, scope] : scopes_) {
+    if (!is_full(*scope)) names.push_back(ns);
+  }
+  return names;
+}
+
 bool Caches::wait_for_sync(const std::stop_token& stop) {
   constexpr std::chrono::milliseconds kLook{20};
   while (std::none_of(scopes_.begin(), scopes_.end(),

@@ -79,6 +79,8 @@ class Caches {
   void start();
   /// Whether all of a namespace is in the caches, but for Workloads: a cluster need not know them.
   bool has_synced(const std::string& ns) const;
+  /// Namespaces of which that is not so; "" is all.
+  std::vector<std::string> unlisted() const;
   /// False if `stop` was requested before that is so for one namespace at least: without the right
   /// to look into another its jobs wait, and no others.
   bool wait_for_sync(const std::stop_token& stop);

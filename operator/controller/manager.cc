@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -37,9 +38,11 @@ constexpr std::chrono::seconds kBetweenLooks{1};
 class Shift {
  public:
   Shift(const ManagerOptions& options, ControllerMetrics& metrics, const std::stop_token& stop);
-  /// Returns when `stop` is requested and nothing runs any more. `filled` is called once the caches
-  /// are.
-  void run(const std::stop_token& stop, const std::function<void()>& filled);
+  /// Gets the namespaces that are not in the caches yet.
+  using Listener = std::function<void(std::vector<std::string> unlisted)>;
+  /// Returns when `stop` is requested and nothing runs any more. `working` is called once it works
+  /// on a namespace, and every few seconds from then on.
+  void run(const std::stop_token& stop, const Listener& working);
 
  private:
   void work(const std::stop_token& stop);
@@ -139,15 +142,15 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
   });
 }
 
-void Shift::run(const std::stop_token& stop, const std::function<void()>& filled) {
+void Shift::run(const std::stop_token& stop, const Listener& working) {
   caches_.start();
   if (caches_.wait_for_sync(stop)) {
-    filled();
     log::info("{} jobs are known; working", caches_.jobs().size());
     poller_.start();
     std::vector<std::jthread> threads;
     for (int i = 0; i < options_.workers; ++i) threads.emplace_back([this, &stop] { work(stop); });
     while (!stop.stop_requested()) {
+      working(caches_.unlisted());
       metrics_.count(caches_.jobs());
       queue_.tell_of_work();
       poller_.tell_of_work();
@@ -225,15 +228,14 @@ std::vector<std::string> unknown_resources(ControllerMetrics& metrics,
                                            const std::vector<std::string>& namespaces) {
   std::string where;
   for (const std::string& ns : namespaces) where += (where.empty() ? "" : ", ") + ns;
-  where = namespaces.empty() ? "all namespaces" : "each of the namespaces " + where;
+  where = namespaces.empty() ? "all namespaces" : "the namespaces " + where;
   std::vector<std::string> reasons;
   for (const kube::Resource* resource :
        {&kTrainingJobs, &kPods, &kServices, &kConfigMaps, &kNetworkPolicies}) {
-    if (metrics.lists(resource->plural) < std::max<size_t>(namespaces.size(), 1))
+    if (metrics.lists(resource->plural) == 0)
       reasons.push_back("no list of " + resource->plural + " in " + where + " yet");
   }
-  // Those of one namespace came twice, of another not at all.
-  if (reasons.empty()) reasons.emplace_back("not all is listed yet in " + where);
+  if (reasons.empty()) reasons.emplace_back("not all of a namespace is listed yet in " + where);
   return reasons;
 }
 
@@ -245,7 +247,10 @@ struct Manager::Impl {
     telemetry::StatusSource source;
     source.not_ready = [this] { return not_ready(); };
     source.status_json = [this] {
-      return nlohmann::json{{"leader", leading.load()}, {"identity", options.identity}}.dump();
+      const std::scoped_lock lock(mutex);
+      return nlohmann::json{
+          {"leader", leading.load()}, {"identity", options.identity}, {"unlisted", unlisted}}
+          .dump();
     };
     telemetry::StatusServerOptions pages;
     pages.http.address = options.listen;
@@ -257,7 +262,7 @@ struct Manager::Impl {
   // One that does not lead is ready to.
   std::vector<std::string> not_ready() {
     if (failed) return {"the lease is lost"};
-    if (!leading || filled || system_now() - led_since.load() < options.longest_fill) return {};
+    if (!leading || working || system_now() - led_since.load() < options.longest_fill) return {};
     return unknown_resources(observer, options.namespaces);
   }
 
@@ -266,7 +271,11 @@ struct Manager::Impl {
     leading = true;
     try {
       Shift shift(options, observer, stop);
-      shift.run(stop, [this] { filled = true; });
+      shift.run(stop, [this](std::vector<std::string> namespaces) {
+        const std::scoped_lock lock(mutex);
+        unlisted = std::move(namespaces);
+        working = true;
+      });
     } catch (const std::exception& error) {
       log::error("{}", error.what());
       failed = true;
@@ -280,7 +289,9 @@ struct Manager::Impl {
   ControllerMetrics observer;
   std::atomic<bool> leading{false};
   std::atomic<TimePoint> led_since{TimePoint{}};
-  std::atomic<bool> filled{false};  // the leader's caches
+  std::atomic<bool> working{false};  // on a namespace at least
+  std::mutex mutex;
+  std::vector<std::string> unlisted;  // under it
   std::atomic<bool> failed{false};
   std::stop_source ending;
   std::unique_ptr<telemetry::StatusServer> server;

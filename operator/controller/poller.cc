@@ -16,6 +16,8 @@ namespace outrigger::controller {
 namespace {
 
 constexpr std::chrono::seconds kPatience{2};
+// An answer or a refusal within this has cost no thread its time.
+constexpr std::chrono::milliseconds kAtOnce{500};
 constexpr size_t kLargestPage = size_t{64} << 10;
 // Servers are asked on the beats of one clock, several at a time, so that threads wake for a beat
 // and not for a server: so many in a period.
@@ -123,9 +125,11 @@ void Poller::poll(const std::string& job_key, const std::stop_token& stop) {
   const auto server = server_of(job_key);
   if (!server) return;
   const std::string& ip = server->ip;
+  const TimePoint asked = options_.timer->now();
   const auto page = options_.ask(ip, stop);
   if (stop.stop_requested()) return;
-  note(job_key, ip, page.has_value());
+  // One that refuses at once, as while it starts, costs nothing.
+  note(job_key, ip, !page && options_.timer->now() - asked > kAtOnce);
   const auto report = page ? read_report(*page) : std::nullopt;
   metrics_.polled(report.has_value());
   if (!report || !is_at(job_key, ip)) return;
@@ -144,12 +148,12 @@ bool Poller::is_at(const std::string& job_key, const std::string& ip) const {
   return server && server->ip == ip;
 }
 
-void Poller::note(const std::string& job_key, const std::string& ip, bool answered) {
+void Poller::note(const std::string& job_key, const std::string& ip, bool silent) {
   const std::scoped_lock lock(mutex_);
   const auto found = servers_.find(job_key);
   if (found == servers_.end() || found->second.ip != ip) return;
   int& silences = found->second.silences;
-  silences = answered ? 0 : silences + 1;
+  silences = silent ? silences + 1 : 0;
 }
 
 void Poller::ask_again(const std::string& job_key) {

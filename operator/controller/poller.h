@@ -37,9 +37,9 @@ std::optional<std::string> ask_status(const std::string& ip, const std::stop_tok
 void tell_job(const Edit& edit, const std::stop_token& stop);
 
 /// Asks the first server of each job how far it is, about every ten seconds. That a server does not
-/// answer says nothing of its job; but it has cost a thread seconds, so until it answers, or is at
-/// another address, it is asked more seldom and behind all that answer. One whose page shows that
-/// it knows an older job is told of the present one. Thread-safe.
+/// answer says nothing of its job; but it has cost a thread seconds, so until it answers or refuses
+/// at once, or is at another address, it is asked more seldom and behind all that answer. One whose
+/// page shows that it knows an older job is told of the present one. Thread-safe.
 class Poller {
  public:
   using Receiver =
@@ -69,7 +69,7 @@ class Poller {
   void poll(const std::string& job_key, const std::stop_token& stop);
   std::optional<Server> server_of(const std::string& job_key) const;
   bool is_at(const std::string& job_key, const std::string& ip) const;
-  void note(const std::string& job_key, const std::string& ip, bool answered);
+  void note(const std::string& job_key, const std::string& ip, bool silent);
   void ask_again(const std::string& job_key);
   Duration wait(int silences) const;
 

@@ -70,6 +70,7 @@ api::Launch launch_of(const api::TrainingJob& job, const PodOrder& order, const 
 void tell_environment(Json& container, const api::TrainingJob& job, const PodOrder& order,
                       const Options& options) {
   api::Launch launch = launch_of(job, order, options);
+  launch.listen = "0.0.0.0";  // what every program can bind to; ours take IPv6 as well
   launch.replicas = job.spec.server.replicas;
   launch.output = job.spec.output.path;
   launch.checkpoint = job.spec.checkpoint.path.value_or(job.spec.output.path);

@@ -21,9 +21,10 @@ class ArrivalMeter {
     took_ = Duration{0};
     if (!goes_on) arrived_.reset();
   }
-  /// What was read now, the last of it came at `arrived`; absent: the kernel does not say.
-  void note(size_t bytes, std::optional<Duration> arrived, Duration now) {
-    if (arrived && arrived_) {
+  /// What was read now, and when the last of it came; absent: the kernel does not say. `ahead`:
+  /// with something of what follows this part, for which the peer may have let us wait.
+  void note(size_t bytes, bool ahead, std::optional<Duration> arrived, Duration now) {
+    if (arrived && arrived_ && !ahead) {
       const bool late = read_ - *arrived_ > kLate;
       const Duration begin = late ? read_ : *arrived_;
       if (*arrived >= begin) {
@@ -34,7 +35,10 @@ class ArrivalMeter {
     arrived_ = arrived;
     read_ = now;
   }
-  void end() { meter_.add(bytes_, took_); }
+  void end() {
+    // A clock that was set says nothing, and what the kernel took at once is not without an end.
+    if (took_ < kMost) meter_.add(bytes_, std::max(took_, kLeast));
+  }
 
   /// Bytes a second; 0: not known.
   double rate() const { return meter_.rate(); }
@@ -42,6 +46,8 @@ class ArrivalMeter {
  private:
   /// Later than a thread that waits for bytes gets a processor, and sooner than a buffer is full.
   static constexpr Duration kLate = std::chrono::milliseconds(20);
+  static constexpr Duration kLeast = std::chrono::microseconds(1);
+  static constexpr Duration kMost = std::chrono::seconds(10);
   /// Fewer bytes, behind those that came first, tell little of the wire.
   static constexpr size_t kTelling = 4096;
 

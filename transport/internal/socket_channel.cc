@@ -209,7 +209,7 @@ void SocketChannel::read_some(std::vector<iovec>& todo, size_t& first) {
     if (n == 0) throw LinkClosed("the peer's process ended");
     if (n > 0) {
       const auto got = static_cast<size_t>(n);
-      arrivals_.note(std::min(got, wanted), arrival_of(message), kernel_now());
+      arrivals_.note(std::min(got, wanted), got > wanted, arrival_of(message), kernel_now());
       ahead_begin_ = 0;
       ahead_end_ = got > wanted ? got - wanted : 0;
       return advance(todo, first, std::min(got, wanted));

@@ -72,7 +72,8 @@ std::string fields_markdown() {
       "`OUTRIGGER_UPDATE_DOCS=1 <build>/tests/unit/api/api_docs_test` writes it anew.\n\n"
       "What is unset is absent, never null. A field \"(one of)\" is an alternative: exactly one of "
       "its kind is given.\n"
-      "*Changes* says when a field of a job that exists may be changed on a cluster.\n";
+      "*Changes* says when a field of a job that exists may be changed on a cluster, until the job "
+      "has ended.\n";
   for (const Field& part : schema::training_job().fields) {
     if (part.object == nullptr) continue;
     text +=

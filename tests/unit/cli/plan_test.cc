@@ -138,6 +138,9 @@ TEST_F(PlanCommand, SharesWorkersOutOverRanksAndPaysForEachServer) {
   EXPECT_NEAR(simulated["epoch"]["cost"].get<double>(),
               2 * simulated["epoch"]["seconds"].get<double>(), 1e-9)
       << "two servers at half of 3600 an hour, four workers at a quarter";
+  write("cluster.yaml",
+        "profile: profile.json\nserver: {cores: 1}\nworkers: [{name: some, count: 1}]\n");
+  EXPECT_THROW(run({"--simulate", cluster.string()}), InvalidInput) << "one for two ranks";
 }
 
 TEST_F(PlanCommand, SaysWhichCutsTheJobsBoundsExclude) {

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 
 #include <atomic>
-#include <fstream>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "common/error.h"
 #include "common/file.h"
 #include "http/client.h"
+#include "tests/support/ipv6.h"
 
 namespace outrigger::http {
 namespace {
@@ -48,7 +48,7 @@ TEST(Server, OnAllAddressesAnswersBothFamilies) {
   server.route("GET", "/", [](const Request&) { return Response{200, "here"}; });
   server.start();
   EXPECT_EQ(client_of(server).get("/").body, "here");
-  if (!std::ifstream("/proc/net/if_inet6").good()) GTEST_SKIP() << "this machine has no IPv6";
+  if (!testing_support::has_ipv6()) GTEST_SKIP() << "this machine has no IPv6";
   Client six({.base_url = "http://[::1]:" + std::to_string(server.port())});
   EXPECT_EQ(six.get("/").body, "here");
 }

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "transport/internal/arrival_meter.h"
 #include "transport/internal/socket.h"
 #include "transport/link.h"
 
@@ -21,7 +22,8 @@ class ArrivalTest : public testing::Test {
     const FileDescriptor listener = listen_on({"127.0.0.1", 0});
     sender_ = connect_to({"127.0.0.1", local_port(listener.get())}, in_time());
     FileDescriptor accepted;
-    while (!accepted) accepted = FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK));
+    while (!accepted)
+      accepted = FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK));
     channel_ = make_socket_channel(std::move(accepted), seconds(20));
   }
   static TimePoint in_time() { return system_now() + seconds(20); }
@@ -75,6 +77,71 @@ TEST_F(ArrivalTest, PausesBetweenFramesAreNobodysWidth) {
   receive(10, Duration{0});
   const double rate = channel_->arrival_rate();
   EXPECT_TRUE(rate == 0 || rate > 1e7) << rate << " bytes a second";
+}
+
+/// A reader of frames of 48 KB, in milliseconds.
+class Reader {
+ public:
+  void begin(bool goes_on) { meter.begin(goes_on); }
+  void read(size_t bytes, int arrived, int now, bool ahead = false) {
+    meter.note(bytes, ahead, Duration(milliseconds(arrived)), Duration(milliseconds(now)));
+  }
+  ArrivalMeter meter;
+};
+
+TEST(ArrivalMeter, CountsWhatCameBehindTheFirstOfAFrame) {
+  Reader reader;
+  for (int i = 0; i < 8; ++i) {
+    reader.begin(false);
+    reader.read(16'000, 100 * i, 100 * i);
+    reader.read(32'000, 100 * i + 16, 100 * i + 17);
+    reader.meter.end();
+  }
+  EXPECT_NEAR(reader.meter.rate(), 2e6, 1);
+}
+
+TEST(ArrivalMeter, WhatCameWithThePartBehindItSaysNothing) {
+  Reader reader;
+  for (int i = 0; i < 8; ++i) {
+    reader.begin(false);
+    reader.read(16'000, 100 * i, 100 * i);
+    reader.read(32'000, 100 * i + 60, 100 * i + 65, true);  // the next frame's came after a pause
+    reader.meter.end();
+  }
+  EXPECT_EQ(reader.meter.rate(), 0);
+}
+
+TEST(ArrivalMeter, BehindALateReadTimeBeginsWithIt) {
+  Reader reader;
+  for (int i = 0; i < 8; ++i) {
+    reader.begin(false);
+    reader.read(16'000, 200 * i, 200 * i + 100);  // meanwhile there was no room for more
+    reader.read(32'000, 200 * i + 104, 200 * i + 104);
+    reader.meter.end();
+  }
+  EXPECT_NEAR(reader.meter.rate(), 8e6, 1);
+}
+
+TEST(ArrivalMeter, WhatCameAtOnceIsFastAndNotWithoutEnd) {
+  Reader reader;
+  for (int i = 0; i < 100'000; ++i) {
+    reader.begin(true);
+    reader.read(16'000, 5, 5);
+    reader.meter.end();
+  }
+  EXPECT_GT(reader.meter.rate(), 1e9);
+  EXPECT_LT(reader.meter.rate(), 1e12);
+}
+
+TEST(ArrivalMeter, AClockThatWasSetSaysNothing) {
+  Reader reader;
+  for (int i = 0; i < 8; ++i) {
+    reader.begin(false);
+    reader.read(16'000, 0, 0);
+    reader.read(16'000, i % 2 == 0 ? 3'600'000 : 8, 8);
+    reader.meter.end();
+  }
+  EXPECT_EQ(reader.meter.rate() == 0 || reader.meter.rate() > 1.9e6, true) << reader.meter.rate();
 }
 
 TEST(LinkStats, TheRateIsThatOfTheSlowerDirectionThatIsKnown) {

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <thread>
 
 #include "common/hash.h"
 #include "common/tcp.h"
 #include "link_pairs.h"
+#include "tests/support/ipv6.h"
 #include "transport/internal/dialer.h"
 #include "transport/internal/framing.h"
 #include "transport/internal/socket.h"
@@ -58,7 +58,7 @@ TEST_F(ListenerTest, OnAllAddressesTakesBothFamilies) {
   listener_ = std::make_unique<Listener>(Address{"::", 0}, "token",
                                          ListenerOptions{.link = quick_options()});
   expect_service();
-  if (!std::ifstream("/proc/net/if_inet6").good()) GTEST_SKIP() << "this machine has no IPv6";
+  if (!testing_support::has_ipv6()) GTEST_SKIP() << "this machine has no IPv6";
   const auto worker = dial({"::1", listener_->port()}, "token", {.link = quick_options()});
   EXPECT_TRUE(listener_->accept(seconds(10)));
 }
@@ -244,7 +244,7 @@ TEST_F(ListenerTest, DiallingSomeoneWhoNeverAnswersEndsInTime) {
 TEST(ListenerAddressTest, AnEmptyHostTakesBothVersionsOfIp) {
   Listener listener({"", 0}, "token");
   for (const char* host : {"127.0.0.1", "::1", "localhost"}) {
-    if (std::string(host) == "::1" && !std::ifstream("/proc/net/if_inet6").good()) continue;
+    if (std::string(host) == "::1" && !testing_support::has_ipv6()) continue;
     const auto worker = dial({host, listener.port()}, "token");
     const auto server = listener.accept(seconds(10));
     ASSERT_TRUE(server) << host;

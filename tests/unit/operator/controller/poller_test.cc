@@ -37,7 +37,8 @@ class PollerTest : public testing::Test {
              .ask = [this](const std::string&,
                            const std::stop_token&) -> std::optional<std::string> {
                ++asked_;
-               return silent_ ? std::nullopt : std::optional<std::string>(kPage);
+               if (silent_ && !refuses_) timer_.advance(seconds(2));
+               return silent_ || refuses_ ? std::nullopt : std::optional<std::string>(kPage);
              },
              .tell = [this](const Edit& edit,
                             const std::stop_token&) { told_.push_back(edit.ip + " " + edit.body); },
@@ -65,6 +66,7 @@ class PollerTest : public testing::Test {
   std::optional<Edit> edit_;  // set before the first time
   std::atomic<int> asked_ = 0;
   std::atomic<bool> silent_ = false;
+  std::atomic<bool> refuses_ = false;
   std::vector<std::string> told_;  // read at rest
   Poller poller_;
 };
@@ -128,6 +130,12 @@ TEST_F(PollerTest, AServerThatDoesNotAnswerIsAskedMoreAndMoreSeldomUntilItDoes) 
   silent_ = false;
   expect_asked_between(seconds(39), seconds(60), kLongestWait);
   expect_asked_between(kShortestWait, kLongestWait, kLongestWait);
+}
+
+TEST_F(PollerTest, AServerThatRefusesAsWhileItStartsIsAskedOnceAPeriod) {
+  refuses_ = true;
+  poller_.watch("team/faces", "10.0.0.1");
+  for (int i = 0; i < 6; ++i) expect_asked_between(kShortestWait, kLongestWait, kLongestWait);
 }
 
 TEST_F(PollerTest, ASilentServersWaitIsNotCutShortByALookAtItsJobButByAnotherAddress) {
