@@ -50,7 +50,8 @@ void none_and_back(Scene& scene, Surroundings&) {
   scene.finish_deletions();
   scene.until_condition("PodsReady", "True/Ready");
   scale(scene, 1);
-  until_workers(scene, {"faces-worker-0-0"});
+  // It has another number where the operator has not seen yet that the first is gone.
+  scene.until("a worker is there again", [&] { return living_workers(scene).size() == 1; });
 }
 
 void by_the_spec(Scene& scene, Surroundings&) {
