@@ -18,7 +18,7 @@ namespace outrigger::training {
 constexpr double kSecondsALook = 3;
 
 /// Of the time of steps so much may go into comparing plans, beyond what was saved up.
-constexpr double kPartForLooks = 0.005;
+constexpr double kPartForLooks = 0.004;
 
 /// The longest trials, in usual lengths: where steps take seconds, or training waits for nothing.
 constexpr uint64_t kLongestTrials = 4;
