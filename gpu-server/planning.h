@@ -16,7 +16,8 @@
 
 namespace outrigger::gpu_server {
 
-/// The bounds that spec.split sets: a cut that is named, which `costs` has, is kept, so is a share.
+/// The bounds that spec.split sets: a cut that is named is kept, so is a share. Of a cut that
+/// `costs` lacks, as it did not fit, only cut Input is left.
 training::PlannerOptions planner_options(const api::TrainingJob& job, const nn::Graph& graph,
                                          const RunSize& size, const training::JobCosts& costs);
 

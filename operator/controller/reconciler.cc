@@ -31,7 +31,7 @@ constexpr std::chrono::seconds kCachesAreSure{61};
 constexpr milliseconds kAfterConflict{200};
 
 std::string server_ip(const Observed& seen) {
-  const Pod* server = running_first_server(seen);
+  const Pod* server = running_first_server(seen.pods, seen.job.metadata.uid);
   return server == nullptr || server->deleting ? std::string() : server->ip;
 }
 
@@ -113,7 +113,7 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
   if (const auto age = memory.secret_age(attempt, steady))
     seen.secret_age = std::chrono::duration_cast<std::chrono::seconds>(*age);
   seen.refusals = memory.refusals(now);
-  const Pod* server = running_first_server(seen);
+  const Pod* server = running_first_server(seen.pods, seen.job.metadata.uid);
   seen.report = memory.report_of(server == nullptr ? std::string() : server->uid);
   seen.demand = memory.demand(demand_window(record.job.spec.workers));
   ask_nodes(seen, now);

@@ -1,11 +1,11 @@
 #include "operator/policy/edits.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "api/write.h"
 #include "operator/objects/children.h"
 #include "operator/policy/conditions.h"
+#include "operator/policy/pods.h"
 
 namespace outrigger::controller {
 namespace {
@@ -14,12 +14,6 @@ bool wants_edits(const JobRecord& record) {
   const api::TrainingJob& job = record.job;
   return record.errors.empty() && job.spec.server.engine == api::Engine::kBuiltin &&
          !job.spec.suspend && !job.metadata.deletion_time && !is_finished(*job.status);
-}
-
-bool is_first_server(const Pod& pod, const api::TrainingJob& job) {
-  return pod.role == api::Role::kServer && pod.index == 0 &&
-         pod.attempt == job.status->execution_attempts && pod.job_uid == job.metadata.uid &&
-         pod.started && !pod.ended && !pod.deleting;
 }
 
 std::string edit_body(const api::TrainingJob& job) {
@@ -39,9 +33,9 @@ std::optional<Edit> edit_for(const JobRecord& record, const std::vector<Pod>& po
                              const Options& options) {
   if (!wants_edits(record)) return std::nullopt;
   const api::TrainingJob& job = record.job;
-  const auto server = std::find_if(pods.begin(), pods.end(),
-                                   [&](const Pod& pod) { return is_first_server(pod, job); });
-  if (server == pods.end()) return std::nullopt;
+  const Pod* server = running_first_server(pods, job.metadata.uid);
+  if (server == nullptr || server->deleting || server->attempt != job.status->execution_attempts)
+    return std::nullopt;
   return Edit{server->ip, token(options, job.metadata.uid, "control"), edit_body(job)};
 }
 

@@ -25,11 +25,11 @@ bool is_at_rest(const Pod& pod) {
 
 bool is_disrupted(const Pod& pod) { return pod.conditions.contains("DisruptionTarget"); }
 
-const Pod* running_first_server(const Observed& seen) {
+const Pod* running_first_server(const std::vector<Pod>& pods, const std::string& job_uid) {
   const Pod* first = nullptr;
-  for (const Pod& pod : seen.pods) {
+  for (const Pod& pod : pods) {
     if (pod.role != api::Role::kServer || pod.index != 0 || !pod.started || pod.ended ||
-        pod.job_uid != seen.job.metadata.uid)
+        pod.job_uid != job_uid)
       continue;
     if (first == nullptr || pod.attempt > first->attempt) first = &pod;
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include "operator/policy/pass.h"
@@ -26,7 +27,7 @@ bool is_at_rest(const Pod& pod);
 bool is_disrupted(const Pod& pod);
 
 /// The pod of the first server whose container runs, which can tell how far it is; null: none.
-const Pod* running_first_server(const Observed& seen);
+const Pod* running_first_server(const std::vector<Pod>& pods, const std::string& job_uid);
 
 /// The job's own pods of a role, by index and number.
 std::vector<const Pod*> own_pods(const Pass& pass, api::Role role);

@@ -76,7 +76,7 @@ void tell_output(Pass& pass) {
 void take_report(Pass& pass) {
   auto& status = pass.status();
   // Once that server is gone its last words were later than its page.
-  if (!pass.seen.report || running_first_server(pass.seen) == nullptr) return;
+  if (!pass.seen.report || running_first_server(pass.seen.pods, pass.job_uid()) == nullptr) return;
   const ServerReport& report = *pass.seen.report;
   put_checkpoint(pass, report.checkpoint_step);
   if (!is_news(pass, report)) return;

@@ -116,6 +116,7 @@ TEST_F(Rights, MissingInOneNamespaceStopNoOther) {
   scene.start_and_run({{"workers", {{"replicas", 1}}}});
   scene.end("faces-server-0-0", {22});
   scene.until("the server is made anew", [&] { return !scene.server_of(2).empty(); });
+  EXPECT_EQ(scene.at("/restarts"), 1);
 }
 
 TEST_F(Rights, OfOneNamespaceLeaveAQueuedJobWaitingWithoutKueue) {
