@@ -9,6 +9,8 @@
 #include "common/thread_pool.h"
 #include "gpu-server/device.h"
 #include "gpu-server/job_costs.h"
+#include "gpu-server/job_data.h"
+#include "gpu-server/job_options.h"
 #include "gpu-server/job_plan.h"
 #include "gpu-server/planning.h"
 #include "worker/file_pixels.h"

@@ -53,7 +53,10 @@ PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
                       .servers = job.spec.server.replicas,
                       .remarks = std::move(told.remarks)};
   const double decode = measured.profile.decode;
-  measured.server = {.cores = told.cores, .decode = decode / threads, .shared = told.shared};
+  measured.server = {.cores = told.cores,
+                     .decode = decode / threads,
+                     .shared = told.shared,
+                     .own_cores = static_cast<double>(threads)};
   measured.server.memory =
       options.server_memory ? *options.server_memory * 1e9 : static_cast<double>(free_memory());
   measured.server.memory /= api::ranks_per_pod(job.spec);

@@ -105,6 +105,7 @@ training::ServerRates server_of(const api::ClusterServer& server,
   training::ServerRates rates{.cores = server.device.value_or(gpu ? 1 : cores),
                               .decode = profile.decode / cores,
                               .shared = !gpu && !server.device,
+                              .own_cores = cores,
                               .bytes_per_second = server.megabits * kBytesAMegabit};
   if (server.gigabytes) rates.memory = *server.gigabytes * kBytesAGigabyte;
   return rates;

@@ -9,6 +9,7 @@
 
 #include "common/error.h"
 #include "gpu-server/device_times.h"
+#include "gpu-server/job_options.h"
 #include "nn/cpu/backend.h"
 #include "nn/recompute.h"
 #include "worker/job.h"

@@ -1,22 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "api/training_job.h"
-#include "common/thread_pool.h"
 #include "data/sample.h"
-#include "feed/coordinator.h"
-#include "feed/order.h"
 #include "feed/plan.h"
 #include "nn/graph.h"
-#include "training/model_card.h"
-#include "training/trainer.h"
 
-/// What a TrainingJob means to the server: numbers of steps, the plan, the options of its parts.
+/// What a TrainingJob means to the server: numbers of steps and the plan.
 namespace outrigger::gpu_server {
 
 /// Sizes that follow from the job and the data.
@@ -64,19 +57,5 @@ feed::Plan asked_plan(const api::TrainingJob& job, const nn::Graph& graph, const
 int32_t deepest_cut(const api::TrainingJob& job, const nn::Graph& graph);
 /// Throws InvalidInput where a run of `job` cannot move to that cut.
 void check_reachable(const std::string& cut, const api::TrainingJob& job, const nn::Graph& graph);
-feed::OrderOptions order_options(const api::TrainingJob& job, const data::Dataset& train);
-/// What the job's weights files say of themselves.
-training::ModelCard model_card(const api::TrainingJob& job, std::vector<std::string> classes);
-/// `precision`: the device's.
-training::TrainerOptions trainer_options(const api::TrainingJob& job, const nn::Graph& graph,
-                                         const RunSize& size, nn::Precision precision);
-
-/// Lists a data set of the job at `root`; labels of a validation set follow training's classes.
-data::Dataset list_data(const api::DataSource& source, const std::filesystem::path& root,
-                        const std::vector<std::string>& classes);
-/// Throws InvalidInput where the job's metric cannot be measured on its validation set, as when all
-/// people have one photo; warns of classes that have one image to train with.
-void check_lists(const api::TrainingJob& job, const data::Dataset& train,
-                 const data::Dataset& validation);
 
 }  // namespace outrigger::gpu_server

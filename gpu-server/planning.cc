@@ -67,6 +67,17 @@ Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const Ru
   }
 }
 
+void Planning::found_before(const training::FoundPlan& plan) {
+  const auto& cuts = planner_.job().cuts;
+  const auto cut = std::ranges::find(cuts, plan.cut, &training::CutCosts::name);
+  if (cut == cuts.end() || plan.micro_batches != size_.micro_batches ||
+      plan.stems_away > plan.micro_batches ||
+      plan.local_inputs > plan.micro_batches - plan.stems_away)
+    return;
+  planner_.found_before(
+      {static_cast<size_t>(cut - cuts.begin()), plan.stems_away, plan.local_inputs});
+}
+
 void Planning::change(const api::SplitSpec& split, const api::WorkersSpec& workers) {
   job_.spec.split = split;
   job_.spec.workers = workers;
@@ -144,6 +155,7 @@ bool Planning::rate(training::RankRates& rank, const RankMeasures& measures) con
     if (local == 0) core_seconds = core_seconds == 0 ? its : std::min(core_seconds, its);
   }
   rank.server.decode = core_seconds / measures.threads;
+  rank.server.own_cores = measures.threads;
   return core_seconds > 0;
 }
 

@@ -12,6 +12,7 @@
 #include "nn/graph.h"
 #include "training/planner/desired_workers.h"
 #include "training/planner/planner.h"
+#include "training/state.h"
 #include "training/trainer.h"
 
 namespace outrigger::gpu_server {
@@ -34,6 +35,9 @@ class Planning {
   /// `graph` must outlive this.
   Planning(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
            const PlannedDevice& device);
+
+  /// The plan of an earlier run of the job, from its checkpoint.
+  void found_before(const training::FoundPlan& plan);
 
   /// What the job says of its split and its workers from now on.
   void change(const api::SplitSpec& split, const api::WorkersSpec& workers);

@@ -4,6 +4,8 @@
 
 #include "common/log.h"
 #include "gpu-server/introduction.h"
+#include "gpu-server/job_data.h"
+#include "gpu-server/job_options.h"
 #include "worker/file_pixels.h"
 #include "worker/job.h"
 
@@ -288,6 +290,7 @@ void Run::save_checkpoint() {
   const TimePoint start = clock_.now();
   const auto span = trace_.span("checkpoint", 0, static_cast<int64_t>(trainer_.counters().step));
   take_over_broken_samples();
+  trainer_.counters().plan = found_plan();
   if (!files_.save(trainer_.state())) return;
   reporter_.checkpoint(*files_.saved_step(), files_.saved_path(), clock_.now() - start);
 }

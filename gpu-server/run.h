@@ -81,6 +81,8 @@ class Run {
   /// Finds plans for the job as it is edited now, or no longer does.
   void follow_edit(const api::TrainingJob& before);
   feed::Plan first_plan() const;
+  /// What a checkpoint says of the plan, where a planner found it.
+  std::optional<training::FoundPlan> found_plan();
   /// Sets all that follows from a plan's cut and share.
   void complete(feed::Plan& plan) const;
   /// The plan to go to after an edit of spec.split.

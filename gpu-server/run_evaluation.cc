@@ -44,6 +44,7 @@ void Run::evaluate_if_due() {
     take_over_broken_samples();
     state.evaluated_step = static_cast<int64_t>(step);
     auto copy = std::make_shared<training::TrainingState>(state);
+    copy->plan.reset();
     copy->former_parameters.clear();
     begin_evaluation_beside(std::move(copy));
   } else {

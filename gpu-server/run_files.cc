@@ -7,6 +7,7 @@
 #include "common/error.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "gpu-server/job_options.h"
 #include "gpu-server/job_plan.h"
 #include "nn/cpu/instruction_set.h"
 #include "nn/models.h"

@@ -38,6 +38,8 @@ void Run::plan_from_now_on() {
     if (!ready_ && wants_planner(edited_)) check_memory(device, edited_);
     reporter_.profile(device.costs);
     planning_.emplace(edited_, graph_, size_, device);
+    const auto& found = trainer_.counters().plan;
+    if (!ready_ && found) planning_->found_before(*found);
   } catch (const nn::cuda::OutOfDeviceMemory& error) {
     log::warning(
         "the plan stays as it starts, or as POST /plan says, and nobody is told how many workers "
@@ -109,6 +111,18 @@ feed::Plan Run::plan_of_edit() const {
   plan.number = plan_.number;
   complete(plan);
   return plan;
+}
+
+// A plan that somebody asked for is no find: it ends with the run.
+std::optional<training::FoundPlan> Run::found_plan() {
+  const size_t workers = feed_.snapshot().workers;
+  const std::scoped_lock lock(wish_mutex_);
+  if (!planning_ || plan_fixed_ || !wants_planner(edited_)) return std::nullopt;
+  if (workers == 0) return trainer_.counters().plan;  // such a while tells nothing
+  return training::FoundPlan{.cut = plan_.cut_name,
+                             .stems_away = plan_.stems_away,
+                             .local_inputs = plan_.local_inputs,
+                             .micro_batches = size_.micro_batches};
 }
 
 feed::Plan Run::first_plan() const {

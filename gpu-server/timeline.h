@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/clock.h"
+#include "feed/ledger.h"
 #include "feed/messages.h"
 #include "gpu-server/worker_book.h"
 #include "telemetry/trace.h"

@@ -43,6 +43,28 @@ std::string manifest_hash(json manifest) {
   return hash_of(manifest.dump());
 }
 
+json fields_of(const FoundPlan& plan) {
+  return {{"cut", plan.cut},
+          {"stemsAway", plan.stems_away},
+          {"localInputs", plan.local_inputs},
+          {"microBatches", plan.micro_batches}};
+}
+
+/// Nothing where it is none, or of another version's form: it only spares the planner some steps.
+std::optional<FoundPlan> plan_from(const json& manifest) {
+  const json fields = manifest.contains("plan") ? manifest["plan"] : json();
+  const auto is_count = [&](const char* name) {
+    return fields.contains(name) && fields[name].is_number_unsigned();
+  };
+  const bool known = fields.is_object() && fields.contains("cut") && fields["cut"].is_string() &&
+                     is_count("stemsAway") && is_count("localInputs") && is_count("microBatches");
+  if (!known) return std::nullopt;
+  return FoundPlan{.cut = fields["cut"],
+                   .stems_away = fields["stemsAway"],
+                   .local_inputs = fields["localInputs"],
+                   .micro_batches = fields["microBatches"]};
+}
+
 json manifest_of(const fs::path& path, const TrainingState& state, const nn::Graph& graph,
                  const CheckpointMetadata& metadata) {
   json files = json::object();
@@ -69,6 +91,7 @@ json manifest_of(const fs::path& path, const TrainingState& state, const nn::Gra
                    {"formerVersions", former},
                    {"metadata", metadata},
                    {"files", files}};
+  if (state.plan) manifest["plan"] = fields_of(*state.plan);
   manifest["sha256"] = manifest_hash(manifest);
   return manifest;
 }
@@ -118,6 +141,7 @@ TrainingState read_state(const fs::path& path, const json& manifest, const nn::G
 
   state.loss_scale.value = manifest.value("lossScale", state.loss_scale.value);
   state.loss_scale.good_steps = manifest.value("lossScaleGoodSteps", state.loss_scale.good_steps);
+  state.plan = plan_from(manifest);
 
   const auto parameters = static_cast<size_t>(graph.parameter_count());
   state.parameters.resize(parameters);

@@ -3,12 +3,22 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "nn/loss_scale.h"
 
 namespace outrigger::training {
+
+/// How a planner had divided the work.
+struct FoundPlan {
+  std::string cut;  // by its name
+  uint32_t stems_away = 0;
+  uint32_t local_inputs = 0;
+  uint32_t micro_batches = 0;  // of a step then
+  bool operator==(const FoundPlan&) const = default;
+};
 
 /// All that a run is, between two steps: what a checkpoint holds and what a resumed run starts
 /// from. A run is a pure function of the job, the data and this.
@@ -30,6 +40,8 @@ struct TrainingState {
   int64_t evaluations_without_gain = 0;
   nn::LossScale loss_scale;     // of float16
   int64_t evaluated_step = -1;  // the newest evaluation; a stop in the middle of one leaves it due
+  /// Where a run that goes on may begin to look for its plan; no result depends on it.
+  std::optional<FoundPlan> plan;
   /// The state whose weights workers are evaluating beside training, without this member and the
   /// former parameters: it is gone on with after a resume. Null: none.
   std::shared_ptr<TrainingState> evaluating;

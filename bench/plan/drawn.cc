@@ -40,6 +40,7 @@ SimulatedCluster draw_cluster(Draw& draw, const JobCosts& job) {
   SimulatedCluster cluster;
   const double decode = job.cuts[0].head * draw.magnitude(0.05, 3);  // core-seconds
   cluster.server.cores = draw.one_of<double>({1, 2, 8});
+  cluster.server.own_cores = cluster.server.cores;
   cluster.server.decode = decode / cluster.server.cores;
   cluster.server.shared = draw.chance(0.6);
   if (!cluster.server.shared) cluster.server.cores *= draw.magnitude(1, 30);

@@ -3,12 +3,14 @@
 
 The network is measured on this machine; then the real ledger and planner run it on described machines, once with
 `cut: Auto` and once with all stems held on the server, where the planner may still keep input local. What is printed is
-how many times the images a second the first makes; a dot where it is the same within 2 %.
+how many times the images a second the first makes; a dot where it is the same within 2 %. With `--plot` the same is
+drawn, too.
 
-    bench/plan/map.py [--model resnet18] [--side 112] [--workers 4] [--worker-cores 4]
+    bench/plan/map.py [--model resnet18] [--side 112] [--workers 4] [--worker-cores 4] [--plot map.svg]
 """
 
 import argparse
+import html
 import json
 import pathlib
 import subprocess
@@ -51,6 +53,33 @@ def rate(arguments, profile, device, megabits, scratch):
     return json.loads(told.stdout)["imagesPerSecond"]
 
 
+def drawn(title, gains):
+    """The map as SVG: a field for each device and link, the darker the more a cut above 0 brings."""
+    field, left, top = (84, 44), 110, 60
+    width, height = left + field[0] * len(DEVICES) + 20, top + field[1] * len(MEGABITS) + 56
+    highest = max(max(gains.values()), SAME)
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
+             f'font-size="13" text-anchor="middle">', f'<rect width="{width}" height="{height}" fill="white"/>',
+             f'<text x="{width / 2}" y="24">{html.escape(title)}</text>']
+    for row, megabits in enumerate(MEGABITS):
+        y = top + row * field[1]
+        parts.append(f'<text x="{left - 12}" y="{y + 27}" text-anchor="end">{megabits} Mbit/s</text>')
+        for column, device in enumerate(DEVICES):
+            gain = gains[megabits, device]
+            depth = (gain - 1) / (highest - 1) if gain >= SAME else 0
+            shade = f"hsl(210, 70%, {97 - 52 * depth:.0f}%)"
+            x = left + column * field[0]
+            parts.append(f'<rect x="{x}" y="{y}" width="{field[0]}" height="{field[1]}" fill="{shade}" stroke="white"/>')
+            ink = "white" if depth > 0.6 else "black"
+            text = f"{gain:.2f}x" if gain >= SAME else "·"
+            parts.append(f'<text x="{x + field[0] / 2}" y="{y + 27}" fill="{ink}">{text}</text>')
+    y = top + field[1] * len(MEGABITS) + 20
+    for column, device in enumerate(DEVICES):
+        parts.append(f'<text x="{left + (column + 0.5) * field[0]}" y="{y}">{device}</text>')
+    parts.append(f'<text x="{left + field[0] * len(DEVICES) / 2}" y="{y + 24}">cores\' worth of device</text></svg>')
+    return "\n".join(parts) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=pathlib.Path, default=training_run.PROGRAMS, help="folder of the programs")
@@ -58,20 +87,25 @@ def main():
     parser.add_argument("--side", type=int, default=112, help="of the images that it sees")
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--worker-cores", type=int, default=4)
+    parser.add_argument("--plot", type=pathlib.Path, help="file for the same as a drawing, in SVG")
     arguments = parser.parse_args()
+    title = (f"{arguments.model} at {arguments.side}, bfloat16, int8 wires, {arguments.workers} workers of "
+             f"{arguments.worker_cores} cores: images a second to those of cut Input")
+    gains = {}
     with tempfile.TemporaryDirectory() as folder:
         scratch = pathlib.Path(folder)
         profile = measure(arguments, scratch)
-        print(f"{arguments.model} at {arguments.side}, bfloat16, int8 wires, {arguments.workers} workers of "
-              f"{arguments.worker_cores} cores: images a second to those of cut Input")
+        print(title)
         print(f"{'link, Mbit/s':>14}" + "".join(f"{device:>8}" for device in DEVICES) + "   cores' worth of device")
         for megabits in MEGABITS:
             cells = []
             for device in DEVICES:
                 unsplit = rate(arguments, profile | {"fixedAway": 0}, device, megabits, scratch)
-                gain = rate(arguments, profile, device, megabits, scratch) / unsplit
+                gain = gains[megabits, device] = rate(arguments, profile, device, megabits, scratch) / unsplit
                 cells.append(f"{gain:>7.2f}x" if gain >= SAME else f"{'·':>8}")
             print(f"{megabits:>14}" + "".join(cells), flush=True)
+    if arguments.plot:
+        arguments.plot.write_text(drawn(title, gains), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -76,8 +76,10 @@ class Sweeper {
     constexpr double kLoopback = 1e9;
     const double decode = measured.profile.decode;
     Machines machines;
-    machines.server = {
-        .cores = measured.cores, .decode = decode / threads_, .shared = measured.shared};
+    machines.server = {.cores = measured.cores,
+                       .decode = decode / threads_,
+                       .shared = measured.shared,
+                       .own_cores = static_cast<double>(threads_)};
     machines.workers.assign(static_cast<size_t>(options_.workers / api::rank_count(job_.spec)),
                             {.stem_speed = static_cast<double>(worker_threads_),
                              .decode = decode / worker_threads_,

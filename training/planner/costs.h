@@ -61,11 +61,16 @@ struct JobCosts {
   double copies = 4;  // of them in the server: weights, momentum, gradients, their sum, …
 };
 
+/// How many leases a worker has in hand besides the stems that wait for a gradient
+/// (worker/process.cc).
+inline constexpr uint32_t kLeasesInHand = 4;
+
 /// The server as measured. `cores`: core-seconds a second that its device does.
 struct ServerRates {
   double cores = 1;
-  double decode = 0;   // seconds for a micro-batch, on all cores that the local worker has
-  bool shared = true;  // device and local worker share cores
+  double decode = 0;     // seconds for a micro-batch, on all cores that the local worker has
+  bool shared = true;    // device and local worker share cores
+  double own_cores = 1;  // core-seconds a second that the local worker does where they do not
   /// What goes through its network card in each direction, over all workers.
   double bytes_per_second = std::numeric_limits<double>::infinity();
   double memory = std::numeric_limits<double>::infinity();  // bytes free for the job

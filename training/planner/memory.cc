@@ -8,9 +8,6 @@
 namespace outrigger::training {
 namespace {
 
-/// Leases that a worker has in hand besides the stems that wait for a gradient (worker/process.cc).
-constexpr double kLeases = 4;
-
 std::string shortage(const std::string& whom, double needs, double has) {
   return fmt::format("needs {:.0f} MB {}, {:.0f} are free", needs / 1e6, whom, has / 1e6);
 }
@@ -43,7 +40,7 @@ std::vector<MemoryPart> server_memory(const JobCosts& job, const Choice& choice,
 }
 
 std::vector<MemoryPart> worker_memory(const JobCosts& job, const Choice& choice, size_t workers) {
-  std::vector<MemoryPart> parts{{"pixels of leases", kLeases * job.pixels}};
+  std::vector<MemoryPart> parts{{"pixels of leases", kLeasesInHand * job.pixels}};
   if (choice.away == 0) return parts;
   const CutCosts& cut = job.cuts[choice.cut];
   const double away = choice.away;

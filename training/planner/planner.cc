@@ -25,6 +25,17 @@ constexpr double kToUnsplit = 1.0 / 3;
 /// Of the steps' deviation, what a mean over the newest seven or so is off by.
 constexpr double kDoubt = 0.25;
 
+/// What a step counts for under a plan that lives on what workers would bring much too late, and
+/// the server makes before: sooner or later the device waits for such a thing, and links carry them
+/// all in vain. `told`: what the step model says of it, much of which would be waiting.
+double with_burden(double seconds, const Prediction& told) {
+  constexpr double kMuchLonger = 2;
+  constexpr double kBurden = 1.06;
+  const bool waits =
+      std::isfinite(told.seconds) && told.seconds > kMuchLonger * std::max(seconds, told.device);
+  return waits ? kBurden * seconds : seconds;
+}
+
 /// Whether a rate has changed by more than it wavers.
 bool differs(double before, double now) {
   constexpr double kWavers = 0.2;
@@ -205,13 +216,14 @@ std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step
     const bool known = ran != nullptr && (choice == present_ || kDoubt * ran->deviation <=
                                                                     options_.margin * ran->seconds);
     const double its_bias = bias.at(static_cast<size_t>(kind_of(choice)));
-    if (!known) return its_bias * tried(in, choice);
+    const Prediction told = predict(in, choice);
+    if (!known) return its_bias * with_burden(tried(in, choice), told);
     // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's.
-    const double told = predict(in, choice).seconds;
-    if (!std::isfinite(told)) return told;
-    if (choice == present_) return ran->seconds;
+    if (!std::isfinite(told.seconds)) return told.seconds;
+    if (choice == present_) return with_burden(ran->seconds, told);
     // All machines may be slower or faster now than when it ran.
-    const double now = ran->told > 0 ? ran->seconds * told / ran->told : ran->seconds;
+    const double times = ran->told > 0 ? told.seconds / ran->told : 1;
+    const double now = with_burden(times * ran->seconds, told);
     if (ran->count >= kLong) return now;
     // Some steps live on what was made ahead, under this plan or the one before.
     return std::max(now, std::min(1.0, its_bias) * tried(in, choice));
@@ -224,6 +236,25 @@ std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step
                 {by(trial.seconds), trial.most, by(trial.longer), trial.thorough});
 }
 
+std::optional<Decision> Planner::go_back(uint64_t step) {
+  if (!found_before_) return std::nullopt;
+  const Situation situation{job_, options_, newest_[0].server, newest_[0].workers,
+                            std::span(newest_).subspan(1)};
+  const double then = predict(situation, *found_before_).seconds;
+  const double now = predict(situation, present_).seconds;
+  if (then > (1 - options_.margin) * now || !holds(situation, *found_before_, then)) {
+    // With workers there, steps tell from now on.
+    if (workers_ > 0 && measured_[present_].count >= kEnough) found_before_.reset();
+    return std::nullopt;
+  }
+  moved_ = step;
+  const Choice choice = *std::exchange(found_before_, std::nullopt);
+  return Decision{
+      choice, then, now,
+      fmt::format("{}, as before the restart: {:.0f} ms a step expected; {} {:.0f} ms",
+                  describe(job_, choice), 1e3 * then, describe(job_, present_), 1e3 * now)};
+}
+
 std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& server,
                                           std::span<const WorkerRates> workers,
                                           std::span<const RankRates> others) {
@@ -232,45 +263,60 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   follow(step, ranks);
   newest_ = ranks;
   has_looked_ = false;
+  if (auto decision = go_back(step)) return decision;
   const Measured* now = lately(present_, step);
   if (now == nullptr || now->count < kEnough || (moved_ && step < *moved_ + options_.dwell) ||
       looks_ < 1)
     return std::nullopt;
   if (!is_news(step, *now)) return std::nullopt;
-  looked_ = {present_, now->seconds, step};
+  return compare(step, *now, unlike(ranks));
+}
+
+std::optional<Decision> Planner::compare(uint64_t step, const Measured& now,
+                                         const std::vector<RankRates>& ranks) {
+  looked_ = {present_, now.seconds, step};
   looks_ -= 1;
   has_looked_ = true;
-
-  ranks = unlike(ranks);
   unlike_ = ranks.size();
   const Situation situation{job_, options_, ranks[0].server, ranks[0].workers,
                             std::span(ranks).subspan(1)};
-  const Trial trial = trials_(job_, length_of_trials(now->seconds));
+  const Trial trial = trials_(job_, length_of_trials(now.seconds));
   const double expected = trial.seconds(situation, present_);
-  const bool runs = holds(situation, present_, now->seconds) && std::isfinite(expected);
-  measured_[present_].bias =
-      runs && expected > 0 ? std::clamp(now->seconds / expected, 0.5, 2.0) : 1.0;
+  Present present{.told = predict(situation, present_), .deviation = now.deviation};
+  present.seconds = now.seconds;
+  present.runs = holds(situation, present_, now.seconds) && std::isfinite(expected);
+  present.counts_for = with_burden(now.seconds, present.told);
+  // Of a plan that lives on what comes too late other plans learn nothing.
+  const bool tells = present.runs && expected > 0 && !present.burdened();
+  measured_[present_].bias = tells ? std::clamp(now.seconds / expected, 0.5, 2.0) : 1.0;
   const auto found = best(situation, step, trial);
   if (!found || found->choice == present_) return std::nullopt;
-  const double seconds = found->prediction.seconds;
+  return decide(step, present, *found);
+}
+
+std::optional<Decision> Planner::decide(uint64_t step, const Present& now, const Candidate& found) {
+  const double seconds = found.prediction.seconds;
   // What spreads so far cannot be told apart by a mean over a few steps; half of that is enough
   // doubt where no stems are at stake, only who makes how much of the input.
-  const double at_stake = found->choice.away > 0 || present_.away > 0 ? 1 : 0.5;
-  const double doubt = at_stake * kDoubt * now->deviation / std::max(now->seconds, 1e-12);
-  const double margin = options_.margin * (found->choice == Choice{} ? kToUnsplit : 1);
-  if (runs && seconds > (1 - margin) * now->seconds) return std::nullopt;
+  const double at_stake = found.choice.away > 0 || present_.away > 0 ? 1 : 0.5;
+  const double doubt = at_stake * kDoubt * now.deviation / std::max(now.seconds, 1e-12);
+  // Else what is burdened from here, and not from there, would be gone back to.
+  const bool for_less = found.choice == Choice{} && !now.burdened();
+  const double margin = options_.margin * (for_less ? kToUnsplit : 1);
+  if (now.runs && seconds > (1 - margin) * now.counts_for) return std::nullopt;
   moved_ = step;
-  if (runs && seconds > (1 - margin - doubt) * now->seconds) {
+  if (now.runs && seconds > (1 - margin - doubt) * now.counts_for) {
     looked_.reset();  // perhaps, once more steps are known
     return std::nullopt;
   }
   return Decision{
-      found->choice, seconds, now->seconds,
-      fmt::format("{}: {:.0f} ms a step expected, bound by {}; {} takes {:.0f} ms, bound by {}; {} "
-                  "workers",
-                  describe(job_, found->choice), 1e3 * seconds, to_string(found->prediction.bound),
-                  describe(job_, present_), 1e3 * now->seconds,
-                  to_string(predict(situation, present_).bound), workers_)};
+      found.choice, seconds, now.seconds,
+      fmt::format("{}: {:.0f} ms a step expected, bound by {}; {} takes {:.0f} ms, bound by {}{}; "
+                  "{} workers",
+                  describe(job_, found.choice), 1e3 * seconds, to_string(found.prediction.bound),
+                  describe(job_, present_), 1e3 * now.seconds, to_string(now.told.bound),
+                  now.burdened() ? ", and much of what its workers bring comes too late" : "",
+                  workers_)};
 }
 
 }  // namespace outrigger::training

@@ -60,6 +60,10 @@ class Planner {
                                    std::span<const WorkerRates> workers,
                                    std::span<const RankRates> others = {});
 
+  /// What an earlier run of the job had found: it is taken as soon as the step model says that it
+  /// is better than the plan in force, until plans are compared with workers there.
+  void found_before(const Choice& choice) { found_before_ = choice; }
+
   /// Whether the last consider() compared plans, and what that took, in seconds: from then on it is
   /// done as often as kPartForLooks pays for.
   bool has_looked() const { return has_looked_; }
@@ -83,6 +87,15 @@ class Planner {
     double seconds = 0;
     uint64_t step = 0;
   };
+  /// The plan in force, when it is compared with others.
+  struct Present {
+    Prediction told;
+    double deviation = 0;
+    double seconds = 0;
+    bool runs = false;      // and may be
+    double counts_for = 0;  // seconds, with its burden
+    bool burdened() const { return counts_for > seconds; }
+  };
   const Measured* lately(const Choice& choice, uint64_t step) const;
   /// What steps of that length pay for between two moves.
   uint64_t length_of_trials(double seconds) const;
@@ -91,6 +104,12 @@ class Planner {
   /// Notes what the step model says of the plan in force, before another is.
   void leave_present();
   bool is_news(uint64_t step, const Measured& now) const;
+  /// Looks for the best plan, and whether it is better enough.
+  std::optional<Decision> compare(uint64_t step, const Measured& now,
+                                  const std::vector<RankRates>& ranks);
+  std::optional<Decision> decide(uint64_t step, const Present& now, const Candidate& found);
+  /// To what was found before, where that is better by the step model.
+  std::optional<Decision> go_back(uint64_t step);
   /// What a plan's step is made of: more with each.
   enum class Kind : uint8_t { kUnsplit, kFrozen, kTrained };
   Kind kind_of(const Choice& choice) const;
@@ -110,6 +129,7 @@ class Planner {
   std::vector<RankRates> ranks_;   // for which measured times count
   std::vector<RankRates> newest_;  // of the last step
   size_t unlike_ = 1;              // ranks of which each must be tried, at the last look
+  std::optional<Choice> found_before_;
   std::optional<Look> looked_;
   double looks_ = kMostLooks;  // that may be taken now
   bool has_looked_ = false;

@@ -77,12 +77,13 @@ class Input {
   /// it must decode for them.
   struct Taken {
     double cores = 0;
-    double link = 0;
+    double up = 0;
+    double down = 0;
     double decodes = 0;
   };
   Taken taken(const Lane& lane, double frozen) const {
     return {lane.stems + frozen * schedule_.forward(lane),
-            lane.link + frozen * schedule_.upload(lane), lane.decodes + frozen};
+            lane.up + frozen * schedule_.upload(lane), lane.down, lane.decodes + frozen};
   }
 
   double card_taken() const {
@@ -99,9 +100,10 @@ class Input {
     for (const Lane& lane : schedule_.lanes()) {
       const Taken stems = taken(lane, part * frozen_in(lane, seconds));
       const double can = (seconds - stems.cores) / std::max(lane.rates->decode, 1e-12);
-      if (can < stems.decodes * kNearlyAll || stems.link > seconds * kNearlyOnce) return -1;
+      if (can < stems.decodes * kNearlyAll) return -1;
+      if (std::max(stems.up, stems.down) > seconds * kNearlyOnce) return -1;
       const double wire =
-          (seconds - stems.link) * lane.rates->bytes_per_second / std::max(job_.pixels, 1.0);
+          (seconds - stems.up) * lane.rates->bytes_per_second / std::max(job_.pixels, 1.0);
       total += std::max(0.0, std::min(can - stems.decodes, wire));
     }
     return std::min(total, (seconds - card_taken()) / std::max(schedule_.card(job_.pixels), 1e-12));
@@ -113,13 +115,14 @@ class Input {
     const size_t steps = 1 + feed::steps_ahead(schedule_.lanes().size(), job_.micro_batches);
     return leases() >= steps * (job_.micro_batches - local);
   }
-  size_t leases() const {
-    constexpr size_t kEach = 4;  // worker/process.cc
-    return kEach * schedule_.lanes().size();
-  }
+  size_t leases() const { return kLeasesInHand * schedule_.lanes().size(); }
 
+  /// Seconds in which the server's own worker has other work or no cores.
+  double own_taken() const {
+    return schedule_.own_stems() + (server_.shared ? schedule_.device_busy() : 0);
+  }
   double decoded_here(double seconds) const {
-    const double spare = seconds - (server_.shared ? schedule_.device_busy() : 0);
+    const double spare = seconds - own_taken();
     return std::max(0.0, spare) / std::max(server_.decode, 1e-12);
   }
 
@@ -136,9 +139,7 @@ class Input {
     return brought >= kNearlyAll * wanted;
   }
 
-  double local_seconds(uint32_t local) const {
-    return local * server_.decode + (server_.shared ? schedule_.device_busy() : 0);
-  }
+  double local_seconds(uint32_t local) const { return local * server_.decode + own_taken(); }
   /// The least step in which workers bring what is not kept local.
   double remote_seconds(uint32_t local) const {
     const double wanted = job_.micro_batches - schedule_.away() - local;
@@ -183,7 +184,7 @@ class Input {
     for (const Lane& lane : schedule_.lanes()) {
       const Taken stems = taken(lane, part * frozen_in(lane, whole));
       decoded += (whole - stems.cores) / std::max(lane.rates->decode, 1e-12) - stems.decodes;
-      sent += (whole - stems.link) * lane.rates->bytes_per_second / std::max(job_.pixels, 1.0);
+      sent += (whole - stems.up) * lane.rates->bytes_per_second / std::max(job_.pixels, 1.0);
     }
     sent = std::min(sent, (whole - card_taken()) / std::max(schedule_.card(job_.pixels), 1e-12));
     if (sent < decoded) return Bound::kLink;
@@ -192,7 +193,7 @@ class Input {
 
   Bound bound(double whole) const {
     for (const Lane& lane : schedule_.lanes()) {
-      if (lane.link > kNearly * whole) return Bound::kLink;
+      if (std::max(lane.up, lane.down) > kNearly * whole) return Bound::kLink;
     }
     if (card_taken() > kNearly * whole) return Bound::kLink;
     if (schedule_.end() < kNearly * whole) return input_bound(whole);
@@ -201,7 +202,7 @@ class Input {
     double links = 0;
     for (const Lane& lane : schedule_.lanes()) {
       stems = std::max(stems, lane.stems);
-      links = std::max(links, lane.link + 4 * lane.rates->latency);
+      links = std::max(links, lane.up + lane.down + 4 * lane.rates->latency);
     }
     return stems > links ? Bound::kStem : Bound::kLink;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,26 +12,35 @@ namespace outrigger::training {
 /// A worker with its link, while a step is laid out. Times count from the step's beginning.
 struct Lane {
   const WorkerRates* rates = nullptr;
+  bool own = false;      // the server's own worker: there is no link
   double free = 0;       // its cores
   double up_free = 0;    // the link towards the server
   double down_free = 0;  // and back
   double stems = 0;      // seconds its cores spend on stems
-  double link = 0;       // seconds its busier direction is taken, pixels not counted
+  double up = 0;         // seconds its link is taken towards the server, pixels not counted
+  double down = 0;       // and back
   uint32_t decodes = 0;  // micro-batches that it must decode itself
 };
 
 /// A step laid out over device, workers and links as if all pixels were there: list scheduling
 /// (Graham, 1969) in the order of the real step. Stems that train are given to workers one by one;
-/// frozen ones run ahead, so only the device's part of them is laid out. References must outlive
-/// this.
+/// frozen ones run ahead, so only the device's part of them is laid out. A server's own worker with
+/// cores of its own takes stems from when the device waits. References must outlive this.
 class StepSchedule {
  public:
   StepSchedule(const JobCosts& job, const ServerRates& server, std::span<const WorkerRates> workers,
                const Choice& choice);
+  StepSchedule(const StepSchedule&) = delete;
+  StepSchedule& operator=(const StepSchedule&) = delete;
 
   /// Whether anybody can run the stems; the rest says nothing where not.
   bool possible() const;
-  std::span<const Lane> lanes() const { return lanes_; }
+  /// Of the remote workers.
+  std::span<const Lane> lanes() const { return std::span(lanes_).first(lanes_.size() - 1); }
+  /// Seconds that the server's own worker spends on stems and their pixels.
+  double own_stems() const { return lanes_.back().stems; }
+  /// How many leases of stems remote workers hold at once.
+  size_t stems_in_hand() const;
   uint32_t away() const { return away_; }
   /// There are stems away in which nothing trains.
   bool frozen() const { return frozen_; }
@@ -51,8 +61,12 @@ class StepSchedule {
   };
   void send_weights();
   void run_stems();
+  bool takes_stem(const Lane& lane, uint32_t number) const;
   double arrival(const Lane& lane) const;
   void take_stem(Lane& lane, double arrives);
+  double stem_here() const { return (cut_.stem_here() + cut_.head) / server_.cores; }
+  /// What the device has done when it needs the first stem that is away.
+  double front() const { return stem_here() * (job_.micro_batches - away_ - last_); }
   void run_device();
   void run_backward(Lane& lane);
 
@@ -63,7 +77,8 @@ class StepSchedule {
   const uint32_t last_;  // of the others so many come behind them
   const bool ahead_;     // forward passes need not wait for this step's weights
   const bool frozen_;
-  std::vector<Lane> lanes_;
+  const WorkerRates own_rates_;
+  std::vector<Lane> lanes_;  // the server's own worker last
   std::vector<Away> stems_;
   double card_up_ = 0;  // the server's network card, when it has sent or taken what is known
   double card_down_ = 0;

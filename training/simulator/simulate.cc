@@ -169,6 +169,7 @@ class Simulator {
       follow(known_[i].bytes_per_second, true_rates[i].bytes_per_second);
     }
     follow(known_server_.cores, world_.server().cores);
+    follow(known_server_.own_cores, world_.server().own_cores);
     follow(known_server_.decode, world_.server().decode);
     if (std::isfinite(known_server_.bytes_per_second))
       follow(known_server_.bytes_per_second, world_.server().bytes_per_second);

@@ -9,8 +9,6 @@
 namespace outrigger::training {
 namespace {
 
-/// How many leases a worker asks for at once (worker/process.cc).
-constexpr uint32_t kLeasesInHand = 4;
 /// Of messages without a tensor, and of what a frame adds.
 constexpr double kSmall = 512;
 constexpr Duration kTick = std::chrono::milliseconds(20);
@@ -64,6 +62,7 @@ double World::jittered(double seconds) {
 
 ServerRates changed(ServerRates rates, const RateChange& change) {
   rates.cores *= change.speed;
+  rates.own_cores *= change.speed;
   rates.decode /= change.speed;
   rates.bytes_per_second *= change.link;
   return rates;

@@ -72,7 +72,8 @@ class World {
   void lose_worker(size_t place);
   void change_server(const RateChange& change);
   WorkerRates local_rates() const {
-    return {.stem_speed = server_.cores, .decode = server_.decode};
+    return {.stem_speed = server_.shared ? server_.cores : server_.own_cores,
+            .decode = server_.decode};
   }
   void tick();
   void start_work(feed::WorkerId id);

@@ -1,12 +1,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "common/child_process.h"
 #include "common/file.h"
 #include "tests/integration/training/job_text.h"
+#include "tests/integration/training/training_run.h"
 
 /// The planner at work in real processes. What layers take is told to them, so that it is known
 /// which plan is the best.
@@ -29,8 +31,8 @@ class FollowingTest : public testing::Test {
 
   /// What `outrigger plan` measures of the job, with times of another machine: a step of 0.2 s, of
   /// which the first layer takes nine tenths.
-  json slow_profile() const {
-    EXPECT_EQ(outrigger({"plan", job_.string(), "--threads", "1", "-o", "json", "--mount",
+  json slow_profile(const std::filesystem::path& job) const {
+    EXPECT_EQ(outrigger({"plan", job.string(), "--threads", "1", "-o", "json", "--mount",
                          "faces=" + faces().string()},
                         path("plan.json")),
               0);
@@ -55,7 +57,7 @@ class FollowingTest : public testing::Test {
   void run(int ranks, int workers) const {
     std::ofstream(job_) << job_text(
         {.cut = "Auto", .share = -1, .steps = kSteps, .replicas = ranks}, path("runs"));
-    std::ofstream(path("profile.json")) << slow_profile();
+    std::ofstream(path("profile.json")) << slow_profile(job_);
     ASSERT_EQ(outrigger({"run", job_.string(), "--workers", std::to_string(workers), "--emulate",
                          path("profile.json").string(), "--device-cores", "1", "--worker-cores",
                          "20", "--threads", "1", "--worker-threads", "1", "--mount",
@@ -101,6 +103,36 @@ TEST_F(FollowingTest, StemsGoToWorkersThatRunThemInATenthOfTheTime) {
   const auto steps = events("step");
   EXPECT_LT(steps.back().at("seconds").get<double>(),
             0.6 * steps.front().at("seconds").get<double>());
+}
+
+TEST_F(FollowingTest, WorkersThatLeaveAndComeAndAServerThatIsStartedAgain) {
+  TrainingRun run({.cut = "Auto", .share = -1, .steps = 100'000});
+  std::ofstream(path("profile.json")) << slow_profile(run.job_file());
+  run.emulate(path("profile.json"));
+  run.start_server();
+  const size_t first = run.start_worker({.emulated_cores = 20});
+  const size_t second = run.start_worker({.emulated_cores = 20});
+  constexpr int kPatience = 400;  // seconds: under a sanitizer plans are seldom compared
+  run.wait_for_plan(true, kPatience);
+  for (const size_t worker : {first, second}) {
+    ASSERT_TRUE(run.signal_worker(worker, SIGKILL));
+    run.wait_for_worker(worker);
+  }
+  run.wait_for_plan(false, kPatience);
+  run.start_worker({.emulated_cores = 20});
+  run.wait_for_plan(true, kPatience);
+
+  run.signal_server(SIGTERM);
+  ASSERT_EQ(run.wait_for_server(), 20);
+  const json found = run.events("plan").back();
+  run.start_server(true);
+  run.start_worker({.emulated_cores = 20});
+  run.wait_for_log("as before the restart", kPatience);
+  const json again = run.events("plan").back();
+  for (const char* field : {"cut", "stemsAway", "localInputPercent"})
+    EXPECT_EQ(again.at(field), found.at(field));
+  run.signal_server(SIGTERM);
+  EXPECT_EQ(run.wait_for_server(), 20);
 }
 
 TEST_F(FollowingTest, OfTwoRanksBothHaveWorkersForThem) {

@@ -121,6 +121,7 @@ void TrainingRun::launch_server(bool resume, const std::vector<std::string>& mor
                                      "--control-token-file",
                                      control_token_file_.string()};
   if (resume) arguments.emplace_back("--resume");
+  emulate_machine(arguments, 1);
   arguments.insert(arguments.end(), more.begin(), more.end());
   server_.emplace(program(OUTRIGGER_SERVER), arguments, folder_.path() / "server.log");
   wait_until(60, "the server's port", [this] {
@@ -173,6 +174,13 @@ int TrainingRun::wait_for_second_rank(int limit) {
   return *second_->poll();
 }
 
+void TrainingRun::emulate_machine(std::vector<std::string>& arguments, int cores) const {
+  if (profile_.empty()) return;
+  const std::vector<std::string> more{"--emulate", profile_.string(), "--emulate-cores",
+                                      std::to_string(cores)};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+}
+
 size_t TrainingRun::start_worker(const WorkerStart& start) {
   const int port =
       start.of_second_rank
@@ -180,13 +188,14 @@ size_t TrainingRun::start_worker(const WorkerStart& start) {
           : port_;
   const size_t index = workers_.size();
   const auto& data = start.data.empty() ? data_ : start.data;
-  const std::vector<std::string> arguments{"--server",      "127.0.0.1:" + std::to_string(port),
-                                           "--token-file",  token_file_.string(),
-                                           "--status-port", "0",
-                                           "--threads",     "1",
-                                           "--index",       std::to_string(index),
-                                           "--listen",      "127.0.0.1",
-                                           "--mount",       "faces=" + data.string()};
+  std::vector<std::string> arguments{"--server",      "127.0.0.1:" + std::to_string(port),
+                                     "--token-file",  token_file_.string(),
+                                     "--status-port", "0",
+                                     "--threads",     "1",
+                                     "--index",       std::to_string(index),
+                                     "--listen",      "127.0.0.1",
+                                     "--mount",       "faces=" + data.string()};
+  emulate_machine(arguments, start.emulated_cores);
   if (!start.fault.empty()) ::setenv("OUTRIGGER_FAULT", start.fault.c_str(), 1);
   workers_.emplace_back(start.program.empty() ? program(OUTRIGGER_WORKER) : start.program,
                         arguments, folder_.path() / ("worker-" + std::to_string(index) + ".log"));
@@ -245,6 +254,13 @@ int64_t TrainingRun::step() const {
 
 void TrainingRun::wait_for_log(const std::string& text, int limit) const {
   wait_until(limit, text.c_str(), [&] { return server_log().find(text) != std::string::npos; });
+}
+
+void TrainingRun::wait_for_plan(bool away, int limit) const {
+  wait_until(limit, away ? "a plan with stems away" : "a plan without stems away", [&] {
+    const auto plans = events("plan");
+    return !plans.empty() && (plans.back().at("stemsAway").get<int>() > 0) == away;
+  });
 }
 
 void TrainingRun::wait_for_step(int64_t step, int limit) {

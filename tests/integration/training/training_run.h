@@ -32,6 +32,7 @@ struct WorkerStart {
   bool of_second_rank = false;
   std::filesystem::path data;          // where it looks for the data; empty: where the server does
   std::filesystem::path program = {};  // empty: our worker
+  int emulated_cores = 1;              // of the profile's machine, where the run emulates one
 };
 
 /// One run in a folder of its own. Processes still running are ended by the destructor.
@@ -40,6 +41,9 @@ class TrainingRun {
   explicit TrainingRun(const JobText& job);
   ~TrainingRun();
 
+  /// The first rank and workers are from now on started as emulated machines, the rank with one
+  /// core.
+  void emulate(const std::filesystem::path& profile) { profile_ = profile; }
   /// Starts the server and waits until its port is known. `resume` goes on from the newest
   /// checkpoint.
   void start_server(bool resume = false);
@@ -80,6 +84,8 @@ class TrainingRun {
   /// The newest line of metrics.jsonl about a step; −1 before the first.
   int64_t step() const;
   void wait_for_step(int64_t step, int limit = 120);
+  /// Waits for a plan with stems away, or for one without.
+  void wait_for_plan(bool away, int limit = 120) const;
 
   /// All lines of metrics.jsonl of one type: step, evaluation, checkpoint, plan.
   std::vector<nlohmann::json> events(const std::string& type) const;
@@ -104,6 +110,7 @@ class TrainingRun {
   const std::filesystem::path& token_file() const { return token_file_; }
 
  private:
+  void emulate_machine(std::vector<std::string>& arguments, int cores) const;
   void launch_server(bool resume, const std::vector<std::string>& more);
   int post(const std::string& path, const std::string& body) const;
 
@@ -112,6 +119,7 @@ class TrainingRun {
   int wanted_port_;
   std::filesystem::path data_;
   std::filesystem::path checkpoint_directory_;
+  std::filesystem::path profile_;  // of emulated machines; empty: none are
   const std::filesystem::path job_file_;
   const std::filesystem::path token_file_;
   const std::filesystem::path control_token_file_;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu-server/job_options.h"
 #include "gpu-server/planning.h"
 #include "host_engine.h"
 #include "nn/cuda/errors.h"

@@ -35,14 +35,15 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
 }
 
 inline bool equal(const TrainingState& a, const TrainingState& b) {
-  const bool numbers =
-      a.step == b.step && a.incarnation == b.incarnation && a.bad_samples == b.bad_samples &&
-      a.best_step == b.best_step && a.best_metric == b.best_metric &&
-      a.evaluations_without_gain == b.evaluations_without_gain &&
-      a.evaluated_step == b.evaluated_step && a.loss_scale.value == b.loss_scale.value &&
-      a.loss_scale.good_steps == b.loss_scale.good_steps &&
-      (a.evaluating == nullptr) == (b.evaluating == nullptr) &&
-      (a.evaluating == nullptr || equal(*a.evaluating, *b.evaluating));
+  const bool numbers = a.step == b.step && a.incarnation == b.incarnation &&
+                       a.bad_samples == b.bad_samples && a.best_step == b.best_step &&
+                       a.best_metric == b.best_metric &&
+                       a.evaluations_without_gain == b.evaluations_without_gain &&
+                       a.evaluated_step == b.evaluated_step && a.plan == b.plan &&
+                       a.loss_scale.value == b.loss_scale.value &&
+                       a.loss_scale.good_steps == b.loss_scale.good_steps &&
+                       (a.evaluating == nullptr) == (b.evaluating == nullptr) &&
+                       (a.evaluating == nullptr || equal(*a.evaluating, *b.evaluating));
   return numbers && same_bits(a.parameters, b.parameters) && same_bits(a.momentum, b.momentum) &&
          same_bits(a.buffers, b.buffers) && same_bits(a.averaged, b.averaged) &&
          std::equal(a.former_parameters.begin(), a.former_parameters.end(),
@@ -85,6 +86,7 @@ class CheckpointTest : public testing::Test {
     state.evaluations_without_gain = 4;
     state.evaluated_step = static_cast<int64_t>(step) - 2;
     state.loss_scale = {512.0f, 77};
+    state.plan = {{.cut = "layer1", .stems_away = 6, .local_inputs = 1, .micro_batches = 8}};
     return state;
   }
 

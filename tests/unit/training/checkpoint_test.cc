@@ -174,6 +174,19 @@ TEST_F(CheckpointTest, OfALaterFormatIsRefusedAndNotPassedOver) {
   EXPECT_THROW(store().load_newest(graph_), InvalidInput);
 }
 
+TEST_F(CheckpointTest, WithoutAPlanOrWithOneOfAnotherFormIsWhole) {
+  const nlohmann::json of_another_form{{"cut", 3}, {"stemsAway", -1}};
+  store().save(state_at(1), graph_);
+  TrainingState expected = state_at(1);
+  expected.plan.reset();
+  rewrite_manifest(1, [](nlohmann::json& manifest) { manifest.erase("plan"); });
+  EXPECT_TRUE(equal(store().load_newest(graph_)->state, expected));
+  for (const nlohmann::json& plan : {of_another_form, nlohmann::json("layer1")}) {
+    rewrite_manifest(1, [&](nlohmann::json& manifest) { manifest["plan"] = plan; });
+    EXPECT_TRUE(equal(store().load_newest(graph_)->state, expected));
+  }
+}
+
 TEST_F(CheckpointTest, OfAnEarlierAttemptIsRefusedBeforeItIsRenamed) {
   CheckpointStore earlier(directory(), {.attempt = 1});
   earlier.save(state_at(1), graph_);

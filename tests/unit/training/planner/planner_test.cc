@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -233,6 +234,71 @@ TEST(Planner, TriesForAsLongAsStepsPayFor) {
   Splits slowest(0.85);
   for (int i = 0; i < 60; ++i) slowest.step(100);
   EXPECT_EQ(slowest.lengths, std::set<uint64_t>{4});
+}
+
+TEST(Planner, KeepsLocalWhatWorkersWouldBringMuchTooLate) {
+  WorkerRates narrow = kWorker;
+  narrow.bytes_per_second = 1e4;
+  const std::vector<WorkerRates> workers(2, narrow);
+  constexpr double kAlways = 2.5;  // whatever workers bring, the server makes it before
+  Planner planner(two_cut_job(), {}, [](const JobCosts&, uint64_t) -> Trial {
+    return {[](const Situation&, const Choice&) { return kAlways; }, 20};
+  });
+  Choice present;
+  int moves = 0;
+  for (uint64_t step = 0; step < 300; ++step) {
+    planner.measured(step, present, kAlways, workers.size());
+    const auto decision = planner.consider(step, kServer, workers);
+    if (!decision) continue;
+    present = decision->choice;
+    ++moves;
+  }
+  EXPECT_EQ(present, (Choice{0, 0, 8}));
+  EXPECT_EQ(moves, 1);
+}
+
+/// A planner that was told what an earlier run had found.
+class Again {
+ public:
+  explicit Again(const Choice& found, PlannerOptions options = {})
+      : planner_(two_cut_job(), options, by_model_alone) {
+    planner_.found_before(found);
+  }
+  /// One more step at cut Input, after which plans may be considered.
+  std::optional<Choice> step(const std::vector<WorkerRates>& workers, bool considers = true) {
+    const double seconds = predict(two_cut_job(), kServer, workers, {}).seconds;
+    planner_.measured(step_, {}, seconds, workers.size());
+    if (!considers) return std::nullopt;
+    const auto decision = planner_.consider(step_++, kServer, workers);
+    return decision ? std::optional(decision->choice) : std::nullopt;
+  }
+
+ private:
+  Planner planner_;
+  uint64_t step_ = 0;
+};
+
+const std::vector<WorkerRates> kFour(4, kWorker);
+constexpr Choice kFound{1, 5, 0};
+
+TEST(Planner, TakesAtOnceWhatAnEarlierRunHadFound) {
+  EXPECT_EQ(Again(kFound).step(kFour), kFound);
+  Again late(kFound);
+  for (int i = 0; i < 20; ++i) late.step({});
+  EXPECT_EQ(late.step(kFour), kFound) << "workers need a while to come back";
+  Again slow(kFound);
+  for (int i = 0; i < 20; ++i) slow.step(kFour, false);
+  EXPECT_EQ(slow.step(kFour), kFound) << "their first results came late";
+}
+
+TEST(Planner, LeavesWhatAnEarlierRunHadFoundWhereItMayNotBeOrDoesNotPay) {
+  WorkerRates narrow = kWorker;
+  narrow.bytes_per_second = 3e6;
+  const std::vector<WorkerRates> narrow_ones(4, narrow);
+  Again does_not_pay(kFound);
+  for (int i = 0; i < 20; ++i) EXPECT_NE(does_not_pay.step(narrow_ones), kFound);
+  Again may_not_be(kFound, {.least_server_percent = 95});
+  for (int i = 0; i < 20; ++i) EXPECT_NE(may_not_be.step(kFour), kFound);
 }
 
 TEST(Planner, FollowsWorkersThatLeaveAndCome) {

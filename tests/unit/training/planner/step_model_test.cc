@@ -38,6 +38,34 @@ TEST(StepModel, AWorkerTakesDecodingOffUntilTheDeviceIsTheBound) {
   EXPECT_EQ(with.bound, Bound::kDevice);
 }
 
+TEST(StepModel, AnOwnWorkerHelpsWhereItHasCoresOfItsOwnAndStemsDoNotRunAhead) {
+  WorkerRates slow = kWorker;
+  slow.stem_speed = 0.1;
+  const std::vector<WorkerRates> one{slow};
+  ServerRates server{.cores = 10, .decode = 0.001, .shared = false, .own_cores = 8};
+  JobCosts costs = one_cut_job();
+  costs.cuts[1].device_stem = 0.1;
+  const auto seconds = [&] { return predict(costs, server, one, {1, 8}).seconds; };
+  const double with = seconds();
+  server.own_cores = 0.01;
+  EXPECT_LT(with, 0.6 * seconds()) << "it takes four of the eight";
+  server.own_cores = 8;
+  costs.staleness = 1;
+  const double ahead = seconds();
+  server.own_cores = 0.01;
+  EXPECT_EQ(seconds(), ahead);
+}
+
+TEST(StepModel, ALinkCarriesBothWaysAtOnce) {
+  WorkerRates narrow = kWorker;
+  narrow.bytes_per_second = 4e6;  // activations take a second, and so do gradients
+  const std::vector<WorkerRates> one{narrow};
+  JobCosts costs = one_cut_job();
+  costs.staleness = 1;
+  const ServerRates server{.cores = 100, .decode = 0.001, .shared = false};
+  EXPECT_NEAR(predict(costs, server, one, {1, 8}).seconds, 8, 1) << "not sixteen";
+}
+
 TEST(StepModel, PixelsOverASlowLinkAreWorthNoMoreThanTheLink) {
   WorkerRates slow = kWorker;
   slow.bytes_per_second = 1e6;  // one micro-batch a second

@@ -76,6 +76,29 @@ TEST(Simulate, ADeviceOfItsOwnIsNotHeldUpByDecoding) {
   expect_as_predicted(job(), own, {}, 0.05);
 }
 
+TEST(Simulate, AnOwnWorkerWithManyCoresRunsStemsWhileTheDeviceWaits) {
+  auto described = cluster(1);
+  described.server = {.cores = 11, .decode = 0.007, .shared = false, .own_cores = 8};
+  described.workers[0].rates.bytes_per_second = 20e6;
+  JobCosts costs = job();
+  costs.cuts[1].gradients = 4e4;
+  const double with = predict(costs, described.server, rates(described), {1, 7}).seconds;
+  expect_as_predicted(costs, described, {1, 7}, 0.1);
+  described.server.own_cores = 0.01;
+  EXPECT_LT(with, 0.75 * predict(costs, described.server, rates(described), {1, 7}).seconds);
+}
+
+TEST(Simulate, AnOwnWorkerIsNoFasterThanItsOwnCores) {
+  auto described = cluster(1);
+  described.workers[0].rates.bytes_per_second = 20e6;
+  const auto seconds = [&](double cores, double own) {
+    described.server = {.cores = cores, .decode = 0.1, .shared = false, .own_cores = own};
+    return simulate(job(), described, {.steps = 40, .jitter = 0, .fixed = Choice{1, 7}})
+        .mean_seconds(10, 40);
+  };
+  EXPECT_GT(seconds(100, 1), 1.1 * seconds(100, 8));
+}
+
 TEST(Simulate, TheSameSeedGivesTheSameSteps) {
   const auto a = simulate(job(), cluster(3), {.steps = 30, .seed = 4, .jitter = 0.1});
   const auto b = simulate(job(), cluster(3), {.steps = 30, .seed = 4, .jitter = 0.1});
