@@ -68,6 +68,13 @@ void read_arguments(Role role, std::span<const char* const> arguments, Launch& l
   }
 }
 
+// Of each option.
+std::vector<std::vector<std::string>> values_of(const Launch& launch) {
+  std::vector<std::vector<std::string>> values;
+  for (const LaunchOption& option : launch_options()) values.push_back(option.get(launch));
+  return values;
+}
+
 // The folder of a claim: its mount, or where a cluster mounts it, if that is there.
 fs::path claim_folder(const Launch& launch, const std::string& claim, const fs::path& mounted_at) {
   const auto mount = launch.mounts.find(claim);
@@ -131,11 +138,14 @@ std::string launch_help(Role role, std::string_view program) {
 }
 
 std::vector<std::string> launch_arguments(const Launch& launch) {
+  static const auto usual = values_of(Launch());
   std::vector<std::string> arguments;
-  const Launch usual;
-  for (const LaunchOption& option : launch_options()) {
+  const auto options = launch_options();
+  for (size_t i = 0; i < options.size(); ++i) {
+    const LaunchOption& option = options[i];
+    if (!option.is_for(launch.role)) continue;
     const auto values = option.get(launch);
-    if (!option.is_for(launch.role) || values == option.get(usual)) continue;
+    if (values == usual[i]) continue;
     for (const std::string& value : values) {
       arguments.emplace_back(option.flag);
       if (!option.is_switch()) arguments.push_back(value);
@@ -149,8 +159,9 @@ std::map<std::string, std::string> launch_environment(const Launch& launch) {
       {std::string(kRoleVariable),
        std::string(launch.role == Role::kServer ? kServerRole : kWorkerRole)}};
   for (const LaunchOption& option : launch_options()) {
+    if (!option.is_for(launch.role) || option.variable.empty()) continue;
     const auto values = option.get(launch);
-    if (!option.is_for(launch.role) || option.variable.empty() || values.empty()) continue;
+    if (values.empty()) continue;
     std::string& text = variables[std::string(option.variable)];
     for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
   }

@@ -27,16 +27,20 @@ void leave_out_within(Json& value, const schema::Field& field) {
   for (Json& item : value) leave_out_defaults(item, *field.object);
 }
 
+// Members stand in the order of the fields that they were written from. The others are gathered
+// anew: to erase one would copy all behind it.
 void leave_out_defaults(Json& value, const schema::Object& object) {
-  for (const schema::Field& field : object.fields) {
-    const auto found = value.find(field.name);
-    if (found == value.end()) continue;
-    if (field.default_value && *found == *field.default_value) {
-      value.erase(found);
-    } else {
-      leave_out_within(*found, field);
-    }
+  auto& members = value.get_ref<Json::object_t&>();
+  Json::object_t kept;
+  kept.reserve(members.size());
+  auto field = object.fields.begin();
+  for (auto& [name, member] : members) {
+    while (field->name != name) ++field;
+    if (field->default_value && member == *field->default_value) continue;
+    leave_out_within(member, *field);
+    kept.emplace_back(name, std::move(member));
   }
+  members.swap(kept);
 }
 
 }  // namespace

@@ -50,6 +50,8 @@ Level parse_level(std::string_view text) {
                      "': allowed are debug, info, warning, error");
 }
 
+bool is_on(Level level) { return logger().should_log(translate(level)); }
+
 void write(Level level, std::string_view text) { logger().log(translate(level), text); }
 
 }  // namespace outrigger::log

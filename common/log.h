@@ -17,23 +17,26 @@ void set_level(Level level);
 /// "debug", "info", "warning" or "error"; throws InvalidInput otherwise.
 Level parse_level(std::string_view text);
 
+/// Whether lines of that level are written; others need not be made.
+bool is_on(Level level);
 void write(Level level, std::string_view text);
 
 template <typename... Args>
 void debug(fmt::format_string<Args...> format, Args&&... args) {
-  write(Level::kDebug, fmt::format(format, std::forward<Args>(args)...));
+  if (is_on(Level::kDebug)) write(Level::kDebug, fmt::format(format, std::forward<Args>(args)...));
 }
 template <typename... Args>
 void info(fmt::format_string<Args...> format, Args&&... args) {
-  write(Level::kInfo, fmt::format(format, std::forward<Args>(args)...));
+  if (is_on(Level::kInfo)) write(Level::kInfo, fmt::format(format, std::forward<Args>(args)...));
 }
 template <typename... Args>
 void warning(fmt::format_string<Args...> format, Args&&... args) {
-  write(Level::kWarning, fmt::format(format, std::forward<Args>(args)...));
+  if (is_on(Level::kWarning))
+    write(Level::kWarning, fmt::format(format, std::forward<Args>(args)...));
 }
 template <typename... Args>
 void error(fmt::format_string<Args...> format, Args&&... args) {
-  write(Level::kError, fmt::format(format, std::forward<Args>(args)...));
+  if (is_on(Level::kError)) write(Level::kError, fmt::format(format, std::forward<Args>(args)...));
 }
 
 }  // namespace outrigger::log

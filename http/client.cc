@@ -84,14 +84,14 @@ struct Client::Impl {
     idle.push_back({std::move(connection), SteadyClock::now()});
   }
 
-  Response send(const ClientRequest& request, const std::stop_token& stop) {
+  Response send(const ClientRequest& request, FieldLines more, const std::stop_token& stop) {
     BoundedBody body(options, SteadyClock::now() + options.timeout);
     const auto receiver = [&](const Response&, std::string_view piece) {
       return body.append(piece);
     };
     return explained(request, stop, [&] {
       auto connection = take();
-      Response response = connection->send(request, {options.timeout}, receiver, stop);
+      Response response = connection->send(request, more, {options.timeout}, receiver, stop);
       if (!body.refused.empty()) throw IoError(body.refused);
       response.body = std::move(body.text);
       give_back(std::move(connection));
@@ -99,7 +99,7 @@ struct Client::Impl {
     });
   }
 
-  Response stream(const ClientRequest& request, const StreamLimits& limits,
+  Response stream(const ClientRequest& request, FieldLines more, const StreamLimits& limits,
                   const Receiver& receiver, const std::stop_token& stop) {
     const auto deadline = SteadyClock::now() + limits.whole;
     BoundedBody body(options, deadline);
@@ -112,7 +112,8 @@ struct Client::Impl {
     return explained(request, stop, [&] {
       // Not one of those that are idle, nor one of them later: a stream lasts for minutes.
       Connection connection(address, options, tls, Connection::Use::kWaiting);
-      Response response = connection.send(request, {limits.silence, limits.gather}, sorted, stop);
+      Response response =
+          connection.send(request, more, {limits.silence, limits.gather}, sorted, stop);
       if (late) throw IoError("lasted longer than " + in_ms(limits.whole));
       if (!body.refused.empty()) throw IoError(body.refused);
       response.body = std::move(body.text);
@@ -124,7 +125,9 @@ struct Client::Impl {
   template <typename Work>
   Response explained(const ClientRequest& request, const std::stop_token& stop,
                      const Work& work) const {
-    const auto name = [&] { return request.method + " " + options.base_url + request.target; };
+    const auto name = [&] {
+      return request.method + " " + options.base_url + options.prefix + request.target;
+    };
     try {
       if (!stop.stop_requested()) return work();
     } catch (const IoError& error) {
@@ -142,19 +145,28 @@ Client::Client(ClientOptions options) : impl_(std::make_unique<Impl>(std::move(o
 Client::~Client() = default;
 
 Response Client::send(const ClientRequest& request, const std::stop_token& stop) {
-  return impl_->send(request, stop);
+  return impl_->send(request, {}, stop);
 }
 
-Response Client::get(const std::string& path) { return impl_->send({"GET", path}, {}); }
+Response Client::send(const ClientRequest& request, FieldLines more, const std::stop_token& stop) {
+  return impl_->send(request, more, stop);
+}
+
+Response Client::get(const std::string& path) { return impl_->send({"GET", path}, {}, {}); }
 
 Response Client::post(const std::string& path, const std::string& body,
                       const std::string& content_type) {
-  return impl_->send({"POST", path, {{"Content-Type", content_type}}, body}, {});
+  return impl_->send({"POST", path, {{"Content-Type", content_type}}, body}, {}, {});
 }
 
 Response Client::stream(const ClientRequest& request, const StreamLimits& limits,
                         const Receiver& receiver, const std::stop_token& stop) {
-  return impl_->stream(request, limits, receiver, stop);
+  return impl_->stream(request, {}, limits, receiver, stop);
+}
+
+Response Client::stream(const ClientRequest& request, FieldLines more, const StreamLimits& limits,
+                        const Receiver& receiver, const std::stop_token& stop) {
+  return impl_->stream(request, more, limits, receiver, stop);
 }
 
 }  // namespace outrigger::http

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -36,7 +37,12 @@ struct ClientOptions {
   TlsOptions tls = {};
   /// Sent with every request (Authorization, say).
   Headers headers = {};
+  /// In front of every target: "/clusters/one".
+  std::string prefix = {};
 };
+
+/// Fields that a request has beside its own, each as add_field() wrote it: made once, sent often.
+using FieldLines = std::span<const std::string_view>;
 
 /// How long a streamed answer may last, and be silent.
 struct StreamLimits {
@@ -66,6 +72,7 @@ class Client {
   /// there is none: not reached, certificate not trusted, time over, or body too large; Cancelled
   /// once `stop` is requested, from any thread.
   Response send(const ClientRequest& request, const std::stop_token& stop = {});
+  Response send(const ClientRequest& request, FieldLines more, const std::stop_token& stop);
   Response get(const std::string& path);
   Response post(const std::string& path, const std::string& body,
                 const std::string& content_type = "application/json");
@@ -75,6 +82,8 @@ class Client {
   /// the receiver wanted no more; a body that breaks off is an IoError.
   Response stream(const ClientRequest& request, const StreamLimits& limits,
                   const Receiver& receiver, const std::stop_token& stop = {});
+  Response stream(const ClientRequest& request, FieldLines more, const StreamLimits& limits,
+                  const Receiver& receiver, const std::stop_token& stop);
 
  private:
   struct Impl;

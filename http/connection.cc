@@ -1,8 +1,9 @@
 #include "http/connection.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstring>
-#include <thread>
+#include <mutex>
 
 #include "common/error.h"
 
@@ -12,18 +13,9 @@ namespace {
 // A TLS record. What is larger than this grows it, as far as a head may.
 constexpr size_t kBuffer = 16 << 10;
 
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
-
-void add_field(std::string& head, std::string_view name, std::string_view value) {
-  // A line break would begin a field, or a request, that nobody asked for.
-  if (std::ranges::any_of(value, is_control))
-    throw InvalidInput("header field " + std::string(name) +
-                       ": its value holds a control character");
-  head.append(name).append(": ").append(value).append("\r\n");
-}
-
 bool is_target_char(char c) {
-  return !is_control(c) && c != ' ' && static_cast<unsigned char>(c) < 0x80;
+  const auto byte = static_cast<unsigned char>(c);
+  return byte > 0x20 && byte < 0x7f;
 }
 
 }  // namespace
@@ -42,15 +34,21 @@ void Connection::connect() {
   connected_ = true;
 }
 
-std::string Connection::written(const ClientRequest& request) const {
-  if (!request.target.starts_with('/') || !std::ranges::all_of(request.target, is_target_char))
-    throw InvalidInput("target '" + request.target + "': wanted is a path, percent-encoded");
+std::string Connection::written(const ClientRequest& request, FieldLines more) const {
+  if (!request.target.starts_with('/') || !std::ranges::all_of(options_.prefix, is_target_char) ||
+      !std::ranges::all_of(request.target, is_target_char))
+    throw InvalidInput("target '" + options_.prefix + request.target +
+                       "': wanted is a path, percent-encoded");
+  size_t size = request.body.size() + request.target.size() + 1024;
+  for (const std::string_view line : more) size += line.size();
   std::string text;
-  text.reserve(request.body.size() + request.target.size() + 1024);
-  text.append(request.method).append(" ").append(request.target).append(" HTTP/1.1\r\n");
+  text.reserve(size);
+  text.append(request.method).append(" ").append(options_.prefix).append(request.target);
+  text.append(" HTTP/1.1\r\n");
   add_field(text, "Host", host_);
   for (const auto& [name, value] : options_.headers) add_field(text, name, value);
   for (const auto& [name, value] : request.headers) add_field(text, name, value);
+  for (const std::string_view line : more) text.append(line);
   if (!request.body.empty() || request.method != "GET")
     add_field(text, "Content-Length", std::to_string(request.body.size()));
   text.append("\r\n").append(request.body);
@@ -67,15 +65,18 @@ void Connection::make_room() {
   }
 }
 
-void Connection::let_gather(std::chrono::milliseconds time) const {
+void Connection::let_gather(std::chrono::milliseconds time, const std::stop_token& stop) const {
   const Duration left = came_ + time - system_now();
-  if (left > left.zero() && channel_.idle()) std::this_thread::sleep_for(left);
+  if (left <= left.zero() || !channel_.idle()) return;
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any().wait_for(lock, stop, left, [] { return false; });
 }
 
-void Connection::receive(ResponseParser& parser, const Pace& pace) {
+void Connection::receive(ResponseParser& parser, const Pace& pace, const std::stop_token& stop) {
   while (!parser.done()) {
     make_room();
-    if (pace.gather > pace.gather.zero()) let_gather(pace.gather);
+    if (pace.gather > pace.gather.zero()) let_gather(pace.gather, stop);
     const size_t count = channel_.read(std::span(buffer_).subspan(end_), pace.silence);
     if (pace.gather > pace.gather.zero()) came_ = system_now();
     if (count == 0) return parser.finish();
@@ -84,15 +85,15 @@ void Connection::receive(ResponseParser& parser, const Pace& pace) {
   }
 }
 
-Response Connection::send(const ClientRequest& request, const Pace& pace,
+Response Connection::send(const ClientRequest& request, FieldLines more, const Pace& pace,
                           const ResponseParser::Receiver& receiver, const std::stop_token& stop) {
   usable_ = false;
-  const std::string text = written(request);
+  const std::string text = written(request, more);
   const std::stop_callback breaking(stop, [this] { channel_.break_off(); });
   if (!connected_) connect();
   channel_.write(text, options_.timeout);
   ResponseParser parser(receiver);
-  receive(parser, pace);
+  receive(parser, pace, stop);
   // What came behind the response belongs to nobody.
   usable_ = parser.keeps_connection() && begin_ == end_;
   return std::move(parser.head());

@@ -34,7 +34,7 @@ class Connection {
   /// Sends and receives, and connects where that is to be done; the body goes to `receiver`. Throws
   /// InvalidInput where a field or the target holds what none may, IoError with the cause where no
   /// whole response comes.
-  Response send(const ClientRequest& request, const Pace& pace,
+  Response send(const ClientRequest& request, FieldLines more, const Pace& pace,
                 const ResponseParser::Receiver& receiver, const std::stop_token& stop);
   /// Whether another request may be sent on it, as far as the last response says.
   bool usable() const { return usable_; }
@@ -43,10 +43,10 @@ class Connection {
 
  private:
   void connect();
-  std::string written(const ClientRequest& request) const;
-  void receive(ResponseParser& parser, const Pace& pace);
+  std::string written(const ClientRequest& request, FieldLines more) const;
+  void receive(ResponseParser& parser, const Pace& pace, const std::stop_token& stop);
   void make_room();
-  void let_gather(std::chrono::milliseconds time) const;
+  void let_gather(std::chrono::milliseconds time, const std::stop_token& stop) const;
 
   const ClientOptions& options_;
   const std::string host_;

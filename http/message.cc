@@ -3,7 +3,17 @@
 #include <algorithm>
 #include <cctype>
 
+#include "common/error.h"
+
 namespace outrigger::http {
+
+void add_field(std::string& head, std::string_view name, std::string_view value) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (std::ranges::any_of(value, is_control))
+    throw InvalidInput("header field " + std::string(name) +
+                       ": its value holds a control character");
+  head.append(name).append(": ").append(value).append("\r\n");
+}
 
 std::optional<std::string> find_header(const Headers& headers, std::string_view name) {
   const auto same = [](unsigned char a, unsigned char b) {

@@ -15,6 +15,10 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 /// The first value under `name`, if any.
 std::optional<std::string> find_header(const Headers& headers, std::string_view name);
 
+/// Appends a field as it is sent, with its line end. Throws InvalidInput where the value holds a
+/// control character: a line break would begin a field, or a request, that nobody asked for.
+void add_field(std::string& head, std::string_view name, std::string_view value);
+
 /// `text` as one segment of a path or one value of a query: all but RFC 3986's unreserved
 /// characters becomes %XX.
 std::string percent_encode(std::string_view text);

@@ -37,8 +37,12 @@ void BoundObject::check(const void* owner, const std::string& path, Errors& erro
 
 Json BoundObject::write(const void* owner) const {
   Json object = Json::object();
+  auto& members = object.get_ref<Json::object_t&>();
+  members.reserve(fields.size());  // one that grows copies all that is in it
   for (size_t i = 0; i < fields.size(); ++i) {
-    if (auto value = members_[i]->write(owner)) object[fields[i].name] = std::move(*value);
+    // No name is there twice, and the object would look for each among all before it.
+    if (auto value = members_[i]->write(owner))
+      members.emplace_back(fields[i].name, std::move(*value));
   }
   return object;
 }

@@ -19,8 +19,9 @@ struct InformerOptions {
   /// The same where something was kept of an earlier version of the object, which can spare work;
   /// absent: keep() again.
   std::function<T(Json object, const T& before)> keep_again = {};
-  /// The object in that version, if its user has it already (from its own write, say): it goes into
-  /// the cache as it is, and what a watch tells of it is not read. Absent: nobody has it.
+  /// The object that was modified in that version, if its user has it already (from its own write,
+  /// say): it goes into the cache as it is, and what a watch tells of it is not read. Absent:
+  /// nobody has it.
   std::function<CachedPtr<T>(const ObjectKey& key, const std::string& version)> known = {};
   /// By name; see Store::by_index.
   std::map<std::string, Indexer<T>> indexers = {};

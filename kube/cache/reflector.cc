@@ -52,7 +52,7 @@ bool Reflector::list(ReflectorSink& sink) {
   };
   sink.list_begins();
   auto version = client_.list(options_.resource, options_.selection, receiver, options_.dropped,
-                              options_.chunk);
+                              options_.chunk, options_.kept);
   if (!version) {
     const bool expected =
         options_.may_be_absent && (version.error().not_found() || version.error().forbidden());
@@ -77,6 +77,8 @@ WatchEnd Reflector::watch_once(ReflectorSink& sink, const std::stop_token& stop)
   options.longest = options_.longest_watch;
   options.silence = options_.silence;
   options.dropped = options_.dropped;
+  options.kept = options_.kept;
+  options.gather = options_.gather;
   options.known = options_.known;
   client_.options().observer->watched(options_.resource.plural);
   return watch(

@@ -25,6 +25,7 @@ struct ReflectorOptions {
   Resource resource;
   Selection selection = {};
   std::vector<DroppedField> dropped = kManagedFields;
+  std::vector<KeptFields> kept = {};
   /// As WatchOptions::known.
   std::function<std::shared_ptr<const void>(const Json& head)> known = {};
   int chunk = 500;
@@ -37,6 +38,8 @@ struct ReflectorOptions {
   std::chrono::seconds shortest_watch{300};
   std::chrono::seconds longest_watch{600};
   std::chrono::milliseconds silence{150'000};
+  /// As WatchOptions::gather.
+  std::chrono::milliseconds gather{25};
 };
 
 /// Keeps a sink up to date with the API server: lists, watches from there, watches again from where

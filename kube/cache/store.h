@@ -69,28 +69,63 @@ class Store {
   /// Adds or replaces; returns what was there.
   CachedPtr<T> put(CachedPtr<T> object) {
     const std::scoped_lock lock(mutex_);
-    CachedPtr<T> former = remove_locked(object->key);
-    for (auto& [name, index] : indexes_) {
-      for (const std::string& value : index.indexer(*object)) {
-        auto& entry = index.entries[value];
-        const auto place = place_of(entry, object->key);
-        if (place == entry.end() || *place != object) entry.insert(place, object);
-      }
+    const auto found = objects_.find(object->key);
+    CachedPtr<T> former = found == objects_.end() ? nullptr : *found;
+    for (auto& [name, index] : indexes_) index.put(former, object);
+    if (former) {
+      auto place = objects_.extract(found);
+      place.value() = std::move(object);
+      objects_.insert(std::move(place));
+    } else {
+      objects_.insert(std::move(object));
     }
-    objects_.insert(std::move(object));
     return former;
   }
 
   /// Returns what was there.
   CachedPtr<T> remove(const ObjectKey& key) {
     const std::scoped_lock lock(mutex_);
-    return remove_locked(key);
+    const auto found = objects_.find(key);
+    if (found == objects_.end()) return nullptr;
+    CachedPtr<T> former = *found;
+    objects_.erase(found);
+    for (auto& [name, index] : indexes_) index.remove(former, index.indexer(*former));
+    return former;
   }
 
  private:
   struct Index {
     Indexer<T> indexer;
     std::unordered_map<std::string, std::vector<CachedPtr<T>>> entries;  // each ordered by key
+
+    // In the place of `former`, if there is one, where that is shown under the same values.
+    void put(const CachedPtr<T>& former, const CachedPtr<T>& object) {
+      const std::vector<std::string> values = indexer(*object);
+      if (former) {
+        const std::vector<std::string> before = indexer(*former);
+        if (before != values) remove(former, before);
+      }
+      for (const std::string& value : values) {
+        auto& entry = entries[value];
+        const auto place = place_of(entry, object->key);
+        if (place != entry.end() && (*place)->key == object->key) {
+          *place = object;
+        } else {
+          entry.insert(place, object);
+        }
+      }
+    }
+
+    void remove(const CachedPtr<T>& object, const std::vector<std::string>& values) {
+      for (const std::string& value : values) {
+        const auto entry = entries.find(value);
+        if (entry == entries.end()) continue;
+        auto& objects = entry->second;
+        const auto place = place_of(objects, object->key);
+        if (place != objects.end() && *place == object) objects.erase(place);
+        if (objects.empty()) entries.erase(entry);
+      }
+    }
   };
 
   // A key is looked up among objects without making one.
@@ -113,28 +148,6 @@ class Store {
     return std::lower_bound(
         entry.begin(), entry.end(), key,
         [](const auto& object, const auto& wanted) { return object->key < wanted; });
-  }
-
-  CachedPtr<T> remove_locked(const ObjectKey& key) {
-    const auto found = objects_.find(key);
-    if (found == objects_.end()) return nullptr;
-    CachedPtr<T> former = *found;
-    objects_.erase(found);
-    unindex(former);
-    return former;
-  }
-
-  void unindex(const CachedPtr<T>& object) {
-    for (auto& [name, index] : indexes_) {
-      for (const std::string& value : index.indexer(*object)) {
-        const auto entry = index.entries.find(value);
-        if (entry == index.entries.end()) continue;
-        auto& objects = entry->second;
-        const auto place = place_of(objects, object->key);
-        if (place != objects.end() && *place == object) objects.erase(place);
-        if (objects.empty()) index.entries.erase(entry);
-      }
-    }
   }
 
   mutable std::mutex mutex_;

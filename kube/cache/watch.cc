@@ -16,8 +16,6 @@ using std::chrono::seconds;
 
 // How much later than asked the server may end a watch.
 constexpr seconds kGrace{30};
-// Where changes come by the hundred, so many at once; one by itself is told as it comes.
-constexpr milliseconds kGather{25};
 
 std::string target_of(const WatchOptions& options, seconds lasting) {
   std::string target = options.resource.path(options.selection.ns);
@@ -77,7 +75,7 @@ class Follower {
  private:
   bool take_line(std::string_view text) {
     if (take_known(text)) return true;
-    WatchLine line = parse_watch_line(text, options_.dropped);
+    WatchLine line = parse_watch_line(text, options_.dropped, options_.kept);
     if (line.kind == WatchLine::Kind::kError) {
       end_.error = ApiError::from("watching " + options_.resource.plural, line.object);
       end_ = expired(end_.error->what());
@@ -91,9 +89,10 @@ class Follower {
 
   // False where the line has to be read whole.
   bool take_known(std::string_view text) {
-    if (!options_.known) return false;
-    WatchLine head = parse_watch_line(text, head_);
-    if (head.kind != WatchLine::Kind::kChange) return false;
+    // So API servers begin the line of what is new, whose head then need not be read twice.
+    if (!options_.known || text.starts_with(R"({"type":"ADDED",)")) return false;
+    WatchLine head = parse_watch_line(text, head_, options_.kept);
+    if (head.kind != WatchLine::Kind::kChange || head.type != ChangeType::kModified) return false;
     auto known = options_.known(head.object);
     if (known == nullptr) return false;
     const std::string version = resource_version_of(head.object);
@@ -129,8 +128,9 @@ class Follower {
 
 }  // namespace
 
-WatchLine parse_watch_line(std::string_view text, const std::vector<DroppedField>& dropped) {
-  Json event = parse_json(text, dropped);
+WatchLine parse_watch_line(std::string_view text, const std::vector<DroppedField>& dropped,
+                           std::span<const KeptFields> kept) {
+  Json event = parse_json(text, dropped, kept);
   const auto type = event.is_object() ? event.find("type") : event.end();
   const auto object = event.is_object() ? event.find("object") : event.end();
   if (type == event.end() || !type->is_string() || object == event.end() || !object->is_object())
@@ -152,7 +152,7 @@ WatchEnd watch(Client& client, const WatchOptions& options,
   try {
     const auto result = client.stream(
         target_of(options, lasting),
-        {options.silence, milliseconds(lasting + kGrace), options.selection.form, kGather},
+        {options.silence, milliseconds(lasting + kGrace), options.selection.form, options.gather},
         [&follower](std::string_view piece) { return follower.take(piece); }, stop);
     if (result) return follower.finish();
     const bool expired = result.error().expired();

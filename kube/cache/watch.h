@@ -32,7 +32,8 @@ struct WatchLine {
 };
 
 /// Throws IoError where the line is no event.
-WatchLine parse_watch_line(std::string_view line, const std::vector<DroppedField>& dropped);
+WatchLine parse_watch_line(std::string_view line, const std::vector<DroppedField>& dropped,
+                           std::span<const KeptFields> kept = {});
 
 struct WatchOptions {
   Resource resource;
@@ -47,8 +48,12 @@ struct WatchOptions {
   /// minute; where one does not, a quiet watch is merely made anew from where it stood.
   std::chrono::milliseconds silence{150'000};
   std::vector<DroppedField> dropped = kManagedFields;
-  /// Asked with every object without its spec and status, before these are read: what is known
-  /// already, if it is. Then they are passed over. Absent: nothing is known.
+  std::vector<KeptFields> kept = {};
+  /// Where changes come by the hundred, those of so long are read at once; one by itself is told as
+  /// it comes.
+  std::chrono::milliseconds gather{25};
+  /// Asked with every object that was modified, without its spec and status, before these are read:
+  /// what is known already, if it is. Then they are passed over. Absent: nothing is known.
   std::function<std::shared_ptr<const void>(const Json& head)> known = {};
   size_t longest_line = size_t{16} << 20;
 };

@@ -85,14 +85,23 @@ std::string what(const Sender::Message& message) {
 struct Client::Impl {
   Sender sender;
 
-  Result<Json> ask(const Sender::Message& message) {
-    return ask(message, sender.options().dropped);
+  Result<Json> ask(const Sender::Message& message, std::span<const KeptFields> kept = {}) {
+    return ask(message, sender.options().dropped, kept);
   }
-  Result<Json> ask(const Sender::Message& message, const std::vector<DroppedField>& dropped) {
-    const std::string tried = what(message);
+  Result<Json> ask(const Sender::Message& message, const std::vector<DroppedField>& dropped,
+                   std::span<const KeptFields> kept) {
     const http::Response response = sender.send(message);
-    if (response.status / 100 != 2) return ApiError::from(tried, response);
-    return parse_json(response.body, dropped);
+    if (response.status / 100 != 2) return ApiError::from(what(message), response);
+    // Whatever else it may be is no API server's, and fails as text that nobody can read.
+    if (message.form == Form::kNothing && response.body.starts_with('{')) return Json();
+    return parse_json(response.body, dropped, kept);
+  }
+  Result<Json> put(const std::string& path, std::string object, const WriteOptions& options) {
+    return ask({"PUT",
+                {"PUT", path + query_of(options), {{"Content-Type", kJsonType}}, std::move(object)},
+                true,
+                options.answer},
+               options.kept);
   }
 };
 
@@ -110,7 +119,8 @@ Result<Json> Client::get(const Resource& resource, const ObjectKey& key,
 
 Result<std::string> Client::list(const Resource& resource, const Selection& selection,
                                  const ListReceiver& receiver,
-                                 const std::vector<DroppedField>& dropped, int chunk) {
+                                 const std::vector<DroppedField>& dropped, int chunk,
+                                 std::span<const KeptFields> kept) {
   std::string next;
   do {
     Query query;
@@ -120,7 +130,7 @@ Result<std::string> Client::list(const Resource& resource, const Selection& sele
     query.add("continue", next);
     Result<Json> page = impl_->ask(
         {"LIST", {"GET", resource.path(selection.ns) + query.text()}, true, selection.form},
-        dropped);
+        dropped, kept);
     if (!page && page.error().expired() && !next.empty()) {
       receiver.restart();
       next.clear();
@@ -158,23 +168,23 @@ Result<Json> Client::create(const Resource& resource, const Json& object,
                       {{"Content-Type", kJsonType}},
                       to_text(object)},
                      false,
-                     options.answer});
+                     options.answer},
+                    options.kept);
 }
 
 Result<Json> Client::update(const Resource& resource, const Json& object,
                             const WriteOptions& options, const std::string& subresource) {
-  return impl_->ask({"PUT",
-                     {"PUT",
-                      item_path(resource, key_of(object), subresource) + query_of(options),
-                      {{"Content-Type", kJsonType}},
-                      to_text(object)},
-                     true,
-                     options.answer});
+  return impl_->put(item_path(resource, key_of(object), subresource), to_text(object), options);
 }
 
 Result<Json> Client::update_status(const Resource& resource, const Json& object,
                                    const WriteOptions& options) {
   return update(resource, object, options, "status");
+}
+
+Result<Json> Client::update_status(const Resource& resource, const ObjectKey& key,
+                                   std::string object, const WriteOptions& options) {
+  return impl_->put(item_path(resource, key, "status"), std::move(object), options);
 }
 
 Result<Json> Client::patch(const Resource& resource, const ObjectKey& key, PatchType type,
@@ -189,7 +199,8 @@ Result<Json> Client::patch(const Resource& resource, const ObjectKey& key, Patch
                       {{"Content-Type", content_type_of(type)}},
                       to_text(patch)},
                      type != PatchType::kJson,
-                     options.answer});
+                     options.answer},
+                    options.kept);
 }
 
 Result<Json> Client::scale(const Resource& resource, const ObjectKey& key, int replicas,
@@ -210,11 +221,10 @@ Result<Json> Client::remove(const Resource& resource, const ObjectKey& key,
 
 Result<std::monostate> Client::stream(const std::string& target, const StreamLimits& limits,
                                       const Receiver& receiver, const std::stop_token& stop) {
-  Sender::Message message{"WATCH", {"GET", target}, false, limits.form};
-  const std::string tried = what(message);
-  const http::Response response = impl_->sender.stream(
-      std::move(message), {limits.silence, limits.whole, limits.gather}, receiver, stop);
-  if (response.status / 100 != 2) return ApiError::from(tried, response);
+  const Sender::Message message{"WATCH", {"GET", target}, false, limits.form};
+  const http::Response response =
+      impl_->sender.stream(message, {limits.silence, limits.whole, limits.gather}, receiver, stop);
+  if (response.status / 100 != 2) return ApiError::from(what(message), response);
   return std::monostate();
 }
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -32,8 +33,10 @@ struct WriteOptions {
   std::string field_manager = {};
   /// An apply takes over fields that others own instead of a 409.
   bool force = false;
-  /// Of the object that comes back.
+  /// Of the object that comes back. With kNothing the result is null.
   Form answer = Form::kWhole;
+  /// What of it is read, beside what ClientOptions::dropped leaves out; must outlive the call.
+  std::span<const KeptFields> kept = {};
 };
 
 enum class PatchType { kMerge, kJson, kApply };
@@ -77,7 +80,8 @@ class Client {
   /// whole answer. Items carry apiVersion and kind.
   Result<std::string> list(const Resource& resource, const Selection& selection,
                            const ListReceiver& receiver,
-                           const std::vector<DroppedField>& dropped = {}, int chunk = 500);
+                           const std::vector<DroppedField>& dropped = {}, int chunk = 500,
+                           std::span<const KeptFields> kept = {});
   Result<std::vector<Json>> list(const Resource& resource, const Selection& selection = {});
 
   /// Each returns the object as stored. `object` names itself; an update with a resourceVersion is
@@ -86,6 +90,9 @@ class Client {
   Result<Json> update(const Resource& resource, const Json& object, const WriteOptions& = {},
                       const std::string& subresource = "");
   Result<Json> update_status(const Resource& resource, const Json& object,
+                             const WriteOptions& = {});
+  /// The same of the object with that key, as text.
+  Result<Json> update_status(const Resource& resource, const ObjectKey& key, std::string object,
                              const WriteOptions& = {});
   Result<Json> patch(const Resource& resource, const ObjectKey& key, PatchType type,
                      const Json& patch, const WriteOptions& = {},

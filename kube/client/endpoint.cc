@@ -19,6 +19,12 @@ std::string without_line_end(std::string text) {
   return text;
 }
 
+std::string authorization_of(const std::string& token) {
+  std::string field;
+  if (!token.empty()) http::add_field(field, "Authorization", "Bearer " + token);
+  return field;
+}
+
 bool same(const http::TlsOptions& a, const http::TlsOptions& b) {
   return a.authorities == b.authorities && a.certificate == b.certificate && a.key == b.key;
 }
@@ -32,8 +38,8 @@ Endpoint::Endpoint(Config config, http::ClientOptions options, const Timer& time
     throw InvalidInput("server '" + config_.server + "': wanted is https://host:port");
   const size_t path = config_.server.find('/', host + 3);
   host_ = config_.server.substr(host + 3, path - host - 3);
-  if (path != std::string::npos) prefix_ = config_.server.substr(path);
-  while (prefix_.ends_with('/')) prefix_.pop_back();
+  if (path != std::string::npos) options_.prefix = config_.server.substr(path);
+  while (options_.prefix.ends_with('/')) options_.prefix.pop_back();
   options_.base_url = config_.server.substr(0, path);
   const std::scoped_lock lock(mutex_);
   adopt(read());
@@ -45,7 +51,8 @@ Endpoint::Texts Endpoint::read() const {
   texts.tls.certificate = text_of(config_.certificate);
   texts.tls.key = text_of(config_.key);
   texts.tls.verify = config_.verify;
-  texts.token = without_line_end(text_of(config_.token));
+  texts.authorization = std::make_shared<const std::string>(
+      authorization_of(without_line_end(text_of(config_.token))));
   return texts;
 }
 
@@ -71,13 +78,13 @@ void Endpoint::refresh() {
 Endpoint::Access Endpoint::access() {
   const std::scoped_lock lock(mutex_);
   if (timer_.now() - looked_ >= kBetweenLooks) refresh();
-  return {client_, texts_.token, prefix_};
+  return {client_, texts_.authorization};
 }
 
 bool Endpoint::token_changed(const std::string& refused) {
   const std::scoped_lock lock(mutex_);
   refresh();
-  return texts_.token != refused;
+  return *texts_.authorization != refused;
 }
 
 }  // namespace outrigger::kube

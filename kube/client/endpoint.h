@@ -21,15 +21,14 @@ class Endpoint {
 
   struct Access {
     std::shared_ptr<http::Client> client;
-    std::string token;   // empty: none
-    std::string prefix;  // in front of every path
+    std::shared_ptr<const std::string> authorization;  // the field that shows the token; or empty
   };
   /// For one request. Looks at the files if that was not done for ten seconds; a file that cannot
   /// be read just now leaves what was there, with a warning.
   Access access();
 
-  /// After 401: looks at the files now. True if the token is no longer `refused`, so that another
-  /// try makes sense.
+  /// After 401: looks at the files now. True if the authorization is no longer the `refused` one,
+  /// so that another try makes sense.
   bool token_changed(const std::string& refused);
 
   /// The server's "host:port", for metrics.
@@ -38,7 +37,7 @@ class Endpoint {
  private:
   struct Texts {
     http::TlsOptions tls;
-    std::string token;
+    std::shared_ptr<const std::string> authorization;
   };
   Texts read() const;
   void refresh();
@@ -48,7 +47,6 @@ class Endpoint {
   const Timer& timer_;
   http::ClientOptions options_;
   std::string host_;
-  std::string prefix_;
   std::mutex mutex_;
   TimePoint looked_{};
   Texts texts_;

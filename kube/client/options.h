@@ -29,7 +29,9 @@ struct ClientOptions {
 };
 
 /// How much of an object the server answers with. Metadata alone (a PartialObjectMetadata) is less
-/// to send and to read; a server that cannot do that answers with the whole object.
-enum class Form { kWhole, kMetadata };
+/// to send and to read; a server that cannot do that answers with the whole object. Nothing is for
+/// the answer to a write of which nobody asks more than whether it was done: metadata is asked for,
+/// and not read.
+enum class Form { kWhole, kMetadata, kNothing };
 
 }  // namespace outrigger::kube

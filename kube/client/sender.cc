@@ -1,5 +1,7 @@
 #include "kube/client/sender.h"
 
+#include <array>
+
 #include "common/error.h"
 #include "common/log.h"
 #include "kube/client/api_error.h"
@@ -16,11 +18,19 @@ http::ClientOptions connection_options(const ClientOptions& from) {
 }
 
 // kubernetes.io, API concepts, "Metadata-only fetches".
-std::string accepted(const Sender::Message& message) {
-  constexpr const char* kPlain = "application/json";
-  if (message.form == Form::kWhole) return kPlain;
-  const std::string list = message.verb == "LIST" ? "List" : "";
-  return kPlain + (";as=PartialObjectMetadata" + list + ";g=meta.k8s.io;v=v1,") + kPlain;
+std::string_view accepted(const Sender::Message& message) {
+  if (message.form == Form::kWhole) return "Accept: application/json\r\n";
+  if (message.verb == "LIST")
+    return "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
+           "application/json\r\n";
+  return "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
+         "application/json\r\n";
+}
+
+// What a message has beside its own fields, valid as long as `access` is.
+std::array<std::string_view, 2> dress(const Sender::Message& message,
+                                      const Endpoint::Access& access) {
+  return {accepted(message), *access.authorization};
 }
 
 // A place inside a gate for as long as this lives.
@@ -63,15 +73,6 @@ Sender::Sender(const Config& config, ClientOptions options, std::stop_token stop
       endpoint_(config, connection_options(options_), *options_.timer),
       gate_(options_.in_flight) {}
 
-http::ClientRequest Sender::dressed(const Message& message, const Endpoint::Access& access) const {
-  http::ClientRequest request = message.request;
-  request.target = access.prefix + request.target;
-  request.headers.emplace_back("Accept", accepted(message));
-  if (!access.token.empty())
-    request.headers.emplace_back("Authorization", "Bearer " + access.token);
-  return request;
-}
-
 Observer::Request Sender::observed(const Message& message, int status, TimePoint since) const {
   return {message.verb, endpoint_.host(), status == 0 ? "<error>" : std::to_string(status),
           options_.timer->now() - since};
@@ -82,7 +83,8 @@ Sender::Try Sender::try_once(const Message& message) {
   const Endpoint::Access access = endpoint_.access();
   const TimePoint since = options_.timer->now();
   try {
-    Try result{access.client->send(dressed(message, access), stop_), access.token};
+    Try result{access.client->send(message.request, dress(message, access), stop_),
+               access.authorization};
     options_.observer->request_finished(observed(message, result.response.status, since));
     return result;
   } catch (const IoError&) {
@@ -107,7 +109,8 @@ http::Response Sender::send(const Message& message) {
     try {
       Try result = try_once(message);
       http::Response& response = result.response;
-      if (response.status == 401 && !token_renewed && endpoint_.token_changed(result.token)) {
+      if (response.status == 401 && !token_renewed &&
+          endpoint_.token_changed(*result.authorization)) {
         token_renewed = true;
         continue;
       }
@@ -122,7 +125,7 @@ http::Response Sender::send(const Message& message) {
   }
 }
 
-http::Response Sender::stream(Message message, const http::StreamLimits& limits,
+http::Response Sender::stream(const Message& message, const http::StreamLimits& limits,
                               const http::Client::Receiver& receiver, const std::stop_token& stop) {
   const Endpoint::Access access = endpoint_.access();
   const TimePoint since = options_.timer->now();
@@ -133,7 +136,7 @@ http::Response Sender::stream(Message message, const http::StreamLimits& limits,
   };
   try {
     http::Response response = access.client->stream(
-        dressed(message, access), limits,
+        message.request, dress(message, access), limits,
         [&](std::string_view piece) {
           tell(200);
           return receiver(piece);
@@ -141,7 +144,7 @@ http::Response Sender::stream(Message message, const http::StreamLimits& limits,
         stop);
     tell(response.status);
     // The next try shows the new token, if there is one.
-    if (response.status == 401) endpoint_.token_changed(access.token);
+    if (response.status == 401) endpoint_.token_changed(*access.authorization);
     return response;
   } catch (const IoError&) {
     tell(0);

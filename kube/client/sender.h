@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <stop_token>
 #include <string>
@@ -42,7 +43,7 @@ class Sender {
   /// The last answer, whatever its status. IoError, Cancelled.
   http::Response send(const Message& message);
   /// One try; the body of a success goes to `receiver`.
-  http::Response stream(Message message, const http::StreamLimits& limits,
+  http::Response stream(const Message& message, const http::StreamLimits& limits,
                         const http::Client::Receiver& receiver, const std::stop_token& stop);
 
   const ClientOptions& options() const { return options_; }
@@ -50,10 +51,9 @@ class Sender {
  private:
   struct Try {
     http::Response response;
-    std::string token;  // that was shown
+    std::shared_ptr<const std::string> authorization;  // that was shown
   };
   Try try_once(const Message& message);
-  http::ClientRequest dressed(const Message& message, const Endpoint::Access& access) const;
   Observer::Request observed(const Message& message, int status, TimePoint since) const;
   bool wait_to_retry(const Message& message, const RetryPolicy::Failure& failure, int tries);
 

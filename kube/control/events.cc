@@ -216,7 +216,7 @@ bool EventRecorder::deliver(const Identity& id, const Series& series) {
     if (series.created) {
       const ObjectKey key{namespace_of(id.subject), name_of(id, series)};
       const auto patched = client_.patch(kEvents, key, PatchType::kMerge, {{"series", count}},
-                                         {.strict = false, .answer = Form::kMetadata});
+                                         {.strict = false, .answer = Form::kNothing});
       if (patched) return true;
       if (!patched.error().not_found()) throw ApiError(patched.error());
       // Events live for an hour on most servers; this one has ended.
@@ -224,7 +224,7 @@ bool EventRecorder::deliver(const Identity& id, const Series& series) {
     Json object = make_object(id, series);
     if (series.count > 1) object["series"] = count;
     const auto created =
-        client_.create(kEvents, object, {.strict = false, .answer = Form::kMetadata});
+        client_.create(kEvents, object, {.strict = false, .answer = Form::kNothing});
     if (!created && !created.error().already_exists()) throw ApiError(created.error());
     return true;
   } catch (const std::exception& error) {

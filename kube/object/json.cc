@@ -1,18 +1,18 @@
 #include "kube/object/json.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "common/error.h"
+#include "kube/object/field_filter.h"
 #include "kube/object/quick_json.h"
 
 namespace outrigger::kube {
 namespace {
 
-// Builds a Json from the parser's events, but for what is dropped.
+// Builds a Json from the parser's events, but for what is not wanted.
 class Builder final : public nlohmann::json_sax<Json> {
  public:
-  explicit Builder(const std::vector<DroppedField>& dropped) : dropped_(dropped) {}
+  explicit Builder(const FieldFilter& filter) : filter_(filter) {}
 
   bool null() override { return value(nullptr); }
   bool boolean(bool v) override { return value(v); }
@@ -51,11 +51,7 @@ class Builder final : public nlohmann::json_sax<Json> {
   };
 
   bool is_dropped(const Level& level) const {
-    if (dropped_.empty() || open_.size() < 2) return false;
-    const std::string& parent = open_[open_.size() - 2].key;
-    return std::any_of(dropped_.begin(), dropped_.end(), [&](const DroppedField& field) {
-      return field.name == level.key && field.parent == parent;
-    });
+    return open_.size() >= 2 && !filter_.passes(open_[open_.size() - 2].key, level.key);
   }
 
   template <typename Value>
@@ -98,7 +94,7 @@ class Builder final : public nlohmann::json_sax<Json> {
     return &slot;
   }
 
-  const std::vector<DroppedField>& dropped_;
+  const FieldFilter& filter_;
   std::vector<Level> open_;  // the containers that enclose what comes next
   int skipping_ = 0;         // how many containers deep in what is dropped
   bool skip_next_ = false;
@@ -106,9 +102,11 @@ class Builder final : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-Json parse_json(std::string_view text, const std::vector<DroppedField>& dropped) {
-  if (auto quick = parse_quickly(text, dropped)) return std::move(*quick);
-  Builder builder(dropped);
+Json parse_json(std::string_view text, const std::vector<DroppedField>& dropped,
+                std::span<const KeptFields> kept) {
+  const FieldFilter filter{dropped, kept};
+  if (auto quick = parse_quickly(text, filter)) return std::move(*quick);
+  Builder builder(filter);
   if (!Json::sax_parse(text, &builder)) {
     throw IoError("reading JSON '" + std::string(text.substr(0, 60)) +
                   (text.size() > 60 ? "…" : "") + "': " + builder.failure);

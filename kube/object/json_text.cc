@@ -7,8 +7,9 @@
 namespace outrigger::kube {
 namespace {
 
-std::string by_library(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+template <typename AnyJson>
+std::string by_library(const AnyJson& value) {
+  return value.dump(-1, ' ', false, AnyJson::error_handler_t::replace);
 }
 
 bool is_plain(char c) {
@@ -20,7 +21,7 @@ void write_string(std::string& text, const std::string& value) {
   if (std::all_of(value.begin(), value.end(), is_plain)) {
     text.append(1, '"').append(value).append(1, '"');
   } else {
-    text += by_library(value);
+    text += by_library(Json(value));
   }
 }
 
@@ -30,11 +31,13 @@ void write_whole(std::string& text, Whole number) {
   text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
 }
 
-void write(std::string& text, const Json& value);
+template <typename AnyJson>
+void write(std::string& text, const AnyJson& value);
 
-void write_object(std::string& text, const Json::object_t& members) {
+template <typename AnyJson>
+void write_object(std::string& text, const AnyJson& value) {
   text += '{';
-  for (const auto& [name, member] : members) {
+  for (const auto& [name, member] : value.template get_ref<const typename AnyJson::object_t&>()) {
     if (text.back() != '{') text += ',';
     write_string(text, name);
     text += ':';
@@ -43,44 +46,51 @@ void write_object(std::string& text, const Json::object_t& members) {
   text += '}';
 }
 
-void write_array(std::string& text, const Json::array_t& elements) {
+template <typename AnyJson>
+void write_array(std::string& text, const AnyJson& value) {
   text += '[';
-  for (const Json& element : elements) {
+  for (const AnyJson& element : value) {
     if (text.back() != '[') text += ',';
     write(text, element);
   }
   text += ']';
 }
 
-void write(std::string& text, const Json& value) {
+template <typename AnyJson>
+void write(std::string& text, const AnyJson& value) {
   using Type = Json::value_t;
   switch (value.type()) {
     case Type::object:
-      return write_object(text, value.get_ref<const Json::object_t&>());
+      return write_object(text, value);
     case Type::array:
-      return write_array(text, value.get_ref<const Json::array_t&>());
+      return write_array(text, value);
     case Type::string:
-      return write_string(text, value.get_ref<const std::string&>());
+      return write_string(text, value.template get_ref<const std::string&>());
     case Type::boolean:
-      text += value.get<bool>() ? "true" : "false";
+      text += value.template get<bool>() ? "true" : "false";
       return;
     case Type::number_integer:
-      return write_whole(text, value.get<int64_t>());
+      return write_whole(text, value.template get<int64_t>());
     case Type::number_unsigned:
-      return write_whole(text, value.get<uint64_t>());
+      return write_whole(text, value.template get<uint64_t>());
     default:
       text += by_library(value);
   }
 }
 
-}  // namespace
-
-std::string to_text(const Json& value) {
+template <typename AnyJson>
+std::string written(const AnyJson& value) {
   constexpr size_t kMostObjects = 4096;
   std::string text;
   text.reserve(kMostObjects);
   write(text, value);
   return text;
 }
+
+}  // namespace
+
+std::string to_text(const Json& value) { return written(value); }
+
+std::string to_text(const OrderedJson& value) { return written(value); }
 
 }  // namespace outrigger::kube

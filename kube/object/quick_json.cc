@@ -1,6 +1,5 @@
 #include "kube/object/quick_json.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <string>
@@ -12,6 +11,11 @@ namespace {
 constexpr int kDeepest = 64;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool is_unescaped(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
+}
 
 std::optional<char> unescape(char c) {
   switch (c) {
@@ -37,8 +41,8 @@ std::optional<char> unescape(char c) {
 /// Recursive descent over one text. Every function returns false where the text is not for it.
 class QuickParser {
  public:
-  QuickParser(std::string_view text, const std::vector<DroppedField>& dropped)
-      : at_(text.data()), end_(text.data() + text.size()), dropped_(dropped) {}
+  QuickParser(std::string_view text, const FieldFilter& filter)
+      : at_(text.data()), end_(text.data() + text.size()), filter_(filter) {}
 
   std::optional<Json> parse() {
     Json result;
@@ -100,15 +104,16 @@ class QuickParser {
     into = Json::object();
     auto& members = into.get_ref<Json::object_t&>();
     if (take('}')) return true;
+    std::string room;
     do {
       space();
-      std::string key;
-      if (!string(key) || !take(':')) return false;
-      if (depth > 0 && is_dropped(name, key)) {
+      std::string_view key;
+      if (!read_key(key, room) || !take(':')) return false;
+      if (depth > 0 && !filter_.passes(name, key)) {
         if (!skip()) return false;
         continue;
       }
-      const auto member = members.try_emplace(std::move(key)).first;
+      const auto member = members.try_emplace(std::string(key)).first;
       if (!value(member->second, member->first, depth + 1)) return false;
     } while (take(','));
     return take('}');
@@ -125,10 +130,22 @@ class QuickParser {
     return take(']');
   }
 
-  bool is_dropped(std::string_view parent, const std::string& key) const {
-    return std::any_of(dropped_.begin(), dropped_.end(), [&](const DroppedField& field) {
-      return field.name == key && field.parent == parent;
-    });
+  // A key as it stands in the text; one with escapes is made in `room`. Most keys are of fields
+  // that are passed over, and no string is made for them.
+  bool read_key(std::string_view& key, std::string& room) {
+    if (at_ == end_ || *at_ != '"') return false;
+    const char* begin = at_ + 1;
+    const char* stop = begin;
+    while (stop != end_ && is_unescaped(*stop)) ++stop;
+    if (stop != end_ && *stop == '"') {
+      at_ = stop + 1;
+      key = {begin, stop};
+      return true;
+    }
+    room.clear();
+    const bool read = string(room);
+    key = room;
+    return read;
   }
 
   bool string(std::string& into) {
@@ -234,13 +251,13 @@ class QuickParser {
 
   const char* at_;
   const char* const end_;
-  const std::vector<DroppedField>& dropped_;
+  const FieldFilter& filter_;
 };
 
 }  // namespace
 
-std::optional<Json> parse_quickly(std::string_view text, const std::vector<DroppedField>& dropped) {
-  return QuickParser(text, dropped).parse();
+std::optional<Json> parse_quickly(std::string_view text, const FieldFilter& filter) {
+  return QuickParser(text, filter).parse();
 }
 
 }  // namespace outrigger::kube

@@ -25,6 +25,12 @@ std::optional<api::Role> role_of(const Json& object) {
 
 int attempt_of(const Json& object) { return keep_child(object).attempt; }
 
+// What a create has to answer: of a pod who it is, of all else nothing that was not sent.
+kube::WriteOptions answer_to(ObjectKind kind) {
+  if (kind != ObjectKind::kPod) return {.answer = kube::Form::kNothing};
+  return {.answer = kube::Form::kMetadata, .kept = kReadOfPods};
+}
+
 // Of a pod just made only the metadata is answered; its node is as it was sent.
 void add_node(Json& answer, const Json& sent) {
   const auto spec = sent.find("spec");
@@ -49,57 +55,56 @@ Applier::Outcome Applier::apply(const Plan& plan) {
 }
 
 Applier::Outcome Applier::carry_out(const Create& create) {
-  auto result =
-      client_.create(resource_of(create.kind), create.object, {.answer = kube::Form::kMetadata});
-  const std::string name = kube::name_of(create.object);
+  const bool pod = create.kind == ObjectKind::kPod;
+  auto result = client_.create(resource_of(create.kind), create.object, answer_to(create.kind));
+  const std::string child = child_name(create.kind, kube::name_of(create.object));
   if (result) {
     Json answer = std::move(result).take();
-    if (create.kind == ObjectKind::kPod) add_node(answer, create.object);
-    remember(create, answer);
-    log::info("{}/{}: made {}", job_.metadata.namespace_name, job_.metadata.name,
-              child_name(create.kind, name));
+    if (pod) add_node(answer, create.object);
+    remember(create, child, pod ? answer : create.object);
+    log::info("{}/{}: made {}", job_.metadata.namespace_name, job_.metadata.name, child);
     return Outcome::kDone;
   }
   const kube::ApiError& error = result.error();
-  if (error.already_exists()) return look_at_existing(create, name);
+  if (error.already_exists()) return look_at_existing(create, child);
   if (error.not_found() && create.kind != ObjectKind::kWorkload)
     return Outcome::kStale;  // the namespace is gone
   if (error.conflict() || only_time_mends(error)) throw kube::ApiError(error);
   if (create.kind == ObjectKind::kSecret && memory_.had_secret()) {
     // It is most likely there yet: a quota that is used up is no reason to make no pods.
     log::warning("{}/{}: {} is not made again: {}", job_.metadata.namespace_name,
-                 job_.metadata.name, child_name(create.kind, name), error.message());
-    remember(create, create.object);
+                 job_.metadata.name, child, error.message());
+    remember(create, child, create.object);
     return Outcome::kDone;
   }
-  return refuse(create, cause_of(error), error.message());
+  return refuse(create, child, cause_of(error), error.message());
 }
 
 // Our own create, whose answer was lost or which the caches do not show yet; or a collision.
-Applier::Outcome Applier::look_at_existing(const Create& create, const std::string& name) {
+Applier::Outcome Applier::look_at_existing(const Create& create, const std::string& child) {
   if (create.kind == ObjectKind::kSecret) {  // its name has our UID in it, and nobody reads it
-    remember(create, create.object);
+    remember(create, child, create.object);
     return Outcome::kDone;
   }
-  const auto existing = client_.get(resource_of(create.kind), {job_.metadata.namespace_name, name});
+  const auto existing = client_.get(resource_of(create.kind),
+                                    {job_.metadata.namespace_name, kube::name_of(create.object)});
   if (!existing) {
     if (existing.error().not_found()) return Outcome::kStale;
     throw kube::ApiError(existing.error());
   }
   if (const auto cause = collision_with(*existing, job_.metadata)) {
-    return refuse(create, *cause,
+    return refuse(create, child, *cause,
                   *cause == RefusalCause::kForeign
                       ? "an object of this name exists and is not this job's"
                       : "an object of this name belongs to a former job and is being deleted");
   }
-  remember(create, *existing);
+  remember(create, child, *existing);
   if (create.kind != ObjectKind::kPod) return Outcome::kDone;
   memory_.found_pod(*existing, now());
   return Outcome::kStale;
 }
 
-void Applier::remember(const Create& create, const Json& object) {
-  const std::string child = child_name(create.kind, kube::name_of(object));
+void Applier::remember(const Create& create, const std::string& child, const Json& object) {
   if (create.kind == ObjectKind::kPod) {
     memory_.wrote_pod(object, now());
   } else if (create.kind == ObjectKind::kSecret) {
@@ -110,9 +115,8 @@ void Applier::remember(const Create& create, const Json& object) {
   memory_.created(child);
 }
 
-Applier::Outcome Applier::refuse(const Create& create, RefusalCause cause,
+Applier::Outcome Applier::refuse(const Create& create, const std::string& child, RefusalCause cause,
                                  const std::string& message) {
-  const std::string child = child_name(create.kind, kube::name_of(create.object));
   log::warning("{}/{}: {} was refused: {}", job_.metadata.namespace_name, job_.metadata.name, child,
                message);
   memory_.refused({child, role_of(create.object), cause, message, wall_seconds()});

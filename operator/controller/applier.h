@@ -28,9 +28,12 @@ class Applier {
   Outcome carry_out(const Remove& remove);
   Outcome carry_out(const Patch& patch);
   Outcome carry_out(const Scale& scale);
-  Outcome look_at_existing(const Create& create, const std::string& name);
-  void remember(const Create& create, const Json& object);
-  Outcome refuse(const Create& create, RefusalCause cause, const std::string& message);
+  Outcome look_at_existing(const Create& create, const std::string& child);
+  /// `child` as in child_name(); `object` as it is now, of which a pod's UID and version are
+  /// needed.
+  void remember(const Create& create, const std::string& child, const Json& object);
+  Outcome refuse(const Create& create, const std::string& child, RefusalCause cause,
+                 const std::string& message);
 
   kube::Client& client_;
   const api::TrainingJob& job_;

@@ -1,6 +1,7 @@
 #include "operator/controller/caches.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "api/names.h"
@@ -43,6 +44,22 @@ bool same_but_status(const kube::Cached<JobRecord>& before, const kube::Cached<J
   return a.generation == b.generation && a.deletion_time == b.deletion_time && a.labels == b.labels;
 }
 
+// How long changes of a watch that is busy are let gather. The operator knows of most children what
+// a watch tells; what happens to pods is told of in `status`, which is written once a second.
+std::chrono::milliseconds gathering_of(ObjectKind kind) {
+  using std::chrono::milliseconds;
+  switch (kind) {
+    case ObjectKind::kPod:
+      return milliseconds(50);
+    case ObjectKind::kService:
+    case ObjectKind::kConfigMap:
+    case ObjectKind::kNetworkPolicy:
+      return milliseconds(250);
+    default:
+      return kube::ReflectorOptions().gather;
+  }
+}
+
 template <typename T>
 using InformerPtr = std::unique_ptr<kube::Informer<T>>;
 
@@ -53,6 +70,8 @@ InformerPtr<T> follow(kube::Client& client, const std::string& ns, ObjectKind ki
   options.source.resource = resource_of(kind);
   options.source.selection = {.ns = ns, .labels = managed_selector(), .form = form};
   options.source.dropped = kUnread;
+  options.source.gather = gathering_of(kind);
+  if (kind == ObjectKind::kPod) options.source.kept = kReadOfPods;
   options.source.may_be_absent = kind == ObjectKind::kWorkload;
   options.keep = keep;
   options.indexers[kByJob] = [](const kube::Cached<T>& child) {

@@ -49,15 +49,20 @@ std::chrono::seconds demand_window(const api::WorkersSpec& workers) {
   return std::max({workers.autoscaling->up_window, workers.autoscaling->down_window, kLeast});
 }
 
-Json status_object(const kube::Cached<JobRecord>& job, const api::TrainingJobStatus& status) {
-  return {{"apiVersion", api::kApiVersion},
-          {"kind", api::kKind},
-          {"metadata",
-           {{"name", job.key.name},
-            {"namespace", job.key.ns},
-            {"uid", job.uid},
-            {"resourceVersion", job.resource_version}}},
-          {"status", Json(api::to_json(status))}};
+// Of the answer to a write of the status.
+const std::vector<kube::KeptFields> kVersionAlone{{"metadata", {"resourceVersion"}}};
+
+std::string status_object(const kube::Cached<JobRecord>& job,
+                          const api::TrainingJobStatus& status) {
+  kube::OrderedJson object{{"apiVersion", api::kApiVersion},
+                           {"kind", api::kKind},
+                           {"metadata",
+                            {{"name", job.key.name},
+                             {"namespace", job.key.ns},
+                             {"uid", job.uid},
+                             {"resourceVersion", job.resource_version}}}};
+  object["status"] = api::to_json(status);
+  return kube::to_text(object);
 }
 
 }  // namespace
@@ -138,8 +143,9 @@ void Reconciler::ask_nodes(Observed& seen, api::Time now) {
 bool Reconciler::write_status(const kube::Cached<JobRecord>& job, const Plan& plan,
                               JobMemory& memory) {
   // Not strict: a cluster whose CRD is older keeps what that knows.
-  const auto result = client_.update_status(kTrainingJobs, status_object(job, plan.status),
-                                            {.strict = false, .answer = kube::Form::kMetadata});
+  const auto result = client_.update_status(
+      kTrainingJobs, job.key, status_object(job, plan.status),
+      {.strict = false, .answer = kube::Form::kMetadata, .kept = kVersionAlone});
   if (!result) {
     if (result.error().conflict() || result.error().not_found()) return false;
     throw kube::ApiError(result.error());

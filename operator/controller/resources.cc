@@ -3,6 +3,7 @@
 #include <string>
 
 #include "api/names.h"
+#include "operator/names.h"
 
 namespace outrigger::controller {
 
@@ -30,6 +31,23 @@ const std::vector<kube::DroppedField> kUnread{{"metadata", "managedFields"},
                                               {"", "template"},    // of a Workload's pod sets
                                               {"object", "data"},  // of a ConfigMap in a watch
                                               {"", "data"}};       // and in a list
+
+const std::vector<kube::KeptFields> kReadOfPods{
+    {"metadata",
+     {"name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences",
+      "creationTimestamp", "deletionTimestamp", "continue"}},  // the last is a list's
+    {"labels",
+     {std::string(api::kJobNameLabel), std::string(api::kRoleLabel), std::string(api::kIndexLabel),
+      std::string(api::kAttemptLabel)}},
+    {"annotations", {std::string(kFailuresAnnotation)}},
+    {"spec", {"nodeName"}},
+    {"status",
+     {"phase", "podIP", "reason", "message", "conditions", "containerStatuses",
+      "initContainerStatuses"}},
+    // Of a list's items, owners, conditions and containers.
+    {"",
+     {"metadata", "spec", "status", "uid", "controller", "type", "reason", "message", "name",
+      "imageID", "state"}}};
 
 const kube::Resource& resource_of(ObjectKind kind) {
   switch (kind) {

@@ -28,6 +28,10 @@ const kube::Resource& resource_of(ObjectKind kind);
 /// have templates.
 extern const std::vector<kube::DroppedField> kUnread;
 
+/// All that is read of a pod in a list, a watch and the answer to a write: by read_pod(), of labels
+/// by Caches, and by whoever lists and watches.
+extern const std::vector<kube::KeptFields> kReadOfPods;
+
 /// What selects every child that the operator ever made.
 std::string managed_selector();
 

@@ -20,17 +20,29 @@ constexpr const char* kCheckpointVolume = "outrigger-checkpoint";
 // Readable by any user: the container may run as anyone.
 constexpr int kReadableByAll = 0444;
 
-std::string below(std::string_view path, const std::filesystem::path& folder) {
-  return std::filesystem::path(path).lexically_relative(folder).string();
+/// Where the file and the tokens lie, and what they are called there. The same for every pod.
+struct ConfigPaths {
+  const std::string folder = std::filesystem::path(api::kJobFilePath).parent_path().string();
+  const std::string job_file = below(api::kJobFilePath);
+  const std::string join_token = below(api::kJoinTokenPath);
+  const std::string control_token = below(api::kControlTokenPath);
+
+  std::string below(std::string_view path) const {
+    return std::filesystem::path(path).lexically_relative(folder).string();
+  }
+};
+
+const ConfigPaths& config_paths() {
+  static const ConfigPaths paths;
+  return paths;
 }
 
 // One volume for file and tokens: a mount inside another read-only mount has nowhere to be made.
 Json config_volume(const api::TrainingJob& job, const PodOrder& order) {
-  const std::filesystem::path folder = std::filesystem::path(api::kJobFilePath).parent_path();
+  const ConfigPaths& paths = config_paths();
   const bool server = order.place.role == api::Role::kServer;
-  Json items = Json::array({{{"key", "join-token"}, {"path", below(api::kJoinTokenPath, folder)}}});
-  if (server)
-    items.push_back({{"key", "control-token"}, {"path", below(api::kControlTokenPath, folder)}});
+  Json items = Json::array({{{"key", "join-token"}, {"path", paths.join_token}}});
+  if (server) items.push_back({{"key", "control-token"}, {"path", paths.control_token}});
   Json sources = Json::array({{{"secret",
                                 {{"name", secret_name(job.metadata.name, job.metadata.uid)},
                                  {"items", std::move(items)}}}}});
@@ -38,7 +50,7 @@ Json config_volume(const api::TrainingJob& job, const PodOrder& order) {
     sources.push_back({{"configMap",
                         {{"name", config_map_name(job.metadata.name, order.attempt)},
                          {"items", Json::array({{{"key", std::string(api::kJobFileName)},
-                                                 {"path", below(api::kJobFilePath, folder)}}})}}}});
+                                                 {"path", paths.job_file}}})}}}});
   }
   return {{"name", kConfigVolume},
           {"projected", {{"defaultMode", kReadableByAll}, {"sources", std::move(sources)}}}};
@@ -118,8 +130,7 @@ void mount_folders(Mounts& mounts, const api::TrainingJob& job, api::Role role) 
 
 void add_volumes(Json& spec, Json& container, const api::TrainingJob& job, const PodOrder& order) {
   Mounts mounts(spec, container);
-  const auto folder = std::filesystem::path(api::kJobFilePath).parent_path().string();
-  mounts.mount(config_volume(job, order), folder, true);
+  mounts.mount(config_volume(job, order), config_paths().folder, true);
   mount_folders(mounts, job, order.place.role);
 }
 

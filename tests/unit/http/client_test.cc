@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <array>
 #include <latch>
 #include <stop_token>
 #include <thread>
@@ -189,6 +190,22 @@ TEST(Client, AStopBreaksASilentStream) {
                Cancelled);
 }
 
+TEST(Client, AStopEndsTheWaitOfAStreamThatGathers) {
+  KeepAliveServer server;
+  Client client({.base_url = server.url()});
+  std::stop_source stop;
+  const std::jthread stopper([&] {
+    server.wait_for_silence();
+    stop.request_stop();
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THROW(client.stream(
+                   {"GET", "/silent"}, {.gather = std::chrono::seconds(60)},
+                   [](std::string_view) { return true; }, stop.get_token()),
+               Cancelled);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+}
+
 TEST(Client, AStopBreaksARequestThatIsUnderWay) {
   KeepAliveServer server;
   Client client({.base_url = server.url(), .timeout = std::chrono::seconds(60)});
@@ -238,6 +255,23 @@ TEST(Client, WhatWouldBeginAnotherRequestIsRefused) {
   for (const char* target : {"", "port", "/a b", "/a\r\nX: y"})
     EXPECT_THROW(client.send({"GET", target}), InvalidInput) << target;
   EXPECT_EQ(client.get("/port").status, 200);
+}
+
+TEST(Client, FieldsThatWereWrittenBeforeAreSentAsTheyAre) {
+  KeepAliveServer server;
+  Client client({.base_url = server.url()});
+  std::string line;
+  add_field(line, "X-Own", "prepared");
+  const std::array<std::string_view, 2> more{line, ""};
+  EXPECT_EQ(client.send({"PUT", "/echo", {}, "body "}, more, {}).body, "body prepared");
+}
+
+TEST(Client, APrefixIsInFrontOfEveryTarget) {
+  KeepAliveServer server;
+  EXPECT_EQ(Client({.base_url = server.url(), .prefix = "/port"}).get("/").status, 404);
+  EXPECT_THROW(Client({.base_url = server.url(), .prefix = "/a b"}).get("/port"), InvalidInput);
+  EXPECT_THAT([&] { Client({.base_url = "http://127.0.0.1:1", .prefix = "/a"}).get("/b"); },
+              ThrowsMessage<IoError>(HasSubstr("GET http://127.0.0.1:1/a/b: ")));
 }
 
 TEST(Client, AStreamThatGathersLosesNothing) {

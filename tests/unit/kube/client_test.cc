@@ -130,6 +130,38 @@ TEST_F(ClientTest, MetadataAloneIsAnsweredWhereMoreIsNotWanted) {
   EXPECT_FALSE(listed.front().contains("data"));
 }
 
+TEST_F(ClientTest, OfAnAnswerThatNobodyReadsNothingIsThereButItsErrors) {
+  const WriteOptions options{.answer = Form::kNothing};
+  EXPECT_TRUE(client_.create(kConfigMaps, config_map("a"), options)->is_null());
+  EXPECT_TRUE(client_.patch(kConfigMaps, a_, PatchType::kMerge, {{"data", {{"b", "2"}}}}, options)
+                  ->is_null());
+  EXPECT_EQ(client_.get(kConfigMaps, a_)->at("data").at("b"), "2");
+  EXPECT_TRUE(client_.create(kConfigMaps, config_map("a"), options).error().already_exists());
+}
+
+TEST_F(ClientTest, OfAnAnswerNoMoreIsReadThanIsAskedFor) {
+  const std::vector<KeptFields> version{{"metadata", {"resourceVersion"}}};
+  const Json made =
+      client_.create(kConfigMaps, config_map("a"), {.answer = Form::kMetadata, .kept = version})
+          .take();
+  EXPECT_FALSE(resource_version_of(made).empty());
+  EXPECT_EQ(made["metadata"].size(), 1U);
+  const Json written =
+      client_.update_status(kConfigMaps, a_, to_text(config_map("a")), {.kept = version}).take();
+  EXPECT_EQ(written["metadata"].size(), 1U);
+  EXPECT_TRUE(is_older_version(resource_version_of(made), resource_version_of(written)));
+  EXPECT_THAT(server_.requests("PUT").back().line, HasSubstr("configmaps/a/status"));
+}
+
+TEST_F(ClientTest, APathInTheServersUrlGoesInFrontOfAllOthers) {
+  Config config = server_.config();
+  config.server += "/k8s/c-1/";
+  const auto missing = Client(config, options()).get(kConfigMaps, a_);
+  EXPECT_EQ(server_.requests("GET").back().line,
+            "GET /k8s/c-1/api/v1/namespaces/team/configmaps/a");
+  EXPECT_THAT(missing.error().what(), HasSubstr("GET /api/v1/namespaces/team/configmaps/a: 404"));
+}
+
 TEST_F(ClientTest, ScaleWritesTheReplicas) {
   make({"a"});
   EXPECT_EQ(client_.scale(kConfigMaps, a_, 5)->at("spec").at("replicas"), 5);

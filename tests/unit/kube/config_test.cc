@@ -124,25 +124,28 @@ TEST_F(ConfigTest, WithoutATokenFileThisIsNoPod) {
   EXPECT_EQ(in_cluster_config({folder_.path(), "10.0.0.1", "443"}), std::nullopt);
 }
 
+// That shows a token.
+std::string field(const std::string& token) { return "Authorization: Bearer " + token + "\r\n"; }
+
 TEST_F(ConfigTest, ATokenIsReadAgainWhenItsFileChanges) {
   fakes::FakeTimer timer;
   const Config config{.server = "http://127.0.0.1:1", .token = {.file = write("token", "one\n")}};
   Endpoint endpoint(config, {}, timer);
-  EXPECT_EQ(endpoint.access().token, "one");
+  EXPECT_EQ(*endpoint.access().authorization, field("one"));
   write("token", "two\n");
-  EXPECT_EQ(endpoint.access().token, "one");
+  EXPECT_EQ(*endpoint.access().authorization, field("one"));
   timer.advance(seconds(10));
-  EXPECT_EQ(endpoint.access().token, "two");
+  EXPECT_EQ(*endpoint.access().authorization, field("two"));
 }
 
 TEST_F(ConfigTest, ARefusedTokenIsReadAgainAtOnce) {
   fakes::FakeTimer timer;
   const Config config{.server = "http://127.0.0.1:1", .token = {.file = write("token", "one")}};
   Endpoint endpoint(config, {}, timer);
-  EXPECT_FALSE(endpoint.token_changed("one"));
+  EXPECT_FALSE(endpoint.token_changed(field("one")));
   write("token", "two");
-  EXPECT_TRUE(endpoint.token_changed("one"));
-  EXPECT_EQ(endpoint.access().token, "two");
+  EXPECT_TRUE(endpoint.token_changed(field("one")));
+  EXPECT_EQ(*endpoint.access().authorization, field("two"));
 }
 
 TEST_F(ConfigTest, AFileThatCannotBeReadJustNowLeavesWhatWasThere) {
@@ -151,7 +154,7 @@ TEST_F(ConfigTest, AFileThatCannotBeReadJustNowLeavesWhatWasThere) {
   Endpoint endpoint({.server = "http://127.0.0.1:1", .token = {.file = token}}, {}, timer);
   std::filesystem::remove(token);
   timer.advance(seconds(10));
-  EXPECT_EQ(endpoint.access().token, "one");
+  EXPECT_EQ(*endpoint.access().authorization, field("one"));
 }
 
 TEST_F(ConfigTest, ANewTokenKeepsTheConnections) {
@@ -174,12 +177,17 @@ TEST_F(ConfigTest, BrokenTlsMaterialIsRefusedAtTheStart) {
               ThrowsMessage<InvalidInput>(HasSubstr("must be given together")));
 }
 
-TEST(Endpoint, APathInTheServersUrlGoesInFrontOfAllOthers) {
+TEST(Endpoint, ATokenThatWouldBeginAnotherFieldIsRefused) {
+  fakes::FakeTimer timer;
+  const Config config{.server = "http://127.0.0.1:1", .token = {.text = "one\r\nX-Other: b"}};
+  EXPECT_THROW(Endpoint(config, {}, timer), InvalidInput);
+}
+
+TEST(Endpoint, IsWithoutAuthorizationWhereThereIsNoToken) {
   fakes::FakeTimer timer;
   Endpoint endpoint({.server = "https://host:6443/k8s/c-1/"}, {}, timer);
-  EXPECT_EQ(endpoint.access().prefix, "/k8s/c-1");
+  EXPECT_EQ(*endpoint.access().authorization, "");
   EXPECT_EQ(endpoint.host(), "host:6443");
-  EXPECT_EQ(Endpoint({.server = "https://host"}, {}, timer).access().prefix, "");
 }
 
 }  // namespace

@@ -83,6 +83,31 @@ TEST(ParseJson, DropsAFieldOfANamedParentOnly) {
                                    "data": {"managedFields": "kept"}, "managedFields": 1}})"));
 }
 
+// Of a text, by the quick parser and by the library's, which is asked where it is not all ASCII.
+void expect_kept(const std::string& text, std::span<const KeptFields> kept, const Json& wanted) {
+  EXPECT_EQ(parse_json(R"({"by": "us", "all": )" + text + "}", {}, kept),
+            Json({{"by", "us"}, {"all", wanted}}));
+  EXPECT_EQ(parse_json(R"({"by": "\u00e9", "all": )" + text + "}", {}, kept),
+            Json({{"by", "\u00e9"}, {"all", wanted}}));
+}
+
+TEST(ParseJson, KeepsOfAParentNoMoreThanWhatIsNamed) {
+  const std::vector<KeptFields> kept{{"spec", {"a", "x\"y"}}, {"", {"name"}}};
+  expect_kept(R"({"spec": {"b": [{"a": "}"}], "a": {"b": 1}, "x\"y": 2, "x\"z": 3},
+                  "list": [{"name": "n", "a": 1}, [{"b": 1}], 7], "b": null})",
+              kept,
+              Json::parse(R"({"spec": {"a": {"b": 1}, "x\"y": 2}, "list": [{"name": "n"}, [{}], 7],
+                              "b": null})"));
+  expect_kept(R"({"spec": 3})", kept, Json::parse(R"({"spec": 3})"));
+}
+
+TEST(ParseJson, WhatIsDroppedGoesWhereNothingSaysWhatIsKept) {
+  const std::vector<DroppedField> dropped{{"a", "x"}, {"b", "x"}};
+  const std::vector<KeptFields> kept{{"b", {"x"}}};
+  EXPECT_EQ(parse_json(R"({"a": {"x": 1, "y": 2}, "b": {"x": 1, "y": 2}})", dropped, kept),
+            Json::parse(R"({"a": {"y": 2}, "b": {"x": 1}})"));
+}
+
 TEST(ParseJson, ReadsWhatTheLibraryReads) {
   for (const char* text :
        {"null", "[]", "{}", "[[], {}, [1, -2, 3.5, true, false, null]]", R"("\u00e9\n")",
@@ -192,6 +217,13 @@ TEST(Text, IsWhatTheLibraryWrites) {
     const Json value = Json::parse(text);
     EXPECT_EQ(to_text(value), value.dump()) << text;
   }
+}
+
+TEST(Text, KeepsTheOrderOfMembersThatHaveOne) {
+  const std::string text = R"({"b":{"d":[1,"x\n"],"c":-1},"a":1.5,"\u00e9":null})";
+  const OrderedJson value = OrderedJson::parse(text);
+  EXPECT_EQ(to_text(value), value.dump());
+  EXPECT_TRUE(to_text(value).starts_with(R"({"b":{"d":)"));
 }
 
 TEST(Text, ReplacesWhatIsNoUtf8) {

@@ -63,6 +63,21 @@ TEST(Store, WhatIsReplacedLeavesItsIndexEntries) {
   EXPECT_EQ(store.size(), 1U);
 }
 
+TEST(Store, WhatIsReplacedStaysWhereTheIndexShowedIt) {
+  Pods store = make_store();
+  for (const char* name : {"a", "b", "c"}) store.put(pod("team", name, {"one", "two"}, "1"));
+  const auto newer = pod("team", "b", {"one", "two"}, "2");
+  EXPECT_EQ(store.put(newer)->resource_version, "1");
+  EXPECT_EQ(store.put(newer), newer);
+  for (const char* node : {"one", "two"}) {
+    const auto shown = store.by_index("node", node);
+    EXPECT_THAT(names(shown), ElementsAre("team/a", "team/b", "team/c"));
+    EXPECT_EQ(shown[1], newer);
+  }
+  EXPECT_EQ(store.get({"team", "b"}), newer);
+  EXPECT_EQ(store.size(), 3U);
+}
+
 TEST(Store, WhatIsRemovedIsInNoIndex) {
   Pods store = make_store();
   store.put(pod("team", "a", {"one", "one"}));  // named twice, shown once

@@ -173,13 +173,14 @@ TEST_F(WatchTest, OfWhatIsKnownNoMoreThanItsHeadIsRead) {
     EXPECT_FALSE(head.contains("spec") || head.contains("status")) << head;
     return name_of(head) == "b" ? known : nullptr;
   };
+  const Json patch{{"spec", {{"x", 1}}}, {"status", "new"}};
   for (const char* name : {"a", "b"}) {
-    ASSERT_TRUE(client_.create(kConfigMaps, {{"metadata", {{"name", name}, {"namespace", "team"}}},
-                                             {"spec", {{"x", 1}}},
-                                             {"status", "new"}}));
+    make(name);
+    ASSERT_TRUE(client_.patch(kConfigMaps, {"team", name}, PatchType::kMerge, patch));
   }
   std::map<std::string, Change> changes;
   const auto told = [&](Change change) {
+    if (change.type != ChangeType::kModified) return;
     const std::string name = name_of(change.object);
     changes.insert_or_assign(name, std::move(change));
     if (changes.size() == 2) server_.break_watches();
@@ -191,6 +192,46 @@ TEST_F(WatchTest, OfWhatIsKnownNoMoreThanItsHeadIsRead) {
   EXPECT_EQ(changes.at("b").known, known);
   EXPECT_FALSE(changes.at("b").object.contains("spec"));
   EXPECT_EQ(end.resource_version, resource_version_of(changes.at("b").object));
+}
+
+TEST_F(WatchTest, WhatIsNewOrGoneIsReadWithoutAskingWhetherItIsKnown) {
+  options_.known = [](const Json& head) -> std::shared_ptr<const void> {
+    ADD_FAILURE() << head;
+    return nullptr;
+  };
+  const auto talking = meanwhile([&] {
+    // As API servers write a line, and as they might.
+    const std::string c = R"({"metadata":{"name":"c","resourceVersion":"7"},"spec":{"x":1}})";
+    server_.say_to_watches(R"({"type":"ADDED","object":)" + c + "}\n" + R"({"object":)" + c +
+                           R"(,"type":"ADDED"})"
+                           "\n" +
+                           R"({"type":"DELETED","object":)" + c + "}\n");
+  });
+  std::vector<Change> changes;
+  std::stop_source stop;
+  const auto told = [&](Change change) {
+    EXPECT_EQ(change.object["spec"]["x"], 1);
+    changes.push_back(std::move(change));
+    if (changes.size() == 3) stop.request_stop();
+  };
+  EXPECT_THROW(watch(client_, options_, told, stop.get_token()), Cancelled);
+  EXPECT_EQ(changes.size(), 3u);
+}
+
+TEST_F(WatchTest, ReadsOfAnObjectNoMoreThanIsKept) {
+  options_.kept = {{"metadata", {"name", "resourceVersion"}}, {"object", {"metadata", "data"}}};
+  ASSERT_TRUE(client_.create(
+      kConfigMaps, {{"metadata", {{"name", "a"}, {"namespace", "team"}}}, {"data", {{"x", "1"}}}}));
+  std::stop_source stop;
+  Json seen;
+  const auto told = [&](Change change) {
+    seen = std::move(change.object);
+    stop.request_stop();
+  };
+  EXPECT_THROW(watch(client_, options_, told, stop.get_token()), Cancelled);
+  const std::string version = std::to_string(server_.store().version());
+  EXPECT_EQ(seen, Json({{"metadata", {{"name", "a"}, {"resourceVersion", version}}},
+                        {"data", {{"x", "1"}}}}));
 }
 
 TEST_F(WatchTest, ABrokenConnectionKeepsWhatWasTold) {

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "kube/client/client.h"
+#include "kube/control/events.h"
+#include "kube/control/work_queue.h"
+#include "operator/controller/caches.h"
+#include "operator/controller/manager.h"
+#include "operator/controller/memory.h"
+#include "operator/controller/metrics.h"
+#include "operator/controller/poller.h"
+#include "operator/controller/reconciler.h"
+
+namespace outrigger::controller {
+
+/// Everything that runs while this process leads.
+class Shift {
+ public:
+  /// References must outlive this.
+  Shift(const ManagerOptions& options, ControllerMetrics& metrics, const std::stop_token& stop);
+  /// Gets the namespaces that are not in the caches yet.
+  using Listener = std::function<void(std::vector<std::string> unlisted)>;
+  /// Returns when `stop` is requested and nothing runs any more. `working` is called once it works
+  /// on a namespace, and every few seconds from then on.
+  void run(const std::stop_token& stop, const Listener& working);
+
+ private:
+  void work(const std::stop_token& stop);
+  void work_on(const std::string& job_key);
+  /// What the server is to be told that reports.
+  std::optional<Edit> heard(const std::string& job_key, const ServerReport& report);
+  void tell_of_refused_edit(const kube::Cached<JobRecord>& job, const std::string& why);
+
+  const ManagerOptions& options_;
+  ControllerMetrics& metrics_;
+  kube::Client client_;
+  Memory memory_;
+  Caches caches_;
+  kube::EventRecorder events_;
+  Reconciler reconciler_;
+  kube::WorkQueue queue_;
+  Poller poller_;
+};
+
+}  // namespace outrigger::controller
