@@ -2,6 +2,7 @@
 
 #include "api/schema/fields.h"
 #include "api/yaml_text.h"
+#include "common/error.h"
 
 namespace outrigger::api {
 
@@ -35,7 +36,8 @@ void leave_out_defaults(Json& value, const schema::Object& object) {
   kept.reserve(members.size());
   auto field = object.fields.begin();
   for (auto& [name, member] : members) {
-    while (field->name != name) ++field;
+    while (field != object.fields.end() && field->name != name) ++field;
+    ensure(field != object.fields.end(), "a member that no field describes");
     if (field->default_value && member == *field->default_value) continue;
     leave_out_within(member, *field);
     kept.emplace_back(name, std::move(member));

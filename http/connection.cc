@@ -35,8 +35,10 @@ void Connection::connect() {
 }
 
 std::string Connection::written(const ClientRequest& request, FieldLines more) const {
-  if (!request.target.starts_with('/') || !std::ranges::all_of(options_.prefix, is_target_char) ||
-      !std::ranges::all_of(request.target, is_target_char))
+  const auto is_path = [](const std::string& text) {
+    return text.starts_with('/') && std::ranges::all_of(text, is_target_char);
+  };
+  if (!is_path(request.target) || (!options_.prefix.empty() && !is_path(options_.prefix)))
     throw InvalidInput("target '" + options_.prefix + request.target +
                        "': wanted is a path, percent-encoded");
   size_t size = request.body.size() + request.target.size() + 1024;
@@ -48,7 +50,10 @@ std::string Connection::written(const ClientRequest& request, FieldLines more) c
   add_field(text, "Host", host_);
   for (const auto& [name, value] : options_.headers) add_field(text, name, value);
   for (const auto& [name, value] : request.headers) add_field(text, name, value);
-  for (const std::string_view line : more) text.append(line);
+  for (const std::string_view line : more) {
+    ensure(line.empty() || line.ends_with("\r\n"), "a header field without its line's end");
+    text.append(line);
+  }
   if (!request.body.empty() || request.method != "GET")
     add_field(text, "Content-Length", std::to_string(request.body.size()));
   text.append("\r\n").append(request.body);

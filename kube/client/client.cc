@@ -94,7 +94,8 @@ struct Client::Impl {
     if (response.status / 100 != 2) return ApiError::from(what(message), response);
     // Whatever else it may be is no API server's, and fails as text that nobody can read.
     if (message.form == Form::kNothing && response.body.starts_with('{')) return Json();
-    return parse_json(response.body, dropped, kept);
+    Json answer = parse_json(response.body, dropped, kept);
+    return message.form == Form::kNothing ? Json() : std::move(answer);
   }
   Result<Json> put(const std::string& path, std::string object, const WriteOptions& options) {
     return ask({"PUT",

@@ -51,8 +51,14 @@ Endpoint::Texts Endpoint::read() const {
   texts.tls.certificate = text_of(config_.certificate);
   texts.tls.key = text_of(config_.key);
   texts.tls.verify = config_.verify;
-  texts.authorization = std::make_shared<const std::string>(
-      authorization_of(without_line_end(text_of(config_.token))));
+  try {
+    texts.authorization = std::make_shared<const std::string>(
+        authorization_of(without_line_end(text_of(config_.token))));
+  } catch (const InvalidInput& error) {
+    const std::string file = config_.token.file.string();
+    throw InvalidInput("the token " + (file.empty() ? "of the configuration" : "in " + file) +
+                       ": " + error.what());
+  }
   return texts;
 }
 

@@ -15,7 +15,8 @@ struct FieldFilter {
 
   bool passes(std::string_view parent, std::string_view name) const {
     for (const KeptFields& one : kept) {
-      if (one.parent == parent) return std::ranges::find(one.names, name) != one.names.end();
+      if (one.parent == parent && std::ranges::find(one.names, name) == one.names.end())
+        return false;
     }
     return std::ranges::none_of(dropped, [&](const DroppedField& field) {
       return field.name == name && field.parent == parent;

@@ -44,8 +44,8 @@ bool same_but_status(const kube::Cached<JobRecord>& before, const kube::Cached<J
   return a.generation == b.generation && a.deletion_time == b.deletion_time && a.labels == b.labels;
 }
 
-// How long changes of a watch that is busy are let gather. The operator knows of most children what
-// a watch tells; what happens to pods is told of in `status`, which is written once a second.
+// How long changes of a watch that is busy are let gather: of most children the operator knows what
+// a watch tells. Less than a pass waits that met a conflict (reconciler.cc).
 std::chrono::milliseconds gathering_of(ObjectKind kind) {
   using std::chrono::milliseconds;
   switch (kind) {
@@ -54,7 +54,7 @@ std::chrono::milliseconds gathering_of(ObjectKind kind) {
     case ObjectKind::kService:
     case ObjectKind::kConfigMap:
     case ObjectKind::kNetworkPolicy:
-      return milliseconds(250);
+      return milliseconds(150);
     default:
       return kube::ReflectorOptions().gather;
   }

@@ -109,6 +109,14 @@ class Contest {
     }
   }
 
+  /// The best so far with all input local: between that and its own part lie plans that are worse
+  /// than both, where workers each hold some of the little that is left to them.
+  void enter_all_local() {
+    if (entered_.empty()) return;
+    const Choice best = ranked().front();
+    enter({best.cut, best.away, in_.job.micro_batches - best.away});
+  }
+
   /// From the best plan of the two best cuts: what differs by one micro-batch, until nothing of
   /// that is better.
   void climb() {
@@ -251,6 +259,7 @@ Contest contest(const Situation& situation, const Choice& present, const Trial& 
   std::vector<Candidate> all = all_shares(situation);
   enter_extremes(contest, all, situation.job.micro_batches, trial.thorough);
   enter_all(contest, std::move(all), trial.most / 4);
+  if (trial.thorough) contest.enter_all_local();
   contest.climb();
   return contest;
 }
