@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
+#include "training/planner/contest.h"
 #include "training/planner/memory.h"
 
 namespace outrigger::training {
@@ -12,22 +12,6 @@ namespace {
 double server_percent(const JobCosts& job, const Choice& choice) {
   const double away = 100 - job.cuts[choice.cut].server_percent;
   return 100 - away * choice.away / job.micro_batches;
-}
-
-bool allowed(const Situation& in, const Choice& choice) {
-  const bool unsplit = choice.cut == 0;
-  if (choice.cut >= in.job.cuts.size() || unsplit != (choice.away == 0)) return false;
-  if (choice.away + choice.local > in.job.micro_batches) return false;
-  if (choice.local > 0 && in.options.fixes_plan()) return false;
-  if (!unsplit && in.options.cut && *in.options.cut != choice.cut) return false;
-  if (!unsplit && in.options.away && *in.options.away != choice.away) return false;
-  const auto fits = [&](const ServerRates& server, std::span<const WorkerRates> workers) {
-    return misfit(in.job, server, workers, choice).empty();
-  };
-  return server_percent(in.job, choice) >= in.options.least_server_percent &&
-         fits(in.server, in.workers) && std::ranges::all_of(in.others, [&](const RankRates& rank) {
-           return fits(rank.server, rank.workers);
-         });
 }
 
 /// With what slower ranks take for the same.
@@ -77,127 +61,6 @@ std::vector<Candidate> all_shares(const Situation& in) {
   }
   return all;
 }
-
-/// Tries plans and keeps the best; each is tried once.
-class Contest {
- public:
-  Contest(const Situation& in, const Trial& trial) : in_(in), trial_(trial), left_(trial.most) {}
-
-  void enter(const Choice& choice) {
-    if (left_ == 0 || tried_.contains(choice) || !allowed(in_, choice)) return;
-    --left_;
-    const double seconds = tried_[choice] = trial_.seconds(in_, choice);
-    if (!holds(in_, choice, seconds)) return;
-    entered_.push_back(choice);
-    const auto of_cut = std::ranges::find(best_, choice.cut, &Choice::cut);
-    if (of_cut == best_.end()) {
-      best_.push_back(choice);
-    } else if (seconds < tried_.at(*of_cut)) {
-      *of_cut = choice;
-    }
-  }
-
-  /// As much input kept local as the model thinks the server would make of it anyway, or about so
-  /// much: then workers hold no leases for that until it is wanted.
-  void enter_keeping_its_own(const Choice& choice) {
-    const Prediction told = predict(in_, choice);
-    if (!std::isfinite(told.seconds)) return;
-    const auto own =
-        static_cast<uint32_t>(told.local_input * (in_.job.micro_batches - choice.away));
-    for (const uint32_t local : {own, own + 1}) {
-      if (local > choice.local) enter({choice.cut, choice.away, local});
-    }
-  }
-
-  /// The best so far with all input local: between that and its own part lie plans that are worse
-  /// than both, where workers each hold some of the little that is left to them.
-  void enter_all_local() {
-    if (entered_.empty()) return;
-    const Choice best = ranked().front();
-    enter({best.cut, best.away, in_.job.micro_batches - best.away});
-  }
-
-  /// From the best plan of the two best cuts: what differs by one micro-batch, until nothing of
-  /// that is better.
-  void climb() {
-    std::vector<Choice> starts = best_;
-    std::ranges::stable_sort(starts, {}, [this](const Choice& one) { return tried_.at(one); });
-    constexpr size_t kClimbs = 2;
-    if (starts.size() > kClimbs) starts.resize(kClimbs);
-    for (const Choice& start : starts) climb_from(start);
-  }
-
-  std::optional<Candidate> winner() const {
-    if (best_.empty()) return std::nullopt;
-    const auto [choice, seconds] = winning();
-    return told(choice, seconds);
-  }
-
-  /// Those with the shortest steps.
-  std::vector<Candidate> best(size_t count) const {
-    std::vector<Candidate> all;
-    for (const Choice& choice : ranked()) {
-      if (all.size() < count) all.push_back(told(choice, tried_.at(choice)));
-    }
-    return all;
-  }
-
- private:
-  struct Result {
-    Choice choice;
-    double seconds = 0;
-  };
-
-  Candidate told(const Choice& choice, double seconds) const {
-    Prediction told = predict(in_, choice);
-    told.seconds = seconds;
-    return {choice, told};
-  }
-
-  std::vector<Choice> ranked() const {
-    std::vector<Choice> all = entered_;
-    std::ranges::stable_sort(all, {}, [this](const Choice& one) { return tried_.at(one); });
-    return all;
-  }
-
-  /// The shortest step; of two that are close, the shorter in a longer trial.
-  Result winning() const {
-    const auto seconds = [this](const Choice& one) { return tried_.at(one); };
-    const std::vector<Choice> ranked = this->ranked();
-    const Choice& best = ranked[0];
-    constexpr double kClose = 1.05;
-    if (!trial_.longer || ranked.size() < 2 || seconds(ranked[1]) > kClose * seconds(best))
-      return {best, seconds(best)};
-    const double first = trial_.longer(in_, best);
-    const double second = trial_.longer(in_, ranked[1]);
-    const Choice& choice = second < first ? ranked[1] : best;
-    // Stems away are believed no better than that says: what they cost comes late.
-    const double least = choice.away > 0 ? std::min(first, second) : 0;
-    return {choice, std::max(seconds(choice), least)};
-  }
-
-  void climb_from(Choice at) {
-    for (std::optional<Choice> from; from != at && left_ > 0;) {
-      from = at;
-      const auto [cut, away, local] = at;
-      if (local > 0) enter({cut, away, local - 1});
-      enter({cut, away, local + 1});
-      if (away > 1) enter({cut, away - 1, local});
-      if (away > 0) enter({cut, away + 1, local});
-      if (away > 1) enter({cut, away - 1, local + 1});  // as many that cross no link
-      if (away > 0 && local > 0) enter({cut, away + 1, local - 1});
-      if (away > 2) enter({cut, away - 2, local + 2});
-      at = *std::ranges::find(best_, cut, &Choice::cut);
-    }
-  }
-
-  const Situation& in_;
-  const Trial& trial_;
-  size_t left_;
-  std::map<Choice, double> tried_;
-  std::vector<Choice> entered_;  // those of them that may be, in their order
-  std::vector<Choice> best_;     // of each cut, in the order in which cuts were entered
-};
 
 /// The best of each cut first, the best of all in front, then whatever is next.
 void enter_all(Contest& contest, std::vector<Candidate> all, size_t most) {
@@ -265,6 +128,22 @@ Contest contest(const Situation& situation, const Choice& present, const Trial& 
 }
 
 }  // namespace
+
+bool allowed(const Situation& in, const Choice& choice) {
+  const bool unsplit = choice.cut == 0;
+  if (choice.cut >= in.job.cuts.size() || unsplit != (choice.away == 0)) return false;
+  if (choice.away + choice.local > in.job.micro_batches) return false;
+  if (choice.local > 0 && in.options.fixes_plan()) return false;
+  if (!unsplit && in.options.cut && *in.options.cut != choice.cut) return false;
+  if (!unsplit && in.options.away && *in.options.away != choice.away) return false;
+  const auto fits = [&](const ServerRates& server, std::span<const WorkerRates> workers) {
+    return misfit(in.job, server, workers, choice).empty();
+  };
+  return server_percent(in.job, choice) >= in.options.least_server_percent &&
+         fits(in.server, in.workers) && std::ranges::all_of(in.others, [&](const RankRates& rank) {
+           return fits(rank.server, rank.workers);
+         });
+}
 
 Prediction predict(const Situation& in, const Choice& choice) {
   return with_others(in, choice, predict(in.job, in.server, in.workers, choice));

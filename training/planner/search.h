@@ -37,6 +37,9 @@ struct Situation {
   std::span<const RankRates> others = {};
 };
 
+/// Whether the options allow a plan, and memory holds it.
+bool allowed(const Situation& in, const Choice& choice);
+
 /// What the step model says of the rank that takes the longest.
 Prediction predict(const Situation& in, const Choice& choice);
 

@@ -1,0 +1,101 @@
+#include "training/planner/contest.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace outrigger::training {
+
+void Contest::enter(const Choice& choice) {
+  if (left_ == 0 || tried_.contains(choice) || !allowed(in_, choice)) return;
+  --left_;
+  const double seconds = tried_[choice] = trial_.seconds(in_, choice);
+  if (!holds(in_, choice, seconds)) return;
+  entered_.push_back(choice);
+  const auto of_cut = std::ranges::find(best_, choice.cut, &Choice::cut);
+  if (of_cut == best_.end()) {
+    best_.push_back(choice);
+  } else if (seconds < tried_.at(*of_cut)) {
+    *of_cut = choice;
+  }
+}
+
+void Contest::enter_keeping_its_own(const Choice& choice) {
+  const Prediction told = predict(in_, choice);
+  if (!std::isfinite(told.seconds)) return;
+  const auto own = static_cast<uint32_t>(told.local_input * (in_.job.micro_batches - choice.away));
+  for (const uint32_t local : {own, own + 1}) {
+    if (local > choice.local) enter({choice.cut, choice.away, local});
+  }
+}
+
+void Contest::enter_all_local() {
+  if (entered_.empty()) return;
+  const Choice best = ranked().front();
+  enter({best.cut, best.away, in_.job.micro_batches - best.away});
+}
+
+void Contest::climb() {
+  std::vector<Choice> starts = best_;
+  std::ranges::stable_sort(starts, {}, [this](const Choice& one) { return tried_.at(one); });
+  constexpr size_t kClimbs = 2;
+  if (starts.size() > kClimbs) starts.resize(kClimbs);
+  for (const Choice& start : starts) climb_from(start);
+}
+
+std::optional<Candidate> Contest::winner() const {
+  if (best_.empty()) return std::nullopt;
+  const auto [choice, seconds] = winning();
+  return told(choice, seconds);
+}
+
+std::vector<Candidate> Contest::best(size_t count) const {
+  std::vector<Candidate> all;
+  for (const Choice& choice : ranked()) {
+    if (all.size() < count) all.push_back(told(choice, tried_.at(choice)));
+  }
+  return all;
+}
+
+Candidate Contest::told(const Choice& choice, double seconds) const {
+  Prediction told = predict(in_, choice);
+  told.seconds = seconds;
+  return {choice, told};
+}
+
+std::vector<Choice> Contest::ranked() const {
+  std::vector<Choice> all = entered_;
+  std::ranges::stable_sort(all, {}, [this](const Choice& one) { return tried_.at(one); });
+  return all;
+}
+
+Contest::Result Contest::winning() const {
+  const auto seconds = [this](const Choice& one) { return tried_.at(one); };
+  const std::vector<Choice> ranked = this->ranked();
+  const Choice& best = ranked[0];
+  constexpr double kClose = 1.05;
+  if (!trial_.longer || ranked.size() < 2 || seconds(ranked[1]) > kClose * seconds(best))
+    return {best, seconds(best)};
+  const double first = trial_.longer(in_, best);
+  const double second = trial_.longer(in_, ranked[1]);
+  const Choice& choice = second < first ? ranked[1] : best;
+  // Stems away are believed no better than that says: what they cost comes late.
+  const double least = choice.away > 0 ? std::min(first, second) : 0;
+  return {choice, std::max(seconds(choice), least)};
+}
+
+void Contest::climb_from(Choice at) {
+  for (std::optional<Choice> from; from != at && left_ > 0;) {
+    from = at;
+    const auto [cut, away, local] = at;
+    if (local > 0) enter({cut, away, local - 1});
+    enter({cut, away, local + 1});
+    if (away > 1) enter({cut, away - 1, local});
+    if (away > 0) enter({cut, away + 1, local});
+    if (away > 1) enter({cut, away - 1, local + 1});  // as many that cross no link
+    if (away > 0 && local > 0) enter({cut, away + 1, local - 1});
+    if (away > 2) enter({cut, away - 2, local + 2});
+    at = *std::ranges::find(best_, cut, &Choice::cut);
+  }
+}
+
+}  // namespace outrigger::training

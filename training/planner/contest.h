@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "training/planner/search.h"
+
+namespace outrigger::training {
+
+/// Tries plans and keeps the best; each is tried once. References must outlive this.
+class Contest {
+ public:
+  Contest(const Situation& in, const Trial& trial) : in_(in), trial_(trial), left_(trial.most) {}
+
+  void enter(const Choice& choice);
+  /// As much input kept local as the model thinks the server would make of it anyway, or about so
+  /// much: then workers hold no leases for that until it is wanted.
+  void enter_keeping_its_own(const Choice& choice);
+  /// The best so far with all input local: between that and its own part lie plans that are worse
+  /// than both, where workers each hold some of the little that is left to them.
+  void enter_all_local();
+  /// From the best plan of the two best cuts: what differs by one micro-batch, until nothing of
+  /// that is better.
+  void climb();
+
+  std::optional<Candidate> winner() const;
+  /// Those with the shortest steps.
+  std::vector<Candidate> best(size_t count) const;
+
+ private:
+  struct Result {
+    Choice choice;
+    double seconds = 0;
+  };
+  Candidate told(const Choice& choice, double seconds) const;
+  std::vector<Choice> ranked() const;
+  /// The shortest step; of two that are close, the shorter in a longer trial.
+  Result winning() const;
+  void climb_from(Choice at);
+
+  const Situation& in_;
+  const Trial& trial_;
+  size_t left_;
+  std::map<Choice, double> tried_;
+  std::vector<Choice> entered_;  // those of them that may be, in their order
+  std::vector<Choice> best_;     // of each cut, in the order in which cuts were entered
+};
+
+}  // namespace outrigger::training
