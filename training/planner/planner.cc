@@ -25,14 +25,14 @@ constexpr double kToUnsplit = 1.0 / 3;
 /// Of the steps' deviation, what a mean over the newest seven or so is off by.
 constexpr double kDoubt = 0.25;
 
-/// What a step counts for under a plan that lives on what workers would bring much too late, and
+/// What a step counts for under a plan that lives on what links would bring much too late, and
 /// the server makes before: sooner or later the device waits for such a thing, and links carry them
 /// all in vain. `told`: what the step model says of it, much of which would be waiting.
 double with_burden(double seconds, const Prediction& told) {
   constexpr double kMuchLonger = 2;
   constexpr double kBurden = 1.06;
-  const bool waits =
-      std::isfinite(told.seconds) && told.seconds > kMuchLonger * std::max(seconds, told.device);
+  const bool waits = told.bound == Bound::kLink && std::isfinite(told.seconds) &&
+                     told.seconds > kMuchLonger * std::max(seconds, told.device);
   return waits ? kBurden * seconds : seconds;
 }
 
