@@ -177,14 +177,19 @@ TEST(Client, WhatIsNoSuccessIsNotStreamed) {
   EXPECT_EQ(response.body, "why not");
 }
 
+/// Whoever waits for the server by then is to be told to stop.
+std::jthread stop_once_silent(KeepAliveServer& server, std::stop_source& stop) {
+  return std::jthread([&] {
+    server.wait_for_silence();
+    stop.request_stop();
+  });
+}
+
 TEST(Client, AStopBreaksASilentStream) {
   KeepAliveServer server;
   Client client({.base_url = server.url()});
   std::stop_source stop;
-  const std::jthread stopper([&] {
-    server.wait_for_silence();
-    stop.request_stop();
-  });
+  const std::jthread stopper = stop_once_silent(server, stop);
   EXPECT_THROW(client.stream(
                    {"GET", "/silent"}, {}, [](std::string_view) { return true; }, stop.get_token()),
                Cancelled);
@@ -194,10 +199,7 @@ TEST(Client, AStopEndsTheWaitOfAStreamThatGathers) {
   KeepAliveServer server;
   Client client({.base_url = server.url()});
   std::stop_source stop;
-  const std::jthread stopper([&] {
-    server.wait_for_silence();
-    stop.request_stop();
-  });
+  const std::jthread stopper = stop_once_silent(server, stop);
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_THROW(client.stream(
                    {"GET", "/silent"}, {.gather = std::chrono::seconds(60)},
@@ -210,10 +212,7 @@ TEST(Client, AStopBreaksARequestThatIsUnderWay) {
   KeepAliveServer server;
   Client client({.base_url = server.url(), .timeout = std::chrono::seconds(60)});
   std::stop_source stop;
-  const std::jthread stopper([&] {
-    server.wait_for_silence();
-    stop.request_stop();
-  });
+  const std::jthread stopper = stop_once_silent(server, stop);
   EXPECT_THROW(client.send({"GET", "/silent"}, stop.get_token()), Cancelled);
 }
 
