@@ -40,15 +40,16 @@ JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
   terms.setup.probe = data::choose_probe(train, worker::seed(job));
   terms.scoring_memory = scoring_memory(graph, worker::scored_at_once(worker::micro_batch(job)));
   terms.probe = data::probe(train_root, terms.setup.probe);
-  terms.any_numerics = device.is_gpu;
+  terms.any_numerics = terms.setup.only_timed = device.is_gpu;
   if (device.emulation != nullptr) {
     terms.numerics = worker::kEmulatedNumerics;
     return terms;
   }
-  terms.numerics =
-      nn::cpu::measure_numerics(graph, terms.setup.deepest_cut, worker::micro_batch(job),
-                                worker::precision(job), threads)
-          .fingerprint;
+  const int64_t samples =
+      terms.any_numerics ? worker::samples_to_time(job, threads.size()) : worker::micro_batch(job);
+  terms.numerics = nn::cpu::measure_numerics(graph, terms.setup.deepest_cut, samples,
+                                             worker::precision(job), threads)
+                       .fingerprint;
   return terms;
 }
 

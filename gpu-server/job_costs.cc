@@ -112,12 +112,21 @@ void add_head_memory(training::CutCosts& cut, const api::TrainingJob& job, const
   cut.head_fixed = memory.fixed;
 }
 
-std::vector<nn::cpu::LayerCost> profile_on_cores(nn::Segment segment, const api::TrainingJob& job,
+/// Of a micro-batch, from a pass of so many samples.
+std::vector<nn::cpu::LayerCost> profile_on_cores(nn::Segment segment, int64_t samples,
+                                                 const api::TrainingJob& job,
                                                  const nn::Graph& graph, ThreadPool& threads) {
-  return nn::cpu::profile(
-      graph,
-      {.segment = segment, .batch = worker::micro_batch(job), .precision = worker::precision(job)},
-      threads, 1);
+  auto layers = nn::cpu::profile(
+      graph, {.segment = segment, .batch = samples, .precision = worker::precision(job)}, threads,
+      1);
+  const int64_t whole = worker::micro_batch(job);
+  const double of_all = static_cast<double>(whole) / static_cast<double>(samples);
+  for (nn::cpu::LayerCost& layer : layers) {
+    layer.forward_seconds *= of_all;
+    layer.backward_seconds *= of_all;
+    layer.kept_bytes = layer.kept_bytes * static_cast<size_t>(whole) / static_cast<size_t>(samples);
+  }
+  return layers;
 }
 
 std::vector<training::LayerCosts> layer_costs(const nn::Graph& graph,
@@ -193,7 +202,8 @@ void add_device_times(training::JobCosts& costs, const DeviceTimes& times, int32
 
 training::JobCosts measure_job(const api::TrainingJob& job, const nn::Graph& graph,
                                const RunSize& size, ThreadPool& threads) {
-  const auto layers = profile_on_cores(graph.whole(), job, graph, threads);
+  const auto layers =
+      profile_on_cores(graph.whole(), worker::micro_batch(job), job, graph, threads);
   training::JobCosts costs = sizes_of(job, graph, size);
   costs.layers = layer_costs(graph, layers);
   costs.optimizer = measure_optimizer(job, graph, size) * threads.size();
@@ -219,7 +229,9 @@ PlannedDevice measured_gpu(const nn::Backend& backend, const training::DeviceOpt
   training::JobCosts costs = sizes_of(job, graph, size);
   const int32_t deepest = costs.cuts.back().cut;
   std::vector<nn::cpu::LayerCost> layers;
-  if (deepest > 0) layers = profile_on_cores({0, deepest}, job, graph, threads);
+  if (deepest > 0)
+    layers = profile_on_cores({0, deepest}, worker::samples_to_time(job, threads.size()), job,
+                              graph, threads);
   costs.layers = layer_costs(graph, layers);
   std::vector<HeadToTime> heads;
   for (training::CutCosts& cut : costs.cuts) {

@@ -127,10 +127,14 @@ Hello make_hello(const Setup& setup, const Workshop& shop, const std::string& na
     return hello;
   }
   if (nn::cpu::instruction_set() != setup.instruction_set) return hello;
-  const auto numerics = nn::cpu::measure_numerics(
-      shop.graph, setup.deepest_cut, micro_batch(shop.job), precision(shop.job), threads);
+  const int64_t whole = micro_batch(shop.job);
+  const int64_t samples = setup.only_timed ? samples_to_time(shop.job, threads.size()) : whole;
+  const auto numerics = nn::cpu::measure_numerics(shop.graph, setup.deepest_cut, samples,
+                                                  precision(shop.job), threads);
   hello.numerics = numerics.fingerprint;
-  hello.pass_seconds = static_cast<float>(numerics.seconds * Quota(threads.size()).slowdown());
+  const double of_all = static_cast<double>(whole) / static_cast<double>(samples);
+  hello.pass_seconds =
+      static_cast<float>(of_all * numerics.seconds * Quota(threads.size()).slowdown());
   return hello;
 }
 

@@ -39,6 +39,7 @@ struct Setup {
   uint32_t classes = 0;
   uint32_t incarnation = 0;
   int32_t deepest_cut = 0;      // the deepest cut that the job may use, in layers; 0: pixels only
+  bool only_timed = false;      // stems need not agree with the server's: few samples time one
   std::string instruction_set;  // what stems must be computed with
   std::vector<data::Sample> probe;  // samples whose bytes the worker hashes
 };

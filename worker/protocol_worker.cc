@@ -189,6 +189,7 @@ Frame to_frame(const Setup& setup) {
   writer.number(setup.classes);
   writer.number(setup.incarnation);
   writer.number(setup.deepest_cut);
+  writer.number(static_cast<uint8_t>(setup.only_timed));
   writer.text(setup.instruction_set);
   writer.number(static_cast<uint32_t>(setup.probe.size()));
   for (const auto& sample : setup.probe) write(writer, sample);
@@ -203,6 +204,7 @@ Setup read_setup(const ReceivedFrame& frame) {
   setup.classes = reader.number<uint32_t>();
   setup.incarnation = reader.number<uint32_t>();
   setup.deepest_cut = reader.number<int32_t>();
+  setup.only_timed = read_flag(reader);
   setup.instruction_set = reader.text();
   const uint32_t probes = reader.count(kLeastSampleBytes);
   for (uint32_t i = 0; i < probes; ++i) setup.probe.push_back(read_sample(reader));

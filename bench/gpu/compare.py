@@ -87,6 +87,9 @@ class Torch:
             self.centres = torch.nn.Parameter(torch.randn(classes, 512, device="cuda") * 0.01)
             weights.append(self.centres)
         self.optimizer = torch.optim.SGD(weights, lr=1e-3, momentum=0.9, weight_decay=5e-4, fused=True)
+        if way != "eager":  # a recording must not own what the next one adds to
+            for weight in weights:
+                weight.grad = torch.zeros_like(weight)
         self.scaler = torch.amp.GradScaler("cuda", enabled=self.type is torch.float16)
         self.pixels = torch.randint(0, 256, (self.batch, side, side, 3), dtype=torch.uint8).pin_memory()
         self.labels = torch.randint(0, classes, (self.batch,)).pin_memory()
@@ -132,7 +135,7 @@ class Torch:
         self.work()
 
     def work(self):
-        self.optimizer.zero_grad(set_to_none=self.graph is None and self.way != "graph")
+        self.optimizer.zero_grad(set_to_none=self.way == "eager")
         for first in range(0, self.batch, self.group):
             pixels, labels = (x[first:first + self.group] for x in self.on_device)
             if self.way == "compiled":

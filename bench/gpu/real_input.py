@@ -7,6 +7,7 @@ cores that reach 0.97 of the synthetic rate. Photos are drawn (`outrigger genera
 a folder a class, is given. Exits with 24 where there is no GPU. --cpu trains on the CPU instead, to try the benchmark itself.
 """
 import argparse
+import itertools
 import os
 import pathlib
 import statistics
@@ -26,6 +27,7 @@ CASES = {  # model: side, side of the photos, batch, group
     "mobilefacenet": (112, 250, 512, 128),
 }
 WARM = 10  # steps until plans are timed and passes recorded
+FOUND = 200  # steps until the planner has found its plan
 
 
 def classes_of(data):
@@ -50,23 +52,24 @@ def sizes(options, model):
     return (side, photo, 16, 8) if options.cpu else (side, photo, batch, group)
 
 
-def train(options, model, data, folder, threads, workers):
-    """Images a second over the steps behind the first, and the share in which the device stood still."""
+def train(options, model, data, folder, threads, workers, cut="Input"):
+    """Images a second over the steps behind the first, the share in which the device stood still, and the plan at the end."""
     side, _, batch, group = sizes(options, model)
-    steps = WARM + options.steps
+    first = WARM if cut == "Input" else FOUND
+    steps = first + options.steps
     job = training_run.job({"name": model}, {"height": side, "width": side, "channels": 3},
                            {"steps": steps, "batchSize": batch, "microBatchSize": group,
                             "precision": "Float32" if options.cpu else "BFloat16"},
-                           {"cut": "Input"}, data, folder / "out")
+                           {"cut": cut}, data, folder / "out")
     with training_run.TrainingRun(job, folder, options.programs) as run:
         run.start_server(threads, options=["--device", "cpu" if options.cpu else "cuda"])
         for _ in range(workers):
             run.start_worker(max(1, threads // workers))
         run.finish()
-        told = run.steps()[WARM:]
+        told, plan = run.steps()[first:], run.events("plan")[-1]
     seconds = sum(step["seconds"] for step in told)
     stalled = sum(sum(step["stall"].values()) for step in told)
-    return batch * len(told) / seconds, stalled / seconds
+    return batch * len(told) / seconds, stalled / seconds, plan
 
 
 class Loader:
@@ -83,7 +86,9 @@ class Loader:
         transform = v2.Compose([v2.RandomResizedCrop(side, scale=(0.7, 1), antialias=True), v2.RandomHorizontalFlip(),
                                 v2.PILToTensor()])
         dataset = datasets.ImageFolder(str(data / "train"), transform)
-        self.loader = torch.utils.data.DataLoader(dataset, self.batch, shuffle=True, num_workers=workers, drop_last=True,
+        # One long epoch: at the end of each a DataLoader drains its processes, and the photos here make two batches.
+        repeated = torch.utils.data.ConcatDataset([dataset] * ((WARM + options.steps) * self.batch // len(dataset) + 1))
+        self.loader = torch.utils.data.DataLoader(repeated, self.batch, shuffle=True, num_workers=workers, drop_last=True,
                                                   pin_memory=not options.cpu, persistent_workers=workers > 0)
         self.net = peer_models.make(model, len(dataset.classes), side).to(self.device).train()
         self.net = self.net.to(memory_format=torch.channels_last)
@@ -96,10 +101,14 @@ class Loader:
         while True:
             yield from self.loader
 
-    def run(self, steps):
+    def synthetic(self, steps):
+        """Images a second where every step has the same batch, which its processes made once."""
+        return self.run(steps, itertools.repeat(next(iter(self.loader))))
+
+    def run(self, steps, batches=None):
         """Images a second."""
         torch = self.torch
-        batches = self.batches()
+        batches = batches or self.batches()
         begin = 0
         for step in range(WARM + steps):
             if step == WARM:
@@ -121,12 +130,14 @@ class Loader:
 
 
 def best_of_pytorch(options, model, data, cores):
+    """Images a second end to end, and where its loader has nothing to do."""
     best = 0
     for workers in dict.fromkeys((max(1, cores // 2), cores)):
-        rate = Loader(options, model, data, workers).run(options.steps)
+        loader = Loader(options, model, data, workers)
+        rate = loader.run(options.steps)
         print(f"{model}: PyTorch with {workers} loading processes: {rate:.0f} images/s", flush=True)
         best = max(best, rate)
-    return best
+    return best, loader.synthetic(options.steps)
 
 
 def compare(options, model, table, data, folder):
@@ -134,9 +145,20 @@ def compare(options, model, table, data, folder):
     full = statistics.median(rates)
     table.figure(f"{model}: synthetic input, images/s", f"{full:.0f}")
     cores = training_run.cores()
+    alone = own_worker(options, model, table, data, folder, full, cores)
+    with_workers(options, model, table, data, folder, full, cores)
+    if options.no_pytorch:
+        return
+    theirs, unfed = best_of_pytorch(options, model, data, cores)
+    bound = theirs < 0.97 * unfed
+    what = f"{model}: files, of PyTorch's {theirs:.0f} images/s ({unfed:.0f} without its loader)"
+    table.ratio(what + (", input-bound" if bound else ""), alone / theirs, 1.5 if bound else 1.0)
+
+
+def own_worker(options, model, table, data, folder, full, cores):
     fewest, best = None, (0, 1)
     for threads in options.threads or [n for n in (1, 2, 4, 8, 16, 32, 64) if n < cores] + [cores]:
-        rate, stalled = train(options, model, data, folder, threads, 0)
+        rate, stalled, _ = train(options, model, data, folder, threads, 0)
         table.figure(f"{model}: files, own worker on {threads} cores: {rate:.0f} images/s, stood still", f"{stalled:.1%}")
         best = max(best, (rate, stalled))
         if fewest is None and rate >= 0.97 * full:
@@ -144,16 +166,18 @@ def compare(options, model, table, data, folder):
     table.figure(f"{model}: fewest cores that reach 0.97 of it", str(fewest or f"more than {cores}"))
     table.ratio(f"{model}: files, own worker, of the synthetic rate", best[0] / full, 0.97)
     table.judge(f"{model}: files, the device stood still", f"{best[1]:.1%}", "most 2 %", best[1] <= 0.02)
-    rate, _ = train(options, model, data, folder, max(1, cores // 2), options.workers)
-    table.ratio(f"{model}: files, {options.workers} workers on this host, of the synthetic rate", rate / full, 0.97)
-    if options.no_pytorch:
-        return
-    theirs = best_of_pytorch(options, model, data, cores)
-    bound = theirs < 0.97 * full  # its loader, not the device, is what it waits for
-    if bound:
-        table.ratio(f"{model}: files, of PyTorch's {theirs:.0f} images/s, which its loader bounds", best[0] / theirs, 1.5)
-    else:
-        table.ratio(f"{model}: files, of PyTorch's {theirs:.0f} images/s", best[0] / theirs, 1.0)
+    return best[0]
+
+
+def with_workers(options, model, table, data, folder, full, cores):
+    """Half of the cores for the server and its own worker, half for workers."""
+    half = max(1, cores // 2)
+    for cut in ("Input", "Auto"):
+        rate, stalled, plan = train(options, model, data, folder, half, options.workers, cut)
+        what = f"{model}: files, own worker on {half} cores and {options.workers} workers, cut {cut}"
+        table.figure(f"{what}: {rate:.0f} images/s, stood still", f"{stalled:.1%}")
+    print(f"{model}: found: {plan['reason']}", flush=True)
+    table.ratio(f"{model}: files, that with cut Auto, of the synthetic rate", rate / full, 0.97)
 
 
 def main():

@@ -98,8 +98,10 @@ std::vector<RankRates> unlike(const std::vector<RankRates>& ranks) {
   return kept;
 }
 
-/// Steps after which plans are compared again though nothing seems to have changed.
-constexpr uint64_t kLookAgain = 200;
+/// Steps after which plans are compared again though nothing seems to have changed: soon at first,
+/// when what was measured may still be of a start, then after twice as many each time.
+constexpr uint64_t kLookAgain = 25;
+constexpr uint64_t kLookAgainAtLast = 200;
 
 }  // namespace
 
@@ -180,8 +182,8 @@ void Planner::follow(uint64_t step, const std::vector<RankRates>& ranks) {
   measured_[present_] = is_due ? now : Measured{.step = step, .count = kWarmUp};
 }
 
-bool Planner::is_news(uint64_t step, const Measured& now) const {
-  if (!looked_ || present_ != looked_->present || step >= looked_->step + kLookAgain) return true;
+bool Planner::is_news(const Measured& now) const {
+  if (!looked_ || present_ != looked_->present) return true;
   const double told_apart = std::max(options_.margin * looked_->seconds, now.deviation);
   return std::abs(now.seconds - looked_->seconds) > told_apart;
 }
@@ -189,6 +191,12 @@ bool Planner::is_news(uint64_t step, const Measured& now) const {
 Planner::Kind Planner::kind_of(const Choice& choice) const {
   if (choice.cut == 0) return Kind::kUnsplit;
   return job_.cuts[choice.cut].trains ? Kind::kTrained : Kind::kFrozen;
+}
+
+bool Planner::is_proven(Kind kind, uint64_t step) const {
+  return kind == Kind::kUnsplit || std::ranges::any_of(measured_, [&](const auto& ran) {
+           return kind_of(ran.first) == kind && lately(ran.first, step) != nullptr;
+         });
 }
 
 double Planner::bias_of(Kind kind, uint64_t step) const {
@@ -207,8 +215,11 @@ double Planner::bias_of(Kind kind, uint64_t step) const {
 
 std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step,
                                        const Trial& trial) const {
-  const std::array bias{bias_of(Kind::kUnsplit, step), bias_of(Kind::kFrozen, step),
-                        bias_of(Kind::kTrained, step)};
+  // How far the trial is off for a kind that has not run lately nobody knows.
+  const auto doubted = [&](Kind kind) {
+    return bias_of(kind, step) * (is_proven(kind, step) ? 1 : 1 + options_.margin);
+  };
+  const std::array bias{doubted(Kind::kUnsplit), doubted(Kind::kFrozen), doubted(Kind::kTrained)};
   const auto estimate = [&](const Trial::Seconds& tried, const Situation& in,
                             const Choice& choice) {
     const Measured* ran = lately(choice, step);
@@ -265,16 +276,20 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   has_looked_ = false;
   if (auto decision = go_back(step)) return decision;
   const Measured* now = lately(present_, step);
-  if (now == nullptr || now->count < kEnough || (moved_ && step < *moved_ + options_.dwell) ||
-      looks_ < 1)
+  if (now == nullptr || now->count < kEnough || (moved_ && step < *moved_ + options_.dwell))
     return std::nullopt;
-  if (!is_news(step, *now)) return std::nullopt;
+  const bool news = is_news(*now);
+  if (!news && step < looked_->step + looked_->again) return std::nullopt;
+  // What is no news leaves a comparison for what is.
+  if (looks_ < (news ? 1 : 2)) return std::nullopt;
   return compare(step, *now, unlike(ranks));
 }
 
 std::optional<Decision> Planner::compare(uint64_t step, const Measured& now,
                                          const std::vector<RankRates>& ranks) {
-  looked_ = {present_, now.seconds, step};
+  const bool anew = !looked_ || looked_->present != present_;
+  looked_ = {present_, now.seconds, step,
+             anew ? kLookAgain : std::min(2 * looked_->again, kLookAgainAtLast)};
   looks_ -= 1;
   has_looked_ = true;
   unlike_ = ranks.size();
@@ -290,6 +305,11 @@ std::optional<Decision> Planner::compare(uint64_t step, const Measured& now,
   const bool tells = present.runs && expected > 0 && !present.burdened();
   measured_[present_].bias = tells ? std::clamp(now.seconds / expected, 0.5, 2.0) : 1.0;
   const auto found = best(situation, step, trial);
+  log::debug(
+      "step {}: {} takes {:.1f} ms (+- {:.1f}), a trial {:.1f}; of all plans {} is best, {:.1f} ms",
+      step, describe(job_, present_), 1e3 * now.seconds, 1e3 * now.deviation, 1e3 * expected,
+      found ? describe(job_, found->choice) : "none",
+      1e3 * (found ? found->prediction.seconds : 0));
   if (!found || found->choice == present_) return std::nullopt;
   return decide(step, present, *found);
 }

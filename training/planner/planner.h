@@ -38,9 +38,10 @@ std::string describe(const JobCosts& job, const Choice& choice);
 /// is off for the plan in force, or for one of its kind (no split, a frozen stem, a trained one)
 /// that ran lately where that is worse; plans that ran lately count with their measured time, as it
 /// would be with the rates of now, and those of few steps with no less than the trial's. Moves only
-/// for a gain above the margin, which grows with how far steps spread and is less for no split, and
-/// not again within the dwell. Looks only when something has changed, and never more often than a
-/// search is worth. Deterministic; no clock of its own. Not thread-safe.
+/// for a gain above the margin, which grows with how far steps spread, is less for no split and
+/// more for a kind that has not run lately, and not again within the dwell. Looks when something
+/// has changed, seldom otherwise, and never more often than a search is worth. Deterministic; no
+/// clock of its own. Not thread-safe.
 class Planner {
  public:
   /// A trial of so many times the usual length, which takes so many times as long.
@@ -86,6 +87,7 @@ class Planner {
     Choice present;
     double seconds = 0;
     uint64_t step = 0;
+    uint64_t again = 0;  // steps until the next look, if nothing changes
   };
   /// The plan in force, when it is compared with others.
   struct Present {
@@ -103,7 +105,7 @@ class Planner {
   void follow(uint64_t step, const std::vector<RankRates>& ranks);
   /// Notes what the step model says of the plan in force, before another is.
   void leave_present();
-  bool is_news(uint64_t step, const Measured& now) const;
+  bool is_news(const Measured& now) const;
   /// Looks for the best plan, and whether it is better enough.
   std::optional<Decision> compare(uint64_t step, const Measured& now,
                                   const std::vector<RankRates>& ranks);
@@ -113,6 +115,8 @@ class Planner {
   /// What a plan's step is made of: more with each.
   enum class Kind : uint8_t { kUnsplit, kFrozen, kTrained };
   Kind kind_of(const Choice& choice) const;
+  /// Whether one of the kind ran lately; no split always counts as that.
+  bool is_proven(Kind kind, uint64_t step) const;
   /// How far the trial is off for plans of a kind, as far as that is known.
   double bias_of(Kind kind, uint64_t step) const;
   /// The best plan by the trial, corrected, and by what was measured.

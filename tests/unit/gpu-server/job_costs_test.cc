@@ -100,6 +100,29 @@ TEST_F(JobCostsOfAGpu, AreItsOwnTimesAndStemsOnCores) {
   EXPECT_EQ(costs.layers.size(), static_cast<size_t>(costs.cuts.back().cut));
 }
 
+TEST_F(JobCostsOfAGpu, AreOfAMicroBatchThoughAFewSamplesTimeAStem) {
+  const auto costs_of = [&](uint32_t micro_batch) {
+    job_.spec.training.batch_size = static_cast<int>(2 * micro_batch);
+    job_.spec.training.micro_batch_size = static_cast<int>(micro_batch);
+    const RunSize size{
+        .samples = 160, .total_steps = 30, .batch = 2 * micro_batch, .micro_batches = 2};
+    const auto options = trainer_options(job_, graph_, size, nn::Precision::kFloat32);
+    return measured_gpu(Cramped(), options.device, job_, graph_, size, threads_).costs;
+  };
+  const training::JobCosts few = costs_of(8);
+  const training::JobCosts many = costs_of(64);
+  ASSERT_EQ(worker::samples_to_time(job_, threads_.size()), 8) << "of the 64";
+  ASSERT_EQ(few.layers.size(), many.layers.size());
+  for (size_t i = 0; i < few.layers.size(); ++i)
+    EXPECT_EQ(many.layers[i].kept, 8 * few.layers[i].kept) << few.layers[i].name;
+}
+
+TEST_F(JobCostsOfAGpu, TimeNoMoreSamplesThanAMicroBatchHasNorFewerThanThreads) {
+  EXPECT_EQ(worker::samples_to_time(job_, 1), 2);
+  job_.spec.training.micro_batch_size = 64;
+  EXPECT_EQ(worker::samples_to_time(job_, 16), 16);
+}
+
 TEST_F(JobCostsOfAGpu, HaveWhatCoresComputeAgainOfAStem) {
   job_.spec.training.recompute = api::Recompute::kActivations;
   const training::JobCosts costs = measured(Cramped()).costs;

@@ -178,11 +178,13 @@ TEST(Protocol, TheIntroductionComesBackAsItWas) {
                       .classes = 12,
                       .incarnation = 3,
                       .deepest_cut = 4,
+                      .only_timed = true,
                       .instruction_set = "avx2",
                       .probe = {{"a.jpg", 0, 0, 1}}};
   const worker::Setup read = read_setup(travelled(to_frame(setup)));
   EXPECT_EQ(read.job, setup.job);
   EXPECT_EQ(read.deepest_cut, 4);
+  EXPECT_TRUE(read.only_timed);
   EXPECT_EQ(read.instruction_set, "avx2");
   EXPECT_EQ(read.probe, setup.probe);
   Hello hello{.name = "host/1", .version = "1.2.3", .cores = 4, .numerics = "abc"};

@@ -126,10 +126,10 @@ class Splits {
  public:
   explicit Splits(double times) : Splits(two_cut_job(), {times, times}) {}
   /// Behind the first cut, and the second.
-  Splits(const JobCosts& job, std::array<double, 2> times)
-      : planner_(job, {}, [this, times](const JobCosts&, uint64_t length) -> Trial {
+  Splits(const JobCosts& job, std::array<double, 2> of_cuts)
+      : times(of_cuts), planner_(job, {}, [this](const JobCosts&, uint64_t length) -> Trial {
           lengths.insert(length);
-          return {[times](const Situation&, const Choice& choice) {
+          return {[this](const Situation&, const Choice& choice) {
                     return choice.away > 0 ? times.at(choice.cut - 1) * kInput : kInput;
                   },
                   20};
@@ -149,6 +149,7 @@ class Splits {
   }
 
   static constexpr double kInput = 0.2;
+  std::array<double, 2> times;
   double slower = 1;  // all machines, than they were
   Choice present;
   int moves = 0;
@@ -216,12 +217,35 @@ TEST(Planner, BlamesOtherTrainedStemsForGradients) {
 }
 
 TEST(Planner, DoesNotGoBackToWhatLivedOnWhatWasMadeAhead) {
-  Splits run(0.95);
+  Splits run(0.92);
   for (int i = 0; i < 8; ++i)
     run.step(0.85 * Splits::kInput);  // cut Input, with a store from before
   ASSERT_GT(run.present.away, 0u);
-  for (int i = 0; i < 60; ++i) run.step(0.95 * Splits::kInput);
+  for (int i = 0; i < 60; ++i) run.step(0.92 * Splits::kInput);
   EXPECT_EQ(run.moves, 1);
+}
+
+TEST(Planner, WantsMoreOfStemsAwayUntilSomeHaveRun) {
+  Splits run(0.95);
+  for (int i = 0; i < 300; ++i) run.step(Splits::kInput);
+  EXPECT_EQ(run.moves, 0) << "better by more than the margin, but in a trial only";
+  run.times = {0.92, 0.92};
+  for (int i = 0; i < 300; ++i) run.step(Splits::kInput);
+  ASSERT_EQ(run.moves, 1);
+  const Choice first = run.present;
+  run.times = {0.88, 0.88};
+  run.times.at(first.cut - 1) = 0.92;
+  for (int i = 0; i < 300; ++i) run.step(0.92 * Splits::kInput);
+  EXPECT_NE(run.present.cut, first.cut) << "the margin is enough from a split to another";
+}
+
+TEST(Planner, LooksAgainSoonAfterAStart) {
+  Splits run(1.1);
+  for (int i = 0; i < 9; ++i) run.step(Splits::kInput);
+  ASSERT_EQ(run.lengths.size(), 1u) << "it has looked";
+  run.times = {0.8, 0.8};  // as trials say once machines are better known, by less than is news
+  for (int i = 0; i < 30; ++i) run.step(Splits::kInput);
+  EXPECT_GT(run.present.away, 0u);
 }
 
 TEST(Planner, TriesForAsLongAsStepsPayFor) {
