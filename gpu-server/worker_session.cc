@@ -68,12 +68,12 @@ void WorkerSession::refuse(const std::string& reason, bool again) {
 }
 
 std::optional<WorkerSession::Newcomer> WorkerSession::introduce() {
-  constexpr Duration kPatience =
-      std::chrono::seconds(60);  // it compiles a stem and reads the probe
+  // It compiles and runs a stem, on a part of a core perhaps, and reads the probe.
+  constexpr auto kPatience = std::chrono::minutes(5);
   const JoinTerms& terms = feed_.terms();
   link_->send(worker::to_frame(terms.setup));
   const auto frame = link_->receive(kPatience);
-  if (!frame) throw IoError("no answer to the introduction within 60 s");
+  if (!frame) throw IoError("no answer to the introduction within 5 min");
   const worker::Hello hello = worker::read_hello(*frame);
   name_ = hello.name + " (" + link_->peer() + ")";
   if (hello.version != OUTRIGGER_VERSION) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <span>
 
 #include "common/bytes.h"
@@ -12,20 +13,24 @@
 namespace outrigger::nn::cpu {
 namespace {
 
+double seconds_of(SyntheticPass& pass) {
+  const auto begin = std::chrono::steady_clock::now();
+  pass.run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 /// The shortest of up to three passes: something else may run on a machine where a process starts.
 double shortest_pass(SyntheticPass& pass) {
   constexpr int kMost = 3;
-  constexpr std::chrono::duration<double> kEnough{0.3};
-  std::chrono::duration<double> shortest = std::chrono::duration<double>::max();
-  const auto begin = std::chrono::steady_clock::now();
-  auto last = begin;
-  for (int i = 0; i < kMost && last - begin < kEnough; ++i) {
-    pass.run();
-    const auto now = std::chrono::steady_clock::now();
-    shortest = std::min<std::chrono::duration<double>>(shortest, now - last);
-    last = now;
+  constexpr double kEnough = 0.3;
+  double shortest = std::numeric_limits<double>::infinity();
+  double all = 0;
+  for (int i = 0; i < kMost && all < kEnough; ++i) {
+    const double took = seconds_of(pass);
+    shortest = std::min(shortest, took);
+    all += took;
   }
-  return shortest.count();
+  return shortest;
 }
 
 }  // namespace
@@ -36,12 +41,13 @@ Numerics measure_numerics(const Graph& graph, int cut, int64_t batch, Precision 
   const ProgramOptions options{.segment = {0, cut}, .batch = batch, .precision = precision};
   const CpuProgram program(graph, options, threads);
   SyntheticPass pass(graph, options, program, 1);
-  pass.run();
+  const double cold = seconds_of(pass);
   ByteWriter writer;
   for (const auto bytes : {pass.output().view().raw(), std::as_bytes(std::span(pass.statistics())),
                            std::as_bytes(std::span(pass.gradients()))})
     writer.raw(sha256(bytes).data(), sizeof(Sha256));
-  return {to_hex(sha256(writer.take())), shortest_pass(pass)};
+  constexpr double kLong = 1;  // so long a pass does not care that it was the first
+  return {to_hex(sha256(writer.take())), cold < kLong ? shortest_pass(pass) : cold};
 }
 
 }  // namespace outrigger::nn::cpu

@@ -16,8 +16,9 @@ struct Numerics {
 /// gradients of one forward and backward pass of the layers before `cut` (a legal cut behind at
 /// least one layer, or the whole graph) over a micro-batch of `batch` made-up samples. Two
 /// processes that agree compute that stem alike, bit for bit; two that do not, because of another
-/// instruction set, oneDNN, cache size or a defect, must not share it. Runs the pass twice
-/// or a few times more, to time it warm. Cut 0 runs no layer and gives the empty string.
+/// instruction set, oneDNN, cache size or a defect, must not share it. A pass of less than
+/// a second is run again, up to three times, to time it warm. Cut 0 runs no layer and gives the
+/// empty string.
 Numerics measure_numerics(const Graph& graph, int cut, int64_t batch, Precision precision,
                           ThreadPool& threads);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/log.h"
+#include "training/planner/alike.h"
 
 namespace outrigger::training {
 namespace {
@@ -36,66 +37,10 @@ double with_burden(double seconds, const Prediction& told) {
   return waits ? kBurden * seconds : seconds;
 }
 
-/// Whether a rate has changed by more than it wavers.
-bool differs(double before, double now) {
-  constexpr double kWavers = 0.2;
-  return std::abs(now - before) > kWavers * std::max(before, now);
-}
-
-bool differ(const ServerRates& before, const ServerRates& now) {
-  return differs(before.cores, now.cores) || differs(before.decode, now.decode);
-}
-
-bool differ(const WorkerRates& before, const WorkerRates& now) {
-  return differs(before.stem_speed, now.stem_speed) || differs(before.decode, now.decode) ||
-         differs(before.bytes_per_second, now.bytes_per_second) || before.stems != now.stems;
-}
-
-bool alike(const RankRates& one, const RankRates& other) {
-  const auto same = [](const WorkerRates& before, const WorkerRates& now) {
-    return !differ(before, now);
-  };
-  return !differ(one.server, other.server) && std::ranges::equal(one.workers, other.workers, same);
-}
-
 size_t workers_of(const std::vector<RankRates>& ranks) {
   size_t sum = 0;
   for (const RankRates& rank : ranks) sum += rank.workers.size();
   return sum;
-}
-
-double longest_latency(const RankRates& rank) {
-  double longest = 0;
-  for (const WorkerRates& worker : rank.workers) longest = std::max(longest, worker.latency);
-  return longest;
-}
-
-/// Of ranks that are alike, whatever the order of their workers, one does for all: with the least
-/// memory of any.
-std::vector<RankRates> unlike(const std::vector<RankRates>& ranks) {
-  constexpr double kSoon = 1e-3;  // seconds of latency, which nobody minds
-  std::vector<RankRates> kept;
-  std::vector<RankRates> sorted;
-  for (const RankRates& rank : ranks) {
-    RankRates by_speed = rank;
-    std::ranges::sort(by_speed.workers, {}, &WorkerRates::stem_speed);
-    const auto like = std::ranges::find_if(sorted, [&](const RankRates& one) {
-      return alike(one, by_speed) &&
-             std::abs(longest_latency(one) - longest_latency(by_speed)) < kSoon;
-    });
-    if (like == sorted.end()) {
-      kept.push_back(rank);
-      sorted.push_back(std::move(by_speed));
-      continue;
-    }
-    RankRates& first = kept[static_cast<size_t>(like - sorted.begin())];
-    first.server.memory = std::min(first.server.memory, rank.server.memory);
-    for (WorkerRates& worker : first.workers) {
-      for (const WorkerRates& other : rank.workers)
-        worker.memory = std::min(worker.memory, other.memory);
-    }
-  }
-  return kept;
 }
 
 /// Steps after which plans are compared again though nothing seems to have changed: soon at first,
@@ -280,8 +225,8 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
     return std::nullopt;
   const bool news = is_news(*now);
   if (!news && step < looked_->step + looked_->again) return std::nullopt;
-  // What is no news leaves a comparison for what is.
-  if (looks_ < (news ? 1 : 2)) return std::nullopt;
+  // What is no news leaves all that is saved up to what is.
+  if (looks_ < (news ? 1 : kMostLooks)) return std::nullopt;
   return compare(step, *now, unlike(ranks));
 }
 

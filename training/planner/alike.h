@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include "training/planner/costs.h"
+
+/// Which ranks and machines count as the same.
+namespace outrigger::training {
+
+/// Whether no rate differs by more than it wavers: a fifth. The order of workers counts.
+bool alike(const RankRates& one, const RankRates& other);
+
+/// Of ranks that are alike, whatever the order of their workers, one does for all: with the least
+/// memory of any.
+std::vector<RankRates> unlike(const std::vector<RankRates>& ranks);
+
+}  // namespace outrigger::training
