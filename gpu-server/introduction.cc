@@ -4,6 +4,7 @@
 
 #include "api/write.h"
 #include "gpu-server/job_plan.h"
+#include "nn/cpu/blocks.h"
 #include "nn/cpu/fingerprint.h"
 #include "nn/cpu/instruction_set.h"
 #include "worker/agent.h"
@@ -45,8 +46,9 @@ JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
     terms.numerics = worker::kEmulatedNumerics;
     return terms;
   }
+  const int64_t whole = worker::micro_batch(job);
   const int64_t samples =
-      terms.any_numerics ? worker::samples_to_time(job, threads.size()) : worker::micro_batch(job);
+      terms.any_numerics ? nn::cpu::samples_to_time(graph, whole, threads.size()) : whole;
   terms.numerics = nn::cpu::measure_numerics(graph, terms.setup.deepest_cut, samples,
                                              worker::precision(job), threads)
                        .fingerprint;

@@ -11,6 +11,7 @@
 #include "gpu-server/device_times.h"
 #include "gpu-server/job_options.h"
 #include "nn/cpu/backend.h"
+#include "nn/cpu/blocks.h"
 #include "nn/recompute.h"
 #include "worker/job.h"
 
@@ -229,9 +230,11 @@ PlannedDevice measured_gpu(const nn::Backend& backend, const training::DeviceOpt
   training::JobCosts costs = sizes_of(job, graph, size);
   const int32_t deepest = costs.cuts.back().cut;
   std::vector<nn::cpu::LayerCost> layers;
-  if (deepest > 0)
-    layers = profile_on_cores({0, deepest}, worker::samples_to_time(job, threads.size()), job,
-                              graph, threads);
+  if (deepest > 0) {
+    const int64_t samples =
+        nn::cpu::samples_to_time(graph, worker::micro_batch(job), threads.size());
+    layers = profile_on_cores({0, deepest}, samples, job, graph, threads);
+  }
   costs.layers = layer_costs(graph, layers);
   std::vector<HeadToTime> heads;
   for (training::CutCosts& cut : costs.cuts) {

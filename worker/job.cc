@@ -182,11 +182,6 @@ bool scores_embeddings(const api::TrainingJob& job) {
   return evaluate && evaluate->metric != api::EvaluationMetric::kAccuracy;
 }
 
-int64_t samples_to_time(const api::TrainingJob& job, int threads) {
-  constexpr int64_t kFew = 8;
-  return std::min(micro_batch(job), std::max<int64_t>(kFew, threads));
-}
-
 int64_t micro_batch(const api::TrainingJob& job) {
   ensure(job.spec.training.micro_batch_size.has_value(), "a resolved job has a micro-batch size");
   return *job.spec.training.micro_batch_size;

@@ -26,8 +26,6 @@ ElementType activation_type(const api::TrainingJob& job);
 std::unique_ptr<nn::Backend> cpu_backend(const api::TrainingJob& job);
 uint64_t seed(const api::TrainingJob& job);
 int64_t micro_batch(const api::TrainingJob& job);
-/// As many samples, at most a micro-batch, as tell what one takes on so many threads.
-int64_t samples_to_time(const api::TrainingJob& job, int threads);
 /// Whether evaluations need embeddings.
 bool scores_embeddings(const api::TrainingJob& job);
 

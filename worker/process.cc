@@ -21,6 +21,7 @@
 #include "common/thread_pool.h"
 #include "common/watchdog.h"
 #include "nn/cpu/backend.h"
+#include "nn/cpu/blocks.h"
 #include "nn/cpu/fingerprint.h"
 #include "nn/cpu/instruction_set.h"
 #include "transport/endpoint.h"
@@ -128,7 +129,8 @@ Hello make_hello(const Setup& setup, const Workshop& shop, const std::string& na
   }
   if (nn::cpu::instruction_set() != setup.instruction_set) return hello;
   const int64_t whole = micro_batch(shop.job);
-  const int64_t samples = setup.only_timed ? samples_to_time(shop.job, threads.size()) : whole;
+  const int64_t samples =
+      setup.only_timed ? nn::cpu::samples_to_time(shop.graph, whole, threads.size()) : whole;
   const auto numerics = nn::cpu::measure_numerics(shop.graph, setup.deepest_cut, samples,
                                                   precision(shop.job), threads);
   hello.numerics = numerics.fingerprint;

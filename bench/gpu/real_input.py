@@ -27,7 +27,8 @@ CASES = {  # model: side, side of the photos, batch, group
     "mobilefacenet": (112, 250, 512, 128),
 }
 WARM = 10  # steps until plans are timed and passes recorded
-FOUND = 200  # steps until the planner has found its plan
+FOUND = 200  # steps by which workers have joined and the planner should have found its plan
+FOUND_ON_CPUS = 40
 
 
 def classes_of(data):
@@ -55,7 +56,8 @@ def sizes(options, model):
 def train(options, model, data, folder, threads, workers, cut="Input"):
     """Images a second over the steps behind the first, the share in which the device stood still, and the plan at the end."""
     side, _, batch, group = sizes(options, model)
-    first = WARM if cut == "Input" else FOUND
+    found = FOUND_ON_CPUS if options.cpu else FOUND
+    first = WARM if cut == "Input" else found
     steps = first + options.steps
     job = training_run.job({"name": model}, {"height": side, "width": side, "channels": 3},
                            {"steps": steps, "batchSize": batch, "microBatchSize": group,
@@ -85,11 +87,16 @@ class Loader:
         self.device = "cpu" if options.cpu else "cuda"
         transform = v2.Compose([v2.RandomResizedCrop(side, scale=(0.7, 1), antialias=True), v2.RandomHorizontalFlip(),
                                 v2.PILToTensor()])
+        torch.backends.cudnn.benchmark = True
         dataset = datasets.ImageFolder(str(data / "train"), transform)
         # One long epoch: at the end of each a DataLoader drains its processes, and the photos here make two batches.
-        repeated = torch.utils.data.ConcatDataset([dataset] * ((WARM + options.steps) * self.batch // len(dataset) + 1))
-        self.loader = torch.utils.data.DataLoader(repeated, self.batch, shuffle=True, num_workers=workers, drop_last=True,
-                                                  pin_memory=not options.cpu, persistent_workers=workers > 0)
+        # Neither what is fetched ahead before the clock runs nor the lack of more at the end counts.
+        ahead = 2 * workers
+        self.warm = WARM + ahead
+        batches = self.warm + options.steps + ahead
+        repeated = torch.utils.data.ConcatDataset([dataset] * (batches * self.batch // len(dataset) + 1))
+        self.batches = iter(torch.utils.data.DataLoader(repeated, self.batch, shuffle=True, num_workers=workers,
+                                                        drop_last=True, pin_memory=not options.cpu))
         self.net = peer_models.make(model, len(dataset.classes), side).to(self.device).train()
         self.net = self.net.to(memory_format=torch.channels_last)
         weights = [p for p in self.net.parameters() if p.requires_grad]
@@ -97,24 +104,21 @@ class Loader:
         mixed = not options.cpu
         self.autocast = lambda: torch.autocast(self.device, dtype=torch.bfloat16, enabled=mixed)
 
-    def batches(self):
-        while True:
-            yield from self.loader
-
     def synthetic(self, steps):
-        """Images a second where every step has the same batch, which its processes made once."""
-        return self.run(steps, itertools.repeat(next(iter(self.loader))))
+        """Images a second where every step has the same batch and nobody loads any more. Its last run."""
+        batch = next(self.batches)
+        self.batches = itertools.repeat(batch)  # which ends the loading processes
+        return self.run(steps)
 
-    def run(self, steps, batches=None):
+    def run(self, steps):
         """Images a second."""
         torch = self.torch
-        batches = batches or self.batches()
         begin = 0
-        for step in range(WARM + steps):
-            if step == WARM:
+        for step in range(self.warm + steps):
+            if step == self.warm:
                 self.wait()
                 begin = time.perf_counter()
-            pixels, labels = (x.to(self.device, non_blocking=True) for x in next(batches))
+            pixels, labels = (x.to(self.device, non_blocking=True) for x in next(self.batches))
             x = ((pixels.float() / 255) - 0.5) / 0.5
             with self.autocast():
                 loss = torch.nn.functional.cross_entropy(self.net(x.contiguous(memory_format=torch.channels_last)), labels)

@@ -19,6 +19,11 @@ Blocks choose_blocks(const Graph& graph, int64_t batch) {
   return {batch, std::min(size, round_up_div(batch, 4))};
 }
 
+int64_t samples_to_time(const Graph& graph, int64_t batch, int threads) {
+  // A block has no more than a quarter of the samples.
+  return std::min(batch, choose_blocks(graph, batch).size * std::max(4, threads));
+}
+
 Blocks choose_chunks(const Blocks& blocks, int64_t places) {
   const int64_t least = round_up_div(kPlacesPerChunk, places);
   const int64_t count = std::max<int64_t>(1, blocks.batch / least);

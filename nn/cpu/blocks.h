@@ -24,6 +24,10 @@ struct Blocks {
 /// every machine.
 Blocks choose_blocks(const Graph& graph, int64_t batch);
 
+/// As many samples, at most `batch`, as tell what a pass over `batch` takes on so many threads: in
+/// blocks of the same size, one for each thread.
+int64_t samples_to_time(const Graph& graph, int64_t batch, int threads);
+
 /// The chunks, whole blocks each, whose weight gradients are one sum, for a layer with so many
 /// output places a sample.
 Blocks choose_chunks(const Blocks& blocks, int64_t places);

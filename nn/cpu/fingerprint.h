@@ -17,7 +17,7 @@ struct Numerics {
 /// least one layer, or the whole graph) over a micro-batch of `batch` made-up samples. Two
 /// processes that agree compute that stem alike, bit for bit; two that do not, because of another
 /// instruction set, oneDNN, cache size or a defect, must not share it. A pass of less than
-/// a second is run again, up to three times, to time it warm. Cut 0 runs no layer and gives the
+/// five seconds is run again, up to three times, to time it warm. Cut 0 runs no layer and gives the
 /// empty string.
 Numerics measure_numerics(const Graph& graph, int cut, int64_t batch, Precision precision,
                           ThreadPool& threads);

@@ -90,6 +90,7 @@ void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t
   if (step > of_plan.step + options_.memory) of_plan = {};
   of_plan.step = step;
   if (++of_plan.count <= kWarmUp) return;
+  ran_.at(static_cast<size_t>(kind_of(plan))) = step;
   // All steps weigh the same until there are some: the first may be one of many kinds.
   const double newest = std::max(0.15, 1.0 / (of_plan.count - kWarmUp));
   if (newest < 1)
@@ -134,14 +135,19 @@ bool Planner::is_news(const Measured& now) const {
 }
 
 Planner::Kind Planner::kind_of(const Choice& choice) const {
-  if (choice.cut == 0) return Kind::kUnsplit;
+  if (choice.away == 0) return Kind::kUnsplit;
   return job_.cuts[choice.cut].trains ? Kind::kTrained : Kind::kFrozen;
 }
 
 bool Planner::is_proven(Kind kind, uint64_t step) const {
-  return kind == Kind::kUnsplit || std::ranges::any_of(measured_, [&](const auto& ran) {
-           return kind_of(ran.first) == kind && lately(ran.first, step) != nullptr;
-         });
+  if (kind == Kind::kUnsplit || options_.cut) return true;  // who names a cut wants it
+  const auto& last = ran_.at(static_cast<size_t>(kind));
+  return last && step <= *last + options_.memory;
+}
+
+// How far the trial is off for what has not run nobody knows.
+double Planner::doubt_of(Kind kind, uint64_t step) const {
+  return is_proven(kind, step) ? 1 : 1 + options_.margin;
 }
 
 double Planner::bias_of(Kind kind, uint64_t step) const {
@@ -160,10 +166,7 @@ double Planner::bias_of(Kind kind, uint64_t step) const {
 
 std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step,
                                        const Trial& trial) const {
-  // How far the trial is off for a kind that has not run lately nobody knows.
-  const auto doubted = [&](Kind kind) {
-    return bias_of(kind, step) * (is_proven(kind, step) ? 1 : 1 + options_.margin);
-  };
+  const auto doubted = [&](Kind kind) { return bias_of(kind, step) * doubt_of(kind, step); };
   const std::array bias{doubted(Kind::kUnsplit), doubted(Kind::kFrozen), doubted(Kind::kTrained)};
   const auto estimate = [&](const Trial::Seconds& tried, const Situation& in,
                             const Choice& choice) {
@@ -225,16 +228,15 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
     return std::nullopt;
   const bool news = is_news(*now);
   if (!news && step < looked_->step + looked_->again) return std::nullopt;
-  // What is no news leaves all that is saved up to what is.
-  if (looks_ < (news ? 1 : kMostLooks)) return std::nullopt;
+  // What is no news leaves a comparison for what is.
+  if (looks_ < (news ? 1 : 2)) return std::nullopt;
+  const uint64_t again = news ? kLookAgain : std::min(2 * looked_->again, kLookAgainAtLast);
+  looked_ = {present_, now->seconds, step, again};
   return compare(step, *now, unlike(ranks));
 }
 
 std::optional<Decision> Planner::compare(uint64_t step, const Measured& now,
                                          const std::vector<RankRates>& ranks) {
-  const bool anew = !looked_ || looked_->present != present_;
-  looked_ = {present_, now.seconds, step,
-             anew ? kLookAgain : std::min(2 * looked_->again, kLookAgainAtLast)};
   looks_ -= 1;
   has_looked_ = true;
   unlike_ = ranks.size();
@@ -274,11 +276,12 @@ std::optional<Decision> Planner::decide(uint64_t step, const Present& now, const
     looked_.reset();  // perhaps, once more steps are known
     return std::nullopt;
   }
+  const double told = seconds / doubt_of(kind_of(found.choice), step);
   return Decision{
-      found.choice, seconds, now.seconds,
+      found.choice, told, now.seconds,
       fmt::format("{}: {:.0f} ms a step expected, bound by {}; {} takes {:.0f} ms, bound by {}{}; "
                   "{} workers",
-                  describe(job_, found.choice), 1e3 * seconds, to_string(found.prediction.bound),
+                  describe(job_, found.choice), 1e3 * told, to_string(found.prediction.bound),
                   describe(job_, present_), 1e3 * now.seconds, to_string(now.told.bound),
                   now.burdened() ? ", and much of what its workers bring comes too late" : "",
                   workers_)};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -115,8 +116,11 @@ class Planner {
   /// What a plan's step is made of: more with each.
   enum class Kind : uint8_t { kUnsplit, kFrozen, kTrained };
   Kind kind_of(const Choice& choice) const;
-  /// Whether one of the kind ran lately; no split always counts as that.
+  /// Whether one of the kind ran lately, whatever has changed since; no split always counts as
+  /// that.
   bool is_proven(Kind kind, uint64_t step) const;
+  /// How many times as long as a trial says plans of a kind count for.
+  double doubt_of(Kind kind, uint64_t step) const;
   /// How far the trial is off for plans of a kind, as far as that is known.
   double bias_of(Kind kind, uint64_t step) const;
   /// The best plan by the trial, corrected, and by what was measured.
@@ -129,10 +133,11 @@ class Planner {
   Choice present_;
   size_t workers_ = 0;
   std::map<Choice, Measured> measured_;
-  std::optional<uint64_t> moved_;  // the step of the last move or change of workers
-  std::vector<RankRates> ranks_;   // for which measured times count
-  std::vector<RankRates> newest_;  // of the last step
-  size_t unlike_ = 1;              // ranks of which each must be tried, at the last look
+  std::array<std::optional<uint64_t>, 3> ran_;  // when each kind last did
+  std::optional<uint64_t> moved_;               // the step of the last move or change of workers
+  std::vector<RankRates> ranks_;                // for which measured times count
+  std::vector<RankRates> newest_;               // of the last step
+  size_t unlike_ = 1;  // ranks of which each must be tried, at the last look
   std::optional<Choice> found_before_;
   std::optional<Look> looked_;
   double looks_ = kMostLooks;  // that may be taken now

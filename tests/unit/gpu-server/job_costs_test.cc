@@ -12,6 +12,7 @@
 #include "gpu-server/job_options.h"
 #include "gpu-server/planning.h"
 #include "host_engine.h"
+#include "nn/cpu/blocks.h"
 #include "nn/cuda/errors.h"
 #include "nn/resident.h"
 #include "tests/unit/api/sample_job.h"
@@ -109,18 +110,12 @@ TEST_F(JobCostsOfAGpu, AreOfAMicroBatchThoughAFewSamplesTimeAStem) {
     const auto options = trainer_options(job_, graph_, size, nn::Precision::kFloat32);
     return measured_gpu(Cramped(), options.device, job_, graph_, size, threads_).costs;
   };
-  const training::JobCosts few = costs_of(8);
-  const training::JobCosts many = costs_of(64);
-  ASSERT_EQ(worker::samples_to_time(job_, threads_.size()), 8) << "of the 64";
+  const training::JobCosts few = costs_of(64);
+  const training::JobCosts many = costs_of(512);
+  ASSERT_EQ(nn::cpu::samples_to_time(graph_, 512, threads_.size()), 64);
   ASSERT_EQ(few.layers.size(), many.layers.size());
   for (size_t i = 0; i < few.layers.size(); ++i)
     EXPECT_EQ(many.layers[i].kept, 8 * few.layers[i].kept) << few.layers[i].name;
-}
-
-TEST_F(JobCostsOfAGpu, TimeNoMoreSamplesThanAMicroBatchHasNorFewerThanThreads) {
-  EXPECT_EQ(worker::samples_to_time(job_, 1), 2);
-  job_.spec.training.micro_batch_size = 64;
-  EXPECT_EQ(worker::samples_to_time(job_, 16), 16);
 }
 
 TEST_F(JobCostsOfAGpu, HaveWhatCoresComputeAgainOfAStem) {

@@ -38,5 +38,19 @@ TEST(Looks, AreAsFewAsTheyMustBeWhereEachTakesLong) {
   EXPECT_LE(looks_in(kSteps, std::nullopt), kSavedUp + 100 / kSecondsALook);
 }
 
+TEST(Looks, AreFewerAndFewerWhereThereIsNoNews) {
+  Planner planner(one_cut_job(), {}, [](const JobCosts&, uint64_t) -> Trial {
+    return {[](const Situation&, const Choice&) { return 1.0; }, 20};
+  });
+  const std::vector<WorkerRates> workers(4, kWorker);
+  std::vector<uint64_t> looks;
+  for (uint64_t step = 0; step < 1000; ++step) {
+    planner.measured(step, {}, 1.0, workers.size());
+    EXPECT_FALSE(planner.consider(step, kServer, workers));
+    if (planner.has_looked()) looks.push_back(step);
+  }
+  EXPECT_EQ(looks, (std::vector<uint64_t>{7, 32, 82, 182, 382, 582, 782, 982}));
+}
+
 }  // namespace
 }  // namespace outrigger::training

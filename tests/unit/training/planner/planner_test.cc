@@ -126,8 +126,8 @@ class Splits {
  public:
   explicit Splits(double times) : Splits(two_cut_job(), {times, times}) {}
   /// Behind the first cut, and the second.
-  Splits(const JobCosts& job, std::array<double, 2> of_cuts)
-      : times(of_cuts), planner_(job, {}, [this](const JobCosts&, uint64_t length) -> Trial {
+  Splits(const JobCosts& job, std::array<double, 2> of_cuts, const PlannerOptions& options = {})
+      : times(of_cuts), planner_(job, options, [this](const JobCosts&, uint64_t length) -> Trial {
           lengths.insert(length);
           return {[this](const Situation&, const Choice& choice) {
                     return choice.away > 0 ? times.at(choice.cut - 1) * kInput : kInput;
@@ -137,12 +137,12 @@ class Splits {
   Splits(const Splits&) = delete;
 
   void step(double seconds) {
-    planner_.measured(step_, present, seconds, workers_.size());
+    planner_.measured(step_, present, seconds, workers.size());
     ServerRates server = kServer;
     server.cores /= slower;
-    std::vector<WorkerRates> workers = workers_;
-    for (WorkerRates& one : workers) one.stem_speed /= slower;
-    const auto decision = planner_.consider(step_++, server, workers);
+    std::vector<WorkerRates> there = workers;
+    for (WorkerRates& one : there) one.stem_speed /= slower;
+    const auto decision = planner_.consider(step_++, server, there);
     if (!decision) return;
     present = decision->choice;
     ++moves;
@@ -151,13 +151,13 @@ class Splits {
   static constexpr double kInput = 0.2;
   std::array<double, 2> times;
   double slower = 1;  // all machines, than they were
+  std::vector<WorkerRates> workers = std::vector<WorkerRates>(4, kWorker);
   Choice present;
   int moves = 0;
   std::set<uint64_t> lengths;  // of the trials
 
  private:
   Planner planner_;
-  std::vector<WorkerRates> workers_ = std::vector<WorkerRates>(4, kWorker);
   uint64_t step_ = 0;
 };
 
@@ -237,6 +237,41 @@ TEST(Planner, WantsMoreOfStemsAwayUntilSomeHaveRun) {
   run.times.at(first.cut - 1) = 0.92;
   for (int i = 0; i < 300; ++i) run.step(0.92 * Splits::kInput);
   EXPECT_NE(run.present.cut, first.cut) << "the margin is enough from a split to another";
+}
+
+TEST(Planner, AsksNoMoreOfStemsThatHaveRunOnceTheirWorkersAreBack) {
+  Splits run(0.92);
+  for (int i = 0; i < 60; ++i) run.step((run.present == Choice{} ? 1 : 0.92) * Splits::kInput);
+  ASSERT_GT(run.present.away, 0u);
+  const auto workers = std::exchange(run.workers, {});
+  run.times = {2, 2};
+  for (int i = 0; i < 30; ++i) run.step(Splits::kInput);
+  ASSERT_EQ(run.present, Choice{});
+  run.workers = workers;
+  run.times = {0.955, 0.955};
+  for (int i = 0; i < 60; ++i) run.step((run.present == Choice{} ? 1 : 0.955) * Splits::kInput);
+  EXPECT_GT(run.present.away, 0u);
+}
+
+TEST(Planner, AsksNoMoreOfACutThatIsNamed) {
+  Splits run(two_cut_job(), {0.99, 0.99}, {.cut = 1});
+  run.present = {.cut = 1};  // as such a job begins
+  for (int i = 0; i < 30; ++i) run.step((run.present.away > 0 ? 0.99 : 1) * Splits::kInput);
+  EXPECT_GT(run.present.away, 0u);
+}
+
+TEST(Planner, ExpectsWhatTheTrialSaysOfAKindThatHasNotRun) {
+  Planner planner(two_cut_job(), {}, by_model_alone);
+  const std::vector<WorkerRates> workers(4, kWorker);
+  const double now = predict(two_cut_job(), kServer, workers, {}).seconds;
+  std::optional<Decision> decision;
+  for (uint64_t step = 0; !decision && step < 30; ++step) {
+    planner.measured(step, {}, now, workers.size());
+    decision = planner.consider(step, kServer, workers);
+  }
+  ASSERT_TRUE(decision);
+  EXPECT_NEAR(decision->predicted,
+              predict(two_cut_job(), kServer, workers, decision->choice).seconds, 1e-9);
 }
 
 TEST(Planner, LooksAgainSoonAfterAStart) {
