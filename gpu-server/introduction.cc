@@ -4,7 +4,6 @@
 
 #include "api/write.h"
 #include "gpu-server/job_plan.h"
-#include "nn/cpu/blocks.h"
 #include "nn/cpu/fingerprint.h"
 #include "nn/cpu/instruction_set.h"
 #include "worker/agent.h"
@@ -41,17 +40,19 @@ JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
   terms.setup.probe = data::choose_probe(train, worker::seed(job));
   terms.scoring_memory = scoring_memory(graph, worker::scored_at_once(worker::micro_batch(job)));
   terms.probe = data::probe(train_root, terms.setup.probe);
-  terms.any_numerics = terms.setup.only_timed = device.is_gpu;
+  terms.setup.only_timed = device.is_gpu;
   if (device.emulation != nullptr) {
     terms.numerics = worker::kEmulatedNumerics;
     return terms;
   }
-  const int64_t whole = worker::micro_batch(job);
-  const int64_t samples =
-      terms.any_numerics ? nn::cpu::samples_to_time(graph, whole, threads.size()) : whole;
-  terms.numerics = nn::cpu::measure_numerics(graph, terms.setup.deepest_cut, samples,
-                                             worker::precision(job), threads)
-                       .fingerprint;
+  if (device.is_gpu) {  // which computes differently anyhow: stems of any worker will do
+    if (terms.setup.deepest_cut > 0) terms.numerics = "any";
+    return terms;
+  }
+  terms.numerics =
+      nn::cpu::measure_numerics(graph, terms.setup.deepest_cut, worker::micro_batch(job),
+                                worker::precision(job), threads)
+          .fingerprint;
   return terms;
 }
 

@@ -31,7 +31,6 @@ struct JoinTerms {
   worker::Setup setup;
   Sha256 probe{};             // what the bytes of setup.probe hash to
   std::string numerics;       // the server's own fingerprint; empty: no stems go out
-  bool any_numerics = false;  // the device computes differently anyhow: stems of any worker will do
   double scoring_memory = 0;  // bytes to run the whole network in inference
 };
 

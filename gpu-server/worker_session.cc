@@ -92,7 +92,7 @@ std::optional<WorkerSession::Newcomer> WorkerSession::introduce() {
     return std::nullopt;
   }
   const bool stems = !terms.numerics.empty() && !hello.numerics.empty() &&
-                     (terms.any_numerics || hello.numerics == terms.numerics);
+                     (terms.setup.only_timed || hello.numerics == terms.numerics);
   if (!stems && !terms.numerics.empty()) {
     log::warning(
         "worker {} computes differently from this server (another processor or library); it makes "
