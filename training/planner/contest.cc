@@ -4,6 +4,36 @@
 #include <cmath>
 
 namespace outrigger::training {
+namespace {
+
+/// A situation with slower workers and links.
+class Disturbed {
+ public:
+  explicit Disturbed(const Situation& in)
+      : in_(in),
+        workers_(in.workers.begin(), in.workers.end()),
+        others_(in.others.begin(), in.others.end()) {
+    slow(workers_);
+    for (RankRates& rank : others_) slow(rank.workers);
+  }
+  Situation situation() const { return {in_.job, in_.options, in_.server, workers_, others_}; }
+
+ private:
+  static void slow(std::vector<WorkerRates>& workers) {
+    constexpr double kSlower = 1.1;
+    for (WorkerRates& worker : workers) {
+      worker.stem_speed /= kSlower;
+      worker.decode *= kSlower;
+      worker.bytes_per_second /= kSlower;
+    }
+  }
+
+  const Situation& in_;
+  std::vector<WorkerRates> workers_;
+  std::vector<RankRates> others_;
+};
+
+}  // namespace
 
 void Contest::enter(const Choice& choice) {
   if (left_ == 0 || tried_.contains(choice) || !allowed(in_, choice)) return;
@@ -68,19 +98,30 @@ std::vector<Choice> Contest::ranked() const {
   return all;
 }
 
+// What workers are measured to do wavers by a tenth or more within seconds, what the server does
+// less: of two equal plans the better is the one that is disturbed less.
+double Contest::exposure(const Choice& choice) const {
+  const Disturbed disturbed(in_);
+  return (1 + predict(disturbed.situation(), choice).seconds / predict(in_, choice).seconds) / 2;
+}
+
 Contest::Result Contest::winning() const {
-  const auto seconds = [this](const Choice& one) { return tried_.at(one); };
-  const std::vector<Choice> ranked = this->ranked();
-  const Choice& best = ranked[0];
   constexpr double kClose = 1.05;
-  if (!trial_.longer || ranked.size() < 2 || seconds(ranked[1]) > kClose * seconds(best))
-    return {best, seconds(best)};
-  const double first = trial_.longer(in_, best);
-  const double second = trial_.longer(in_, ranked[1]);
-  const Choice& choice = second < first ? ranked[1] : best;
+  std::vector<Choice> close = ranked();
+  const double least = tried_.at(close[0]);
+  std::erase_if(close, [&](const Choice& one) { return tried_.at(one) > kClose * least; });
+  if (!trial_.longer || close.size() < 2) return {close[0], least};
+  std::map<Choice, double> exposed;
+  for (const Choice& one : close) exposed[one] = exposure(one);
+  std::ranges::stable_sort(close, {},
+                           [&](const Choice& one) { return tried_.at(one) * exposed.at(one); });
+  const double first = trial_.longer(in_, close[0]);
+  const double second = trial_.longer(in_, close[1]);
+  const bool better = second * exposed.at(close[1]) < first * exposed.at(close[0]);
+  const Choice& choice = close[better ? 1 : 0];
   // Stems away are believed no better than that says: what they cost comes late.
-  const double least = choice.away > 0 ? std::min(first, second) : 0;
-  return {choice, std::max(seconds(choice), least)};
+  const double least_believed = choice.away > 0 ? std::min(first, second) : 0;
+  return {choice, std::max(tried_.at(choice), least_believed)};
 }
 
 void Contest::climb_from(Choice at) {

@@ -36,8 +36,11 @@ class Contest {
   };
   Candidate told(const Choice& choice, double seconds) const;
   std::vector<Choice> ranked() const;
-  /// The shortest step; of two that are close, the shorter in a longer trial.
+  /// The shortest step; of those that are close, the two that slower workers would disturb least
+  /// for what they take, and the shorter of these in a longer trial, likewise.
   Result winning() const;
+  /// How many times as long a step counts for what slower workers would make of it.
+  double exposure(const Choice& choice) const;
   void climb_from(Choice at);
 
   const Situation& in_;
