@@ -8,10 +8,16 @@
 
 namespace outrigger {
 
-/// Reads how long a thread has run on processors so far; any thread may, 0 once that one has ended.
+/// Reads how long a thread, or all of this process, has run on processors so far; any thread may, 0
+/// once that one has ended.
 class ProcessorClock {
  public:
   static ProcessorClock of_this_thread() { return ProcessorClock(::pthread_self()); }
+  static ProcessorClock of_this_process() {
+    ProcessorClock clock(::pthread_self());
+    clock.id_ = CLOCK_PROCESS_CPUTIME_ID;
+    return clock;
+  }
   /// The thread must be running now.
   explicit ProcessorClock(pthread_t thread) { ::pthread_getcpuclockid(thread, &id_); }
 

@@ -97,9 +97,10 @@ double Planning::device_work(const training::Choice& choice) const {
 
 void Planning::note_device(Rank& rank, double busy) const {
   if (busy <= 0) return;
+  constexpr double kLeast = 0.25;  // of what it did before: one step tells no more
   const double cores = device_work(planner_.present()) / busy;
   double& mean = rank.rates.server.cores;
-  mean = rank.device_measured ? 0.8 * mean + 0.2 * cores : cores;
+  mean = rank.device_measured ? 0.8 * mean + 0.2 * std::max(cores, kLeast * mean) : cores;
   rank.device_measured = true;
 }
 

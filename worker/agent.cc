@@ -18,6 +18,7 @@ float seconds_of(Quota& quota, const Do& work) {
     const Stopwatch watch(spent);
     work();
   }
+  quota.worked(spent.processor);
   return static_cast<float>(spent.lasting(quota.slowdown()));
 }
 
@@ -46,7 +47,7 @@ Agent::Agent(AgentOptions options, const nn::Graph& graph, const nn::Backend& ba
               {.batch = scored_at_once(options_.micro_batch),
                .precision = options_.precision,
                .embeddings = options_.score_embeddings}),
-      quota_(threads.size()) {
+      quota_(threads.size(), options_.alone) {
   outbox_.push_back(feed::Pull{options_.leases});
 }
 
@@ -158,8 +159,7 @@ bool Agent::work() {
     score(whole);
   } else if (next != works_.end()) {
     Work& work = next->second;
-    work.decoding.make_some(work.lease, pixels_, threads_, quota_.slowdown(), options_.neighbour,
-                            work.times);
+    work.decoding.make_some(work.lease, pixels_, threads_, quota_, options_.neighbour, work.times);
     if (work.decoding.done()) finish_decoding(next);
   } else {
     return false;

@@ -30,6 +30,8 @@ struct AgentOptions {
   bool score_embeddings = false;  // whether scores hold embeddings
   /// Where pixels that are sent to the server's device are made; null: in ordinary memory.
   std::shared_ptr<MemorySource> pixel_memory = nullptr;
+  /// Whether all that the process does belongs to the agent's work.
+  bool alone = false;
   /// A thread that works on the same cores, whose time is not in what decoding takes.
   std::optional<ProcessorClock> neighbour = std::nullopt;
 };

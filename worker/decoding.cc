@@ -17,7 +17,7 @@ Decoding::Decoding(size_t samples, const Shape& image, MemorySource* memory)
       sample_bytes_(static_cast<size_t>(element_count(image))) {}
 
 void Decoding::make_some(const feed::Lease& lease, PixelSource& source, ThreadPool& threads,
-                         double slowdown, const std::optional<ProcessorClock>& neighbour,
+                         Quota& quota, const std::optional<ProcessorClock>& neighbour,
                          feed::WorkTimes& times) {
   std::atomic<int64_t> read{0};  // of all threads' time, in nanoseconds
   std::atomic<int64_t> made{0};
@@ -41,14 +41,15 @@ void Decoding::make_some(const feed::Lease& lease, PixelSource& source, ThreadPo
     }
     made += Duration(std::chrono::steady_clock::now() - begin).count();
   };
-  const double before = spent_.clock;
+  const Spent before = spent_;
   {
     const Stopwatch watch(spent_, neighbour);
     threads.parallel_for(static_cast<int>(count), make);
   }
-  read_ += (spent_.clock - before) * static_cast<double>(std::min<int64_t>(read, made)) /
+  quota.worked(spent_.processor - before.processor);
+  read_ += (spent_.clock - before.clock) * static_cast<double>(std::min<int64_t>(read, made)) /
            static_cast<double>(std::max<int64_t>(1, made));
-  const double took = spent_.lasting(slowdown, read_);
+  const double took = spent_.lasting(quota.slowdown(), read_);
   times.decode = static_cast<float>(took);
   times.read = static_cast<float>(std::min(read_, took));
   made_ += count;

@@ -24,11 +24,10 @@ class Decoding {
   Decoding(size_t samples, const Shape& image, MemorySource* memory);
 
   /// Makes the next few, one on each thread: so few that a gradient that arrives meanwhile does not
-  /// wait for a whole micro-batch. times.read and times.decode are then what all so far took,
-  /// `slowdown` as the quota has it, without what `neighbour` had of the cores.
-  void make_some(const feed::Lease& lease, PixelSource& source, ThreadPool& threads,
-                 double slowdown, const std::optional<ProcessorClock>& neighbour,
-                 feed::WorkTimes& times);
+  /// wait for a whole micro-batch. times.read and times.decode are then what all so far took, as
+  /// the quota has it, without what `neighbour` had of the cores.
+  void make_some(const feed::Lease& lease, PixelSource& source, ThreadPool& threads, Quota& quota,
+                 const std::optional<ProcessorClock>& neighbour, feed::WorkTimes& times);
 
   bool done() const { return made_ == count_; }
   const std::optional<std::string>& read_error() const { return read_error_; }

@@ -80,7 +80,8 @@ struct Workshop {
                .micro_batch = micro_batch(job),
                .precision = precision(job),
                .seed = seed(job),
-               .score_embeddings = scores_embeddings(job)},
+               .score_embeddings = scores_embeddings(job),
+               .alone = true},
               graph, *backend, threads, *pixels) {}
 
   std::unique_ptr<PixelSource> make_pixels(const api::Launch& launch) {
@@ -136,7 +137,7 @@ Hello make_hello(const Setup& setup, const Workshop& shop, const std::string& na
   hello.numerics = numerics.fingerprint;
   const double of_all = static_cast<double>(whole) / static_cast<double>(samples);
   hello.pass_seconds =
-      static_cast<float>(of_all * numerics.seconds * Quota(threads.size()).slowdown());
+      static_cast<float>(of_all * numerics.seconds * Quota(threads.size(), false).slowdown());
   return hello;
 }
 

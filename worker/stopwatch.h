@@ -9,23 +9,59 @@
 
 namespace outrigger::worker {
 
+/// What a process takes of processors to what its work does, in the last second or two of that:
+/// links, weights and files that are opened early take some besides.
+class Besides {
+ public:
+  /// `work`: seconds of processors, on all its threads.
+  void worked(double work) { work_ += work; }
+  /// `process`: likewise, of the whole process since it began.
+  void look(double process) {
+    constexpr double kEnough = 0.02;  // seconds of work that tell something
+    constexpr double kLong = 1;
+    constexpr double kMost = 2;
+    if (!since_) {
+      since_ = process;  // what ran before the first look was no such work
+      work_ = 0;
+    }
+    if (work_ < kEnough) return;
+    times_ = std::clamp((process - *since_) / work_, 1.0, kMost);
+    if (work_ < kLong) return;
+    since_ = (*since_ + process) / 2;
+    work_ /= 2;
+  }
+  double times() const { return times_; }
+
+ private:
+  double times_ = 1;
+  double work_ = 0;
+  std::optional<double> since_;  // what the process had taken before that work
+};
+
 /// How many times as long as its processor time work on some threads takes in the long run, by the
 /// CPU quota of this process, which may change.
 class Quota {
  public:
-  explicit Quota(int threads) : threads_(threads) {}
+  /// `alone`: all that the process does belongs to that work, which has to share the quota with it.
+  Quota(int threads, bool alone) : threads_(threads), alone_(alone) {}
   double slowdown() {
     constexpr std::chrono::milliseconds kLook{100};
     const TimePoint now = system_now();
     if (now >= look_at_) {
       slowdown_ = std::max(1.0, threads_ / lasting_cores());
+      if (alone_) besides_.look(to_seconds(process_.now()));
       look_at_ = now + kLook;
     }
-    return slowdown_;
+    return slowdown_ > 1 ? slowdown_ * besides_.times() : 1;
   }
+  /// Work took so many seconds of the processor of each thread.
+  void worked(double processor) { besides_.worked(threads_ * processor); }
 
  private:
   const int threads_;
+  const bool alone_;
+  const ProcessorClock process_ = ProcessorClock::of_this_process();
+  Besides besides_;
   double slowdown_ = 1;
   TimePoint look_at_;
 };

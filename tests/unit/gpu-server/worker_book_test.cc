@@ -35,6 +35,15 @@ TEST(WorkerBook, IsNotDeceivedByTheFirstResultOrByPausesOfAQuota) {
   EXPECT_NEAR(book.measures({}).first_decode, 0.0014, 0.0001) << "one of eight";
 }
 
+TEST(WorkerBook, AStandstillThatLastsForOneResultTellsLittle) {
+  WorkerBook book(1, 0.5);
+  for (uint64_t step = 0; step < 20; ++step) book.note(pixels(step, 0.01f));
+  book.note(pixels(20, 0.4f));
+  EXPECT_NEAR(book.measures({}).decode, 0.013, 1e-6) << "a tenth of four times as much, not of 40";
+  for (uint64_t step = 21; step < 80; ++step) book.note(pixels(step, 0.4f));
+  EXPECT_NEAR(book.measures({}).decode, 0.4, 1e-2) << "what lasts shows all the same";
+}
+
 TEST(WorkerBook, KeepsStemsByCut) {
   WorkerBook book(1, 0);
   feed::MicroBatch batch;

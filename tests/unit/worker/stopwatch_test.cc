@@ -25,6 +25,36 @@ TEST(Spent, LeavesOutWhatANeighbourHadOfTheCores) {
   EXPECT_DOUBLE_EQ((Spent{.clock = 8, .processor = 3, .neighbour = 4}.lasting(2)), 6);
 }
 
+TEST(Besides, IsWhatTheProcessTakesToWhatItsWorkDoes) {
+  Besides besides;
+  besides.worked(3);
+  besides.look(10);
+  EXPECT_EQ(besides.times(), 1) << "before the first look it may have done anything";
+  besides.worked(0.01);
+  besides.look(10.02);
+  EXPECT_EQ(besides.times(), 1) << "too little to tell";
+  besides.worked(0.03);
+  besides.look(10.05);
+  EXPECT_NEAR(besides.times(), 1.25, 1e-9);
+}
+
+TEST(Besides, FollowsWhatIsNewAndStaysWithinReason) {
+  Besides besides;
+  besides.look(0);
+  double process = 0;
+  const auto run = [&](int seconds, double times) {
+    for (int i = 0; i < seconds; ++i) {
+      besides.worked(1);
+      besides.look(process += times);
+    }
+    return besides.times();
+  };
+  EXPECT_NEAR(run(4, 1.2), 1.2, 1e-9);
+  EXPECT_NEAR(run(8, 1.6), 1.6, 0.01);
+  EXPECT_EQ(run(8, 0.5), 1) << "threads that wait for each other took less than all would";
+  EXPECT_EQ(run(8, 9), 2);
+}
+
 TEST(Stopwatch, AddsUpTheTimesOfAllItsPieces) {
   Spent spent;
   const auto own = ProcessorClock::of_this_thread();
