@@ -40,6 +40,8 @@ std::string_view to_string(Change change) {
       return "while suspended";
     case Change::kAlways:
       return "always";
+    case Change::kEvenEnded:
+      return "always, even then";
   }
   return "?";
 }

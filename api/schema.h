@@ -26,8 +26,9 @@ enum class Kind {
 };
 std::string_view to_string(Kind kind);
 
-/// When a field of a job that exists may be changed.
-enum class Change { kNever, kWhileSuspended, kAlways };
+/// When a field of a job that exists may be changed; of one that has ended nothing may but what is
+/// kEvenEnded.
+enum class Change { kNever, kWhileSuspended, kAlways, kEvenEnded };
 std::string_view to_string(Change change);
 
 /// A form that texts must have.

@@ -81,6 +81,8 @@ struct SplitStatus {
   int64_t plan = 0;
   std::string cut;
   int share_percent = 0;
+  std::optional<int> local_input_percent;
+  std::optional<int> server_percent;
   int stall_percent = 0;
   StallCause stall_cause = StallCause::kNone;
   std::string reason;

@@ -9,7 +9,7 @@
 #include "cli/model_options.h"
 #include "common/error.h"
 #include "data/names.h"
-#include "training/labelled_rows.h"
+#include "training/evaluation/labelled_rows.h"
 
 namespace outrigger::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/error.h"
-#include "training/metrics.h"
+#include "training/evaluation/metrics.h"
 
 namespace outrigger::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "cli/image_runner.h"
 #include "cli/trained_model.h"
 #include "data/sample.h"
-#include "training/verification.h"
+#include "training/evaluation/verification.h"
 
 namespace outrigger::cli {
 

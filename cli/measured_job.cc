@@ -7,14 +7,14 @@
 
 #include "common/error.h"
 #include "common/thread_pool.h"
-#include "gpu-server/device.h"
-#include "gpu-server/job_costs.h"
-#include "gpu-server/job_data.h"
-#include "gpu-server/job_options.h"
-#include "gpu-server/job_plan.h"
-#include "gpu-server/planning.h"
-#include "worker/file_pixels.h"
+#include "gpu-server/device/device.h"
+#include "gpu-server/job/job_data.h"
+#include "gpu-server/job/job_options.h"
+#include "gpu-server/job/job_plan.h"
+#include "gpu-server/planning/job_costs.h"
+#include "gpu-server/planning/planning.h"
 #include "worker/job.h"
+#include "worker/work/file_pixels.h"
 
 namespace outrigger::cli {
 namespace {

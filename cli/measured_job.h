@@ -6,7 +6,7 @@
 #include "api/launch.h"
 #include "api/training_job.h"
 #include "nn/graph.h"
-#include "training/planner/profile.h"
+#include "training/planner/model/profile.h"
 
 namespace outrigger::cli {
 

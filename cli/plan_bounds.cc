@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "common/log.h"
-#include "training/planner/memory.h"
+#include "training/planner/model/memory.h"
 #include "training/planner/planner.h"
 
 namespace outrigger::cli {

@@ -8,7 +8,7 @@
 #include "cli/plan_bounds.h"
 #include "common/error.h"
 #include "training/planner/batch_advice.h"
-#include "training/planner/memory.h"
+#include "training/planner/model/memory.h"
 #include "training/planner/planner.h"
 #include "training/simulator/trial.h"
 
@@ -59,6 +59,7 @@ json row_of(const PlannedJob& job, const Candidate& one, double unsplit) {
       {"cut", cut.name},
       {"sharePercent", 100 * one.choice.away / costs.micro_batches},
       {"localInputPercent", one.choice.local == 0 ? 0 : 100 * one.choice.local / others},
+      {"serverPercent", 100 - (100 - cut.server_percent) * away / costs.micro_batches},
       {"madeByServerPercent", others == 0 ? 0 : 100 * local / others},
       {"stemCoreMilliseconds", 1e3 * (cut.stem_forward + cut.stem_backward)},
       {"headCoreMilliseconds", 1e3 * cut.head},

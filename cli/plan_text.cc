@@ -11,12 +11,14 @@ using nlohmann::json;
 
 void print_row(const json& row, bool chosen, bool prices) {
   std::cout << fmt::format(
-      "{} {:<20} {:>4}% {:>4.0f}% {:>9.1f} {:>9.1f} {:>10.2f} {:>10.2f} {:>9.0f} {:>9.0f} {:>9.1f} "
+      "{} {:<20} {:>4}% {:>5.0f}% {:>4.0f}% {:>9.1f} {:>9.1f} {:>10.2f} {:>10.2f} {:>9.0f} "
+      "{:>9.0f} {:>9.1f} "
       "{:>6.2f}x",
       chosen ? '>' : ' ', row["cut"].get<std::string>(), row["sharePercent"].get<int>(),
-      row["madeByServerPercent"].get<double>(), row["stemCoreMilliseconds"].get<double>(),
-      row["headCoreMilliseconds"].get<double>(), row["bytesToServer"].get<double>() / 1e6,
-      row["bytesToWorkers"].get<double>() / 1e6, row["serverMemory"]["total"].get<double>() / 1e6,
+      row["serverPercent"].get<double>(), row["madeByServerPercent"].get<double>(),
+      row["stemCoreMilliseconds"].get<double>(), row["headCoreMilliseconds"].get<double>(),
+      row["bytesToServer"].get<double>() / 1e6, row["bytesToWorkers"].get<double>() / 1e6,
+      row["serverMemory"]["total"].get<double>() / 1e6,
       row["workerMemory"]["total"].get<double>() / 1e6, row["imagesPerSecond"].get<double>(),
       row["timesUnsplit"].get<double>());
   if (prices) std::cout << fmt::format(" {:>10.4g}", row["epoch"]["cost"].get<double>());
@@ -36,11 +38,11 @@ void print_cuts(const json& told, bool prices) {
   std::cout << fmt::format(
       "{} alone: {:.1f} images/s, bound by {}; decoding takes {:.1f} core-ms a "
       "micro-batch.\nWith {}, the best share of every cut:\n\n"
-      "  {:<20} {:>5} {:>5} {:>9} {:>9} {:>10} {:>10} {:>9} {:>9} {:>9} {:>7}{}  bound by\n",
+      "  {:<20} {:>5} {:>6} {:>5} {:>9} {:>9} {:>10} {:>10} {:>9} {:>9} {:>9} {:>7}{}  bound by\n",
       told["ranks"] == 1 ? "The server" : "The servers", told["imagesPerSecondAlone"].get<double>(),
       told["boundAlone"].get<std::string>(), told["decodeCoreMilliseconds"].get<double>(),
-      workers_text(told), "cut", "share", "local", "stem ms", "head ms", "MB up", "MB down",
-      "server MB", "worker MB", "images/s", "times", prices ? " cost/epoch" : "");
+      workers_text(told), "cut", "share", "server", "local", "stem ms", "head ms", "MB up",
+      "MB down", "server MB", "worker MB", "images/s", "times", prices ? " cost/epoch" : "");
   size_t index = 0;
   for (const json& row : told["cuts"])
     print_row(row, index++ == told["choice"].get<size_t>(), prices);
@@ -139,9 +141,10 @@ void print_plan_table(const json& told, bool layers) {
   }
   for (const json& one : told["advice"]) std::cout << "\n" << one.get<std::string>() << "\n";
   std::cout << fmt::format(
-      "\n{} for a micro-batch, bytes are of a step; local: of the pixels that a step needs, made "
+      "\n{} for a micro-batch, bytes are of a step; server: of the network's multiply-adds, done "
       "by "
-      "the server itself. An epoch takes {} by the best plan.\n{}\n",
+      "the server; local: of the pixels that a step needs, made by it. An epoch takes {} by the "
+      "best plan.\n{}\n",
       told["device"] == "GPU" ? "stem ms are of one core, head ms of the GPU,"
                               : "milliseconds are of one core",
       duration_text(best["epoch"]["seconds"].get<double>()),

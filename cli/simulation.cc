@@ -10,7 +10,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "training/planner/batch_advice.h"
-#include "training/planner/memory.h"
+#include "training/planner/model/memory.h"
 
 namespace outrigger::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/cluster.h"
-#include "training/planner/profile.h"
+#include "training/planner/model/profile.h"
 #include "training/simulator/cluster.h"
 
 namespace outrigger::cli {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "nn/graph.h"
-#include "training/model_card.h"
+#include "training/checkpoint/model_card.h"
 
 namespace outrigger::cli {
 

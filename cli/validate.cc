@@ -12,7 +12,7 @@
 #include "api/write.h"
 #include "cli/commands.h"
 #include "common/file.h"
-#include "gpu-server/device.h"
+#include "gpu-server/device/device.h"
 
 namespace outrigger::cli {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <string>
 
 #include "common/cgroup.h"
 
@@ -25,9 +26,19 @@ uint64_t used_memory() {
   return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
+std::optional<uint64_t> machine_memory(const std::filesystem::path& meminfo) {
+  std::ifstream file(meminfo);
+  uint64_t kilobytes = 0;
+  for (std::string name; file >> name;) {
+    if (name == "MemAvailable:" && file >> kilobytes) return 1024 * kilobytes;
+  }
+  return std::nullopt;
+}
+
 uint64_t free_memory() {
   const uint64_t limit = available_memory();
-  return limit - std::min(limit, used_memory());
+  const uint64_t free = limit - std::min(limit, used_memory());
+  return std::min(free, machine_memory().value_or(free));
 }
 
 }  // namespace outrigger

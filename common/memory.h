@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 
 namespace outrigger {
 
@@ -11,7 +13,10 @@ uint64_t available_memory();
 /// Bytes that it has in memory now.
 uint64_t used_memory();
 
-/// What it may use besides that.
+/// What the machine has left without swapping, as `meminfo` tells; absent: it does not.
+std::optional<uint64_t> machine_memory(const std::filesystem::path& meminfo = "/proc/meminfo");
+
+/// What this process may use besides what it has: others may have taken some of the machine's.
 uint64_t free_memory();
 
 }  // namespace outrigger

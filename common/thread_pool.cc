@@ -42,10 +42,14 @@ int wait_while(const std::atomic<int>& value, Waits waits) {
 
 }  // namespace
 
-double lasting_cores() {
+int cores_of_mask() {
   cpu_set_t mask;
-  double cores = std::thread::hardware_concurrency();
-  if (::sched_getaffinity(0, sizeof mask, &mask) == 0) cores = CPU_COUNT(&mask);
+  if (::sched_getaffinity(0, sizeof mask, &mask) == 0) return CPU_COUNT(&mask);
+  return static_cast<int>(std::thread::hardware_concurrency());
+}
+
+double lasting_cores() {
+  double cores = cores_of_mask();
   if (const auto quota = cgroup_cores()) cores = std::min(cores, *quota);
   return cores;
 }

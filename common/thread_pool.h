@@ -12,6 +12,9 @@ namespace outrigger {
 /// cores of its affinity mask.
 double lasting_cores();
 
+/// The cores of its affinity mask.
+int cores_of_mask();
+
 /// Of these, rounded up, those that it may use at once; at least 1.
 int available_cores();
 

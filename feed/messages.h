@@ -13,7 +13,7 @@
 #include "data/sample.h"
 
 /// What the server and a worker say to each other in a step. Plain values; how they become frames
-/// is worker/protocol.h.
+/// is worker/protocol/protocol.h.
 namespace outrigger::feed {
 
 /// The number of one try at one piece of work; a number is given out once in the life of a job.

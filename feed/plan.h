@@ -38,6 +38,7 @@ struct Plan {
   bool stem_trains = false;      // whether gradients come back over the cut
   uint64_t stem_parameters = 0;  // floats of the parameter arena that lie before the cut
   uint64_t stem_buffers = 0;
+  double stem_percent = 0;  // of the network's multiply-adds, that lie before the cut
   WireFormat activations = WireFormat::kFloat32;
   WireFormat gradients = WireFormat::kFloat32;
 
@@ -57,6 +58,10 @@ struct Plan {
     return before < local_inputs;
   }
   bool operator==(const Plan&) const = default;
+  /// Of the network's multiply-adds, that the server does; other work is not in it.
+  double server_percent(uint32_t micro_batches) const {
+    return 100 - stem_percent * stems_away / micro_batches;
+  }
   /// Of the pixels that a step needs.
   uint32_t local_percent(uint32_t micro_batches) const {
     return local_inputs == 0 ? 0 : 100 * local_inputs / (micro_batches - stems_away);

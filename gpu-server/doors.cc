@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "common/file.h"
-#include "gpu-server/tokens.h"
-#include "worker/emulation.h"
+#include "gpu-server/links/tokens.h"
+#include "worker/work/emulation.h"
 
 namespace outrigger::gpu_server {
 

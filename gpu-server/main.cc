@@ -8,7 +8,7 @@
 #include "api/launch.h"
 #include "common/log.h"
 #include "common/stop_signal.h"
-#include "gpu-server/rank_processes.h"
+#include "gpu-server/ranks/rank_processes.h"
 #include "gpu-server/server.h"
 
 int main(int argc, char** argv) {

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "common/log.h"
-#include "gpu-server/introduction.h"
-#include "gpu-server/job_data.h"
-#include "gpu-server/job_options.h"
-#include "worker/file_pixels.h"
+#include "gpu-server/job/job_data.h"
+#include "gpu-server/job/job_options.h"
+#include "gpu-server/links/introduction.h"
 #include "worker/job.h"
+#include "worker/work/file_pixels.h"
 
 namespace outrigger::gpu_server {
 namespace {
@@ -186,6 +186,7 @@ api::ExitCode Run::train() {
   reporter_.plan(plan_, trainer_.counters().step,
                  wants_planner(job_) ? "to measure" : "as the job says");
   advise(plan_);
+  if (!wants_planner(job_)) warn_of_memory(plan_);
   try {
     train_to_the_end();
   } catch (const Cancelled&) {

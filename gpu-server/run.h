@@ -18,26 +18,26 @@
 #include "common/thread_pool.h"
 #include "common/watchdog.h"
 #include "data/sample.h"
-#include "gpu-server/agreement.h"
-#include "gpu-server/device.h"
-#include "gpu-server/evaluation_placement.h"
-#include "gpu-server/gpu_phases.h"
-#include "gpu-server/job_plan.h"
-#include "gpu-server/local_worker.h"
-#include "gpu-server/planning.h"
-#include "gpu-server/reporter.h"
+#include "gpu-server/device/device.h"
+#include "gpu-server/device/gpu_phases.h"
+#include "gpu-server/device/shared_cores.h"
+#include "gpu-server/job/job_plan.h"
+#include "gpu-server/links/local_worker.h"
+#include "gpu-server/links/server_feed.h"
+#include "gpu-server/planning/evaluation_placement.h"
+#include "gpu-server/planning/planning.h"
+#include "gpu-server/ranks/agreement.h"
+#include "gpu-server/report/reporter.h"
 #include "gpu-server/run_files.h"
-#include "gpu-server/server_feed.h"
-#include "gpu-server/shared_cores.h"
 #include "nn/graph.h"
 #include "nn/program.h"
 #include "telemetry/metrics.h"
 #include "telemetry/status_server.h"
 #include "telemetry/trace.h"
-#include "training/evaluation.h"
-#include "training/trainer.h"
+#include "training/evaluation/evaluation.h"
+#include "training/trainer/trainer.h"
 #include "transport/endpoint.h"
-#include "worker/agent.h"
+#include "worker/work/agent.h"
 
 namespace outrigger::gpu_server {
 
@@ -75,6 +75,9 @@ class Run {
   void hear_ranks();
   /// Warns, once, where a plan leaves workers nothing to level.
   void advise(const feed::Plan& plan);
+  void tell_of_plan();
+  /// Of a plan that somebody asked for.
+  void warn_of_memory(const feed::Plan& plan);
   /// Who asks for a plan: what a person or an edit says goes before what the planner finds.
   enum class Wisher { kPlanner, kPerson, kEdit };
   void wish(feed::Plan plan, const std::string& reason, Wisher wisher);

@@ -5,8 +5,8 @@
 #include "api/last_words.h"
 #include "common/log.h"
 #include "gpu-server/doors.h"
+#include "gpu-server/links/tokens.h"
 #include "gpu-server/run.h"
-#include "gpu-server/tokens.h"
 
 /// Everything by which a run is reached from outside: workers, people, signals, and the watchdog.
 namespace outrigger::gpu_server {

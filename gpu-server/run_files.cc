@@ -7,12 +7,12 @@
 #include "common/error.h"
 #include "common/file.h"
 #include "common/log.h"
-#include "gpu-server/job_options.h"
-#include "gpu-server/job_plan.h"
+#include "gpu-server/job/job_options.h"
+#include "gpu-server/job/job_plan.h"
 #include "nn/cpu/instruction_set.h"
 #include "nn/models.h"
 #include "nn/weights_file.h"
-#include "training/model_card.h"
+#include "training/checkpoint/model_card.h"
 #include "worker/job.h"
 
 namespace outrigger::gpu_server {

@@ -9,7 +9,7 @@
 #include "api/launch.h"
 #include "api/training_job.h"
 #include "nn/graph.h"
-#include "training/checkpoint.h"
+#include "training/checkpoint/checkpoint.h"
 #include "training/state.h"
 
 namespace outrigger::gpu_server {

@@ -3,7 +3,7 @@
 #include "gpu-server/run.h"
 #include "nn/cuda/errors.h"
 #include "training/planner/batch_advice.h"
-#include "training/planner/memory.h"
+#include "training/planner/model/memory.h"
 #include "worker/job.h"
 
 /// How a run finds its plan and takes it.
@@ -156,12 +156,21 @@ Wishes Run::settle() {
     complete(plan_);
     trainer_.set_plan(plan_);
     advise(plan_);
+    tell_of_plan();
+  }
+  return all;
+}
+
+void Run::tell_of_plan() {
+  bool asked_for = false;
+  {
     const std::scoped_lock lock(wish_mutex_);
+    asked_for = plan_fixed_ || !wants_planner(edited_);
     reporter_.plan(plan_, trainer_.counters().step, wanted_reason_);
     log::info("plan {} from step {} or the next: {}", plan_.number, trainer_.counters().step,
               wanted_reason_);
   }
-  return all;
+  if (first_rank() && asked_for) warn_of_memory(plan_);
 }
 
 void Run::hear_ranks() {
@@ -170,6 +179,22 @@ void Run::hear_ranks() {
   const auto told = agreement_.gather(first_rank() ? std::vector<float>() : pack(measured_));
   for (size_t rank = 1; planning_ && rank < told.size(); ++rank)
     planning_->heard(rank, unpack_rank(told[rank]));
+}
+
+// Where plans are looked for none is taken that memory does not hold.
+void Run::warn_of_memory(const feed::Plan& plan) {
+  if (!device_is_cores()) return;
+  const training::JobCosts costs = sizes_at(plan.cut, job_, graph_, size_, threads_);
+  if (costs.cuts.back().cut != plan.cut) return;
+  const auto remote = static_cast<size_t>(edited_.spec.workers.replicas) /
+                      static_cast<size_t>(api::rank_count(job_.spec));
+  const training::Choice choice{costs.cuts.size() - 1, plan.stems_away, plan.local_inputs};
+  const double needs = total(server_memory(costs, choice, remote));
+  if (needs <= static_cast<double>(free_memory_)) return;
+  log::warning(
+      "{} needs {:.0f} MB in the server, {:.0f} were free when it started: it may be killed for "
+      "that; micro-batches of fewer samples take less",
+      training::describe(costs, choice), needs / 1e6, static_cast<double>(free_memory_) / 1e6);
 }
 
 void Run::advise(const feed::Plan& plan) {
@@ -201,9 +226,9 @@ void Run::tell_of_workers(const training::StepReport& report, const RankMeasures
   const bool last = report.step + 1 == size_.total_steps;
   if (!last && workers_told_ && clock_.now() < *workers_told_ + kEvery) return;
   workers_told_ = clock_.now();
+  const auto desired = planning_ ? planning_->desired_workers() : std::nullopt;
+  if (desired) reporter_.desired_workers(*desired);
   reporter_.workers(report.step, measures.workers, measures.local);
-  if (!planning_) return;
-  if (const auto desired = planning_->desired_workers()) reporter_.desired_workers(*desired);
 }
 
 }  // namespace outrigger::gpu_server

@@ -6,9 +6,9 @@
 
 #include "api/last_words.h"
 #include "api/parse.h"
-#include "gpu-server/device.h"
+#include "gpu-server/device/device.h"
 #include "gpu-server/doors.h"
-#include "gpu-server/replicas.h"
+#include "gpu-server/ranks/replicas.h"
 #include "gpu-server/run.h"
 
 namespace outrigger::gpu_server {

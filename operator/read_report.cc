@@ -49,6 +49,9 @@ std::optional<api::SplitStatus> read_split(const Json& page) {
   split.plan = number(*at, "plan").value_or(0);
   split.cut = text(*at, "cut", 128);
   split.share_percent = percent(*at, "sharePercent");
+  if (at->contains("localInputPercent"))
+    split.local_input_percent = percent(*at, "localInputPercent");
+  if (at->contains("serverPercent")) split.server_percent = percent(*at, "serverPercent");
   split.stall_percent = percent(*at, "stallPercent");
   const std::string cause = text(*at, "stallCause", 64);
   bool known = cause.empty();

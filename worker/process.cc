@@ -26,14 +26,14 @@
 #include "nn/cpu/instruction_set.h"
 #include "transport/endpoint.h"
 #include "transport/handshake.h"
-#include "worker/agent.h"
-#include "worker/emulation.h"
 #include "worker/fault.h"
-#include "worker/file_pixels.h"
 #include "worker/job.h"
 #include "worker/session.h"
 #include "worker/status.h"
 #include "worker/token.h"
+#include "worker/work/agent.h"
+#include "worker/work/emulation.h"
+#include "worker/work/file_pixels.h"
 
 namespace outrigger::worker {
 namespace {

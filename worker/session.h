@@ -5,9 +5,9 @@
 #include <string>
 
 #include "transport/link.h"
-#include "worker/agent.h"
 #include "worker/counters.h"
-#include "worker/protocol.h"
+#include "worker/protocol/protocol.h"
+#include "worker/work/agent.h"
 
 namespace outrigger::worker {
 

@@ -81,9 +81,11 @@ void add_rules(const schema::Object& object, const std::string& path, Change inh
   }
 }
 
+const schema::Object& spec() { return *schema::training_job().find("spec")->object; }
+
 Rules make_rules() {
   Rules rules;
-  add_rules(*schema::training_job().find("spec")->object, "", Change::kNever, rules);
+  add_rules(spec(), "", Change::kNever, rules);
   // CEL takes no notice of the order of a list whose items are told apart by their names.
   for (const char* list : {"spec.model.layers", "spec.failurePolicy.rules"})
     rules[list].push_back(cel_rule("self.map(x, x.name) == oldSelf.map(x, x.name)", kNever));
@@ -96,6 +98,18 @@ Json change_rules(const std::string& path) {
   static const Rules rules = make_rules();
   const auto found = rules.find(path);
   return found == rules.end() ? Json::array() : found->second;
+}
+
+// What may never be changed has its own rules.
+Json end_rule() {
+  std::string kept;
+  for (const Field& field : spec().fields) {
+    const auto change = change_of_all(field, field.change.value_or(Change::kNever));
+    if (change == Change::kNever || change == Change::kEvenEnded) continue;
+    kept += (kept.empty() ? "(" : " && (") + equal(field, ".spec." + field.name) + ")";
+  }
+  return cel_rule("!has(oldSelf.status) || !has(oldSelf.status.completionTime) || (" + kept + ")",
+                  "the job has ended; its spec is what was run", ".spec");
 }
 
 }  // namespace outrigger::api::crd

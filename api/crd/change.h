@@ -12,4 +12,8 @@ namespace outrigger::api::crd {
 /// allowed while a job is suspended stands on spec.
 nlohmann::ordered_json change_rules(const std::string& path);
 
+/// The rule of the whole object by which a job that has ended keeps its spec, but for what its
+/// fields' Change lets through.
+nlohmann::ordered_json end_rule();
+
 }  // namespace outrigger::api::crd

@@ -139,11 +139,6 @@ Json rules_at(const std::string& path, const schema::Object& object) {
   return rules;
 }
 
-Json root_rules() {
-  return Json::array(
-      {cel_rule("!has(oldSelf.status) || !has(oldSelf.status.completionTime) || "
-                "self.spec == oldSelf.spec",
-                "the job has ended; its spec is what was run", ".spec")});
-}
+Json root_rules() { return Json::array({end_rule()}); }
 
 }  // namespace outrigger::api::crd

@@ -77,9 +77,9 @@ void describe(Struct<TrainingJobSpec>& s) {
         "The object is deleted so long after the end.")
       .absent("it is kept")
       .between(0, kMostSeconds)
-      .change(Change::kAlways);
+      .change(Change::kEvenEnded);
   s.add("cleanPodPolicy", &TrainingJobSpec::clean_pod_policy, "Pods that are deleted at the end.")
-      .change(Change::kAlways);
+      .change(Change::kEvenEnded);
 }
 
 void describe(Struct<TrainingJob>& s) {

@@ -65,6 +65,12 @@ void describe(Struct<SplitStatus>& s) {
   s.add("plan", &SplitStatus::plan, "Number of the plan.").at_least(0);
   s.add("cut", &SplitStatus::cut, "Its cut.").may_be_empty().longest(128);
   s.add("sharePercent", &SplitStatus::share_percent, "Its share.").between(0, 100);
+  s.add("localInputPercent", &SplitStatus::local_input_percent,
+        "Of the pixels that cross no cut, made by the server itself.")
+      .between(0, 100);
+  s.add("serverPercent", &SplitStatus::server_percent,
+        "Of the network's multiply-adds, done by the server.")
+      .between(0, 100);
   s.add("stallPercent", &SplitStatus::stall_percent, "Part of its time in which the device waits.")
       .between(0, 100);
   s.add("stallCause", &SplitStatus::stall_cause, "What it waits for most.");

@@ -13,7 +13,7 @@
 #include "nn/cuda/backend.h"
 #include "nn/cuda/errors.h"
 #include "nn/models.h"
-#include "training/trainer.h"
+#include "training/trainer/trainer.h"
 
 /// Times training steps on synthetic input for compare.py, which keeps it beside PyTorch and asks
 /// for rounds in turn: says "ready" and the device memory it holds, in bytes; then, for each number

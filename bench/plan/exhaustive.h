@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <map>
 
-#include "training/planner/costs.h"
+#include "training/planner/model/costs.h"
 #include "training/simulator/cluster.h"
 
 namespace outrigger::training {

@@ -10,6 +10,8 @@ automatic plan, the best and cut Input take turns once more, and the median of t
 1 % of the time until then. Finals last until the intervals in which those medians lie have decided, or for twice as long
 as they must.
 
+Besides, by name: scenarios in which a worker is throttled while the job runs. There the plan of 20 steps later counts.
+
     bench/plan/real.py [--scenarios lenet5,resnet18-slow,…] [--rounds 5] [--finals 10]
 """
 
@@ -33,6 +35,7 @@ import training_run  # noqa: E402
 
 SETTLE = 30        # steps after which the automatic plan must be in force
 OF_AUTO = 4        # further ones, so that it is
+FOLLOW = 20        # likewise after a sudden change
 AUTO_SECONDS = 20  # of steps under the planner, before others' plans: what it costs by then
 MOST_PLANNING = 0.01
 CARRIED_OVER = 2  # first steps of a plan, which live on what was made before
@@ -55,6 +58,7 @@ class Scenario:
     cores: float = 1  # of each worker, of one that they share
     megabits: float = UNLIMITED
     frozen: str | None = None  # layers up to this one do not train
+    cores_at_first: float | None = None  # of each worker, until the plan has settled
 
 
 LENET = Scenario("lenet5", 28, 1, 112, 32)
@@ -73,6 +77,12 @@ SCENARIOS = {
     "mobilefacenet-10-megabits": dataclasses.replace(MOBILE, megabits=10),
     "mobilefacenet-two": dataclasses.replace(MOBILE, workers=2, cores=0.5, megabits=1000),
     "mobilefacenet-frozen": dataclasses.replace(MOBILE, frozen="layers.3.layers.1.add", megabits=100),
+}
+# These change while the job runs.
+CHANGES = {
+    "lenet5-slowing": dataclasses.replace(LENET, cores=0.25, cores_at_first=1),
+    "lenet5-recovering": dataclasses.replace(LENET, cores_at_first=0.25),
+    "resnet18-slowing": dataclasses.replace(RESNET, cores=0.25, cores_at_first=1),
 }
 
 
@@ -225,17 +235,35 @@ def hold_finals(run, result, turns, order):
             result.finals[plan].append(took[plan] / took[result.automatic])
 
 
+def throttle(training, cores, stack):
+    for worker in training.workers:
+        stack.enter_context(quota.cpu_quota(worker.child.pid, cores))
+
+
+def change(scenario, run, stack):
+    """Lets the plan settle with the first cores, then changes them; the step by which it must have followed."""
+    with contextlib.ExitStack() as first:
+        if scenario.cores_at_first < 1:
+            throttle(run.run, scenario.cores_at_first, first)
+        run.wait(SETTLE + FOLLOW)
+    if scenario.cores < 1:
+        throttle(run.run, scenario.cores, stack)
+    return len(run.run.steps()) + FOLLOW
+
+
 def compete(scenario, arguments, scratch, data):
     job = make_job(scenario, data, scratch / "out")
     plans = rivals(scenario, job, arguments.programs, scratch)
     with training_run.TrainingRun(job, scratch, arguments.programs) as training, contextlib.ExitStack() as stack:
         run = Run(scenario, training, scratch)
-        if scenario.cores < 1:
-            for worker in training.workers:
-                stack.enter_context(quota.cpu_quota(worker.child.pid, scenario.cores))
-        run.wait(SETTLE + OF_AUTO)
+        settled = SETTLE
+        if scenario.cores_at_first is not None:
+            settled = change(scenario, run, stack)
+        elif scenario.cores < 1:
+            throttle(training, scenario.cores, stack)
+        run.wait(settled + OF_AUTO)
         training.wait_for(lambda: sum(step["seconds"] for step in training.steps()) >= AUTO_SECONDS, "steps")
-        automatic = plan_at(run, SETTLE)
+        automatic = plan_at(run, settled)
         planning = planning_part(run)
         if automatic not in plans:
             plans.append(automatic)
@@ -293,8 +321,8 @@ def main():
     told = []
     with tempfile.TemporaryDirectory() as scratch:
         for name in arguments.scenarios.split(","):
-            scenario = SCENARIOS[name]
-            if scenario.cores < 1 and not quota.is_possible():
+            scenario = (SCENARIOS | CHANGES)[name]
+            if min(scenario.cores, scenario.cores_at_first or 1) < 1 and not quota.is_possible():
                 print(f"{name} left out: no cgroup to throttle its workers with")
                 continue
             data = pathlib.Path(scratch) / f"faces-{scenario.photo}"

@@ -8,7 +8,7 @@
 #include "bench/plan/drawn.h"
 #include "bench/plan/figures.h"
 #include "common/log.h"
-#include "training/planner/step_model.h"
+#include "training/planner/model/step_model.h"
 
 namespace outrigger::training {
 

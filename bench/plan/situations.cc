@@ -10,7 +10,7 @@
 #include "bench/plan/exhaustive.h"
 #include "bench/plan/figures.h"
 #include "common/log.h"
-#include "training/planner/step_model.h"
+#include "training/planner/model/step_model.h"
 #include "training/simulator/cluster.h"
 #include "training/simulator/trial.h"
 

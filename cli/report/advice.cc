@@ -22,13 +22,19 @@ std::string remedy(const std::string& cause, uint64_t workers) {
   return more + " or faster cores would help; smaller photos on the disk make decoding cheaper.";
 }
 
+std::string wanted(const Limits& limits) {
+  if (!limits.desired_workers || *limits.desired_workers <= limits.workers) return "";
+  return fmt::format(" By the planner the job can use {} workers; at the end it had {}.",
+                     *limits.desired_workers, limits.workers);
+}
+
 }  // namespace
 
 std::string advice(const Limits& limits) {
   if (limits.stall_percent >= kLittle)
-    return fmt::format("The device waits {:.0f} % of its time, most of it for: {}. {}",
+    return fmt::format("The device waits {:.0f} % of its time, most of it for: {}. {}{}",
                        limits.stall_percent, limits.stall_cause,
-                       remedy(limits.stall_cause, limits.workers));
+                       remedy(limits.stall_cause, limits.workers), wanted(limits));
   if (limits.optimizer_percent >= 2 * kLittle)
     return fmt::format(
         "The end of each step (sums, optimizer, commit) takes {:.0f} % of the time, and the device "

@@ -46,7 +46,9 @@ void add_plan(const json& line, RunHistory& history) {
                         line.value("cut", ""),
                         line.value("sharePercent", 0),
                         line.value("localInputPercent", 0),
+                        std::nullopt,
                         line.value("reason", "")};
+  if (line.contains("serverPercent")) plan.server_percent = number(line, "serverPercent");
   // A run numbers its plans anew when it is resumed.
   if (!history.plans.empty() && plan.number <= history.plans.back().number) {
     resumed_at(plan.step, history);
@@ -63,14 +65,20 @@ void add_evaluation(const json& line, RunHistory& history) {
   history.evaluations.push_back(evaluation);
 }
 
+RunHistory::Worker worker_of(const json& told) {
+  return {.micro_batches = count(told, "microBatches"),
+          .stem_gradients = count(told, "stemGradients"),
+          .cores = told.value("cores", 0u),
+          .decode = number(told, "decodeSeconds"),
+          .bytes_per_second = number(told, "bytesPerSecond"),
+          .latency = number(told, "latencySeconds")};
+}
+
 void add_workers(const json& line, RunHistory& history) {
   for (const json& one : line.value("workers", json::array()))
-    history.workers[one.value("name", "")] = {.micro_batches = count(one, "microBatches"),
-                                              .stem_gradients = count(one, "stemGradients"),
-                                              .cores = one.value("cores", 0u),
-                                              .decode = number(one, "decodeSeconds"),
-                                              .bytes_per_second = number(one, "bytesPerSecond"),
-                                              .latency = number(one, "latencySeconds")};
+    history.workers[one.value("name", "")] = worker_of(one);
+  if (line.contains("local")) history.local = worker_of(line["local"]);
+  if (line.contains("desired")) history.desired_workers = count(line, "desired");
 }
 
 void add(const json& line, RunHistory& history) {

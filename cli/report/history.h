@@ -30,6 +30,7 @@ struct RunHistory {
     std::string cut;
     int share_percent = 0;
     int local_percent = 0;  // of the pixels that a step needs, made by the server itself
+    std::optional<double> server_percent;  // of the multiply-adds; absent: of an older run
     std::string reason;
     /// As people call it: "pool1 50 %", "cut Input, 75 % of the input local".
     std::string name() const;
@@ -51,7 +52,9 @@ struct RunHistory {
   std::vector<Step> steps;
   std::vector<Plan> plans;
   std::vector<Evaluation> evaluations;
-  std::map<std::string, Worker> workers;  // by name, as last told
+  std::map<std::string, Worker> workers;    // by name, as last told
+  std::optional<Worker> local;              // the server's own, likewise
+  std::optional<uint64_t> desired_workers;  // that the job can use, as the planner last reckoned
 
   /// The steps that count for rates: the first ones compile and warm up.
   std::vector<Step> settled() const;

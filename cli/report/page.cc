@@ -99,7 +99,8 @@ std::string limits(const RunHistory& history, const Sums& sums) {
       .stall_percent = 100 * sums.waited / sums.seconds,
       .stall_cause = feed::to_string(static_cast<feed::StallCause>(worst)),
       .optimizer_percent = 100 * feed::of(sums.stalls, feed::StallCause::kOptimizer) / sums.seconds,
-      .workers = history.steps.back().workers};
+      .workers = history.steps.back().workers,
+      .desired_workers = history.desired_workers};
   return "<section class=\"limit\"><h2>What limits this run</h2>\n<p>" + escaped(advice(told)) +
          "</p></section>\n";
 }
@@ -155,42 +156,55 @@ std::string plan_section(const RunHistory& history) {
   constexpr std::array<const char*, 4> kColors = {"#2f6fb5", "#3f8f5f", "#7c6fd0", "#a8642a"};
   std::vector<Stretch> stretches;
   std::string table =
-      "<table><tr><th>step</th><th class=\"text\">plan</th><th class=\"text\">why</th></tr>\n";
+      "<table><tr><th>step</th><th class=\"text\">plan</th><th>server</th><th "
+      "class=\"text\">why</th></tr>\n";
   for (size_t i = 0; i < history.plans.size(); ++i) {
     const auto& plan = history.plans[i];
     const double to = static_cast<double>(
         i + 1 < history.plans.size() ? history.plans[i + 1].step : history.steps.back().step + 1);
     const std::string name = plan.name();
     stretches.push_back({static_cast<double>(plan.step), to, name, kColors[i % kColors.size()]});
-    table +=
-        fmt::format("<tr><td>{}</td><td class=\"text\">{}</td><td class=\"text\">{}</td></tr>\n",
-                    plan.step, escaped(name), escaped(plan.reason));
+    table += fmt::format(
+        "<tr><td>{}</td><td class=\"text\">{}</td><td>{}</td><td "
+        "class=\"text\">{}</td></tr>\n",
+        plan.step, escaped(name),
+        plan.server_percent ? fmt::format("{:.0f} %", *plan.server_percent) : "",
+        escaped(plan.reason));
   }
   if (stretches.empty()) return "";
   return page_section("Plans",
                       timeline({.label = "Which plan was in force", .x_label = "step"}, stretches) +
-                          table + "</table>");
+                          table +
+                          "</table>\n<p class=\"soft\">server: of the network's multiply-adds, "
+                          "what the server does by the plan.</p>");
+}
+
+std::string worker_row(const std::string& name, const RunHistory::Worker& worker, uint64_t most,
+                       bool has_link) {
+  const std::string link = has_link
+                               ? fmt::format("<td>{:.1f} MB/s</td><td>{:.2f} ms</td>",
+                                             worker.bytes_per_second / 1e6, 1e3 * worker.latency)
+                               : "<td></td><td></td>";
+  return fmt::format(
+      "<tr><td>{}</td><td>{}</td><td>{}</td><td><div class=\"bar\" "
+      "style=\"width:{:.1f}%\"></div></td><td>{}</td><td>{:.1f} ms</td>{}</tr>\n",
+      escaped(name), worker.cores, worker.micro_batches,
+      100.0 * static_cast<double>(worker.micro_batches) / static_cast<double>(most),
+      worker.stem_gradients, 1e3 * worker.decode, link);
 }
 
 std::string worker_section(const RunHistory& history) {
   if (history.workers.empty())
     return page_section("Workers",
                         "<p class=\"soft\">No remote worker: the server did it all.</p>");
-  uint64_t most = 1;
+  uint64_t most = std::max<uint64_t>(1, history.local ? history.local->micro_batches : 0);
   for (const auto& entry : history.workers) most = std::max(most, entry.second.micro_batches);
   std::string table =
       "<table><tr><th>worker</th><th>cores</th><th>micro-batches</th><th class=\"text\" "
       "style=\"width:24%\"></th><th>stem gradients</th><th>decoding</th><th>link</th>"
       "<th>delay</th></tr>\n";
-  for (const auto& [name, worker] : history.workers)
-    table += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td><div class=\"bar\" "
-        "style=\"width:{:.1f}%\"></div></td><td>{}</td><td>{:.1f} ms</td><td>{:.1f} MB/s</td>"
-        "<td>{:.2f} ms</td></tr>\n",
-        escaped(name), worker.cores, worker.micro_batches,
-        100.0 * static_cast<double>(worker.micro_batches) / static_cast<double>(most),
-        worker.stem_gradients, 1e3 * worker.decode, worker.bytes_per_second / 1e6,
-        1e3 * worker.latency);
+  if (history.local) table += worker_row("the server's own", *history.local, most, false);
+  for (const auto& [name, worker] : history.workers) table += worker_row(name, worker, most, true);
   return page_section("Workers", table + "</table>");
 }
 

@@ -8,7 +8,7 @@
 
 #include "api/launch.h"
 #include "api/training_job.h"
-#include "training/planner/profile.h"
+#include "training/planner/model/profile.h"
 
 namespace outrigger::cli {
 

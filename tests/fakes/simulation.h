@@ -19,9 +19,9 @@
 #include "feed/feed.h"
 #include "nn/graph.h"
 #include "nn/program.h"
-#include "training/trainer.h"
-#include "worker/agent.h"
-#include "worker/protocol.h"
+#include "training/trainer/trainer.h"
+#include "worker/protocol/protocol.h"
+#include "worker/work/agent.h"
 
 namespace outrigger::fakes {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/tensor.h"
-#include "training/reducer.h"
+#include "training/trainer/reducer.h"
 
 namespace outrigger::fakes {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "training/planner/costs.h"
+#include "training/planner/model/costs.h"
 
 /// Which ranks and machines count as the same.
 namespace outrigger::training {

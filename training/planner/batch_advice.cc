@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/log.h"
-#include "training/planner/memory.h"
+#include "training/planner/model/memory.h"
 
 namespace outrigger::training {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "training/planner/profile.h"
+#include "training/planner/model/profile.h"
 #include "training/planner/search.h"
 
 namespace outrigger::training {

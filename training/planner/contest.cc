@@ -6,34 +6,30 @@
 namespace outrigger::training {
 namespace {
 
-/// A situation with slower workers and links.
-class Disturbed {
- public:
-  explicit Disturbed(const Situation& in)
-      : in_(in),
-        workers_(in.workers.begin(), in.workers.end()),
-        others_(in.others.begin(), in.others.end()) {
-    slow(workers_);
-    for (RankRates& rank : others_) slow(rank.workers);
+std::vector<WorkerRates> slowed(std::span<const WorkerRates> workers) {
+  constexpr double kSlower = 1.1;
+  std::vector<WorkerRates> slow(workers.begin(), workers.end());
+  for (WorkerRates& worker : slow) {
+    worker.stem_speed /= kSlower;
+    worker.decode *= kSlower;
+    worker.bytes_per_second /= kSlower;
   }
-  Situation situation() const { return {in_.job, in_.options, in_.server, workers_, others_}; }
-
- private:
-  static void slow(std::vector<WorkerRates>& workers) {
-    constexpr double kSlower = 1.1;
-    for (WorkerRates& worker : workers) {
-      worker.stem_speed /= kSlower;
-      worker.decode *= kSlower;
-      worker.bytes_per_second /= kSlower;
-    }
-  }
-
-  const Situation& in_;
-  std::vector<WorkerRates> workers_;
-  std::vector<RankRates> others_;
-};
+  return slow;
+}
 
 }  // namespace
+
+// What workers are measured to do wavers by a tenth or more within seconds, what the server does
+// less.
+double exposure(const Situation& in, const Choice& choice) {
+  const double now = predict(in, choice).seconds;
+  if (!std::isfinite(now) || now <= 0) return 1;
+  const std::vector<WorkerRates> workers = slowed(in.workers);
+  std::vector<RankRates> others(in.others.begin(), in.others.end());
+  for (RankRates& rank : others) rank.workers = slowed(rank.workers);
+  const Situation disturbed{in.job, in.options, in.server, workers, others};
+  return (1 + predict(disturbed, choice).seconds / now) / 2;
+}
 
 void Contest::enter(const Choice& choice) {
   if (left_ == 0 || tried_.contains(choice) || !allowed(in_, choice)) return;
@@ -98,13 +94,6 @@ std::vector<Choice> Contest::ranked() const {
   return all;
 }
 
-// What workers are measured to do wavers by a tenth or more within seconds, what the server does
-// less: of two equal plans the better is the one that is disturbed less.
-double Contest::exposure(const Choice& choice) const {
-  const Disturbed disturbed(in_);
-  return (1 + predict(disturbed.situation(), choice).seconds / predict(in_, choice).seconds) / 2;
-}
-
 Contest::Result Contest::winning() const {
   constexpr double kClose = 1.05;
   std::vector<Choice> close = ranked();
@@ -112,7 +101,7 @@ Contest::Result Contest::winning() const {
   std::erase_if(close, [&](const Choice& one) { return tried_.at(one) > kClose * least; });
   if (!trial_.longer || close.size() < 2) return {close[0], least};
   std::map<Choice, double> exposed;
-  for (const Choice& one : close) exposed[one] = exposure(one);
+  for (const Choice& one : close) exposed[one] = exposure(in_, one);
   std::ranges::stable_sort(close, {},
                            [&](const Choice& one) { return tried_.at(one) * exposed.at(one); });
   const double first = trial_.longer(in_, close[0]);

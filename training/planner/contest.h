@@ -9,6 +9,10 @@
 
 namespace outrigger::training {
 
+/// How many times as long a plan's step counts for what slower workers would make of it: 1 where
+/// they would not matter.
+double exposure(const Situation& in, const Choice& choice);
+
 /// Tries plans and keeps the best; each is tried once. References must outlive this.
 class Contest {
  public:
@@ -39,8 +43,6 @@ class Contest {
   /// The shortest step; of those that are close, the two that slower workers would disturb least
   /// for what they take, and the shorter of these in a longer trial, likewise.
   Result winning() const;
-  /// How many times as long a step counts for what slower workers would make of it.
-  double exposure(const Choice& choice) const;
   void climb_from(Choice at);
 
   const Situation& in_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "training/planner/step_model.h"
+#include "training/planner/model/step_model.h"
 
 namespace outrigger::training {
 namespace {

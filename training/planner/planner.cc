@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "training/planner/alike.h"
+#include "training/planner/contest.h"
 
 namespace outrigger::training {
 namespace {
@@ -258,6 +259,10 @@ std::optional<Decision> Planner::compare(uint64_t step, const Measured& now,
       found ? describe(job_, found->choice) : "none",
       1e3 * (found ? found->prediction.seconds : 0));
   if (!found || found->choice == present_) return std::nullopt;
+  // What is disturbed less need not be as much faster; stems must be, whose trials err the most.
+  if (found->choice.away <= present_.away)
+    present.relief =
+        std::min(1.0, exposure(situation, found->choice) / exposure(situation, present_));
   return decide(step, present, *found);
 }
 
@@ -270,9 +275,11 @@ std::optional<Decision> Planner::decide(uint64_t step, const Present& now, const
   // Else what is burdened from here, and not from there, would be gone back to.
   const bool for_less = found.choice == Choice{} && !now.burdened();
   const double margin = options_.margin * (for_less ? kToUnsplit : 1);
-  if (now.runs && seconds > (1 - margin) * now.counts_for) return std::nullopt;
+  const double counts_for = now.relief * seconds;
+  if (now.runs && std::max(seconds, counts_for / (1 - margin)) > now.counts_for)
+    return std::nullopt;
   moved_ = step;
-  if (now.runs && seconds > (1 - margin - doubt) * now.counts_for) {
+  if (now.runs && counts_for > (1 - margin - doubt) * now.counts_for) {
     looked_.reset();  // perhaps, once more steps are known
     return std::nullopt;
   }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "training/planner/costs.h"
+#include "training/planner/model/costs.h"
 #include "training/planner/search.h"
 
 namespace outrigger::training {
@@ -97,6 +97,7 @@ class Planner {
     double seconds = 0;
     bool runs = false;      // and may be
     double counts_for = 0;  // seconds, with its burden
+    double relief = 1;      // what the found plan counts for, where slower workers disturb it less
     bool burdened() const { return counts_for > seconds; }
   };
   const Measured* lately(const Choice& choice, uint64_t step) const;

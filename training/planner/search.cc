@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "training/planner/contest.h"
-#include "training/planner/memory.h"
+#include "training/planner/model/memory.h"
 
 namespace outrigger::training {
 namespace {

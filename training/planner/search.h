@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "training/planner/costs.h"
-#include "training/planner/step_model.h"
+#include "training/planner/model/costs.h"
+#include "training/planner/model/step_model.h"
 
 /// Which plans there are, and which of them is best.
 namespace outrigger::training {
@@ -55,7 +55,8 @@ struct Trial {
   using Seconds = std::function<double(const Situation&, const Choice&)>;
   Seconds seconds;
   size_t most = 64;
-  /// Decides between the two best where they are close; absent: the better of them has won.
+  /// Decides between the two best where plans are close, as they count (contest.h: exposure());
+  /// absent: the shortest step has won.
   Seconds longer = nullptr;
   /// Whether it is as well to be believed where plans come close that differ much: such are tried
   /// in the place of some that the step model likes.
@@ -78,7 +79,8 @@ std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& opt
 /// The plan with the shortest step among those that the options allow and memory holds: what the
 /// step model thinks best is tried, then what lies around the best of it in two cuts. Its
 /// prediction has the trial's seconds. Nothing where no plan is possible. `present`, where it still
-/// is one, is the first that is tried, and wins among equals.
+/// is one, is the first that is tried, and wins among equals. Of plans within 5 % of the shortest
+/// one that slower workers would disturb less may win.
 std::optional<Candidate> search(const Situation& situation, const Choice& present,
                                 const Trial& trial);
 

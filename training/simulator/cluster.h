@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "feed/stall.h"
-#include "training/planner/costs.h"
+#include "training/planner/model/costs.h"
 #include "training/planner/planner.h"
 
-/// What the simulator is told and what it tells. Seconds and bytes, as in planner/costs.h.
+/// What the simulator is told and what it tells. Seconds and bytes, as in planner/model/costs.h.
 namespace outrigger::training {
 
 /// What becomes of a machine, once.

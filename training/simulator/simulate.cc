@@ -15,7 +15,7 @@ namespace outrigger::training {
 namespace {
 
 /// How much of a worker's change the planner hears of with each step: the averages of a server
-/// (gpu-server/worker_book.cc) follow about so fast.
+/// (gpu-server/planning/worker_book.cc) follow about so fast.
 constexpr double kNewest = 0.25;
 
 double seconds_between(TimePoint from, TimePoint to) {
@@ -43,7 +43,7 @@ feed::Plan plan_of(const JobCosts& job, const Choice& choice, uint64_t number) {
           .stem_trains = cut.trains && cut.cut > 0};
 }
 
-/// The trainer (training/trainer.cc) without its arithmetic, and the planner behind it.
+/// The trainer (training/trainer/trainer.cc) without its arithmetic, and the planner behind it.
 class Simulator {
  public:
   Simulator(const JobCosts& job, const SimulatedCluster& cluster, const SimulationOptions& options)

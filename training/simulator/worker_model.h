@@ -7,12 +7,12 @@
 
 #include "common/flat_map.h"
 #include "feed/messages.h"
-#include "training/planner/costs.h"
+#include "training/planner/model/costs.h"
 
 namespace outrigger::training {
 
-/// What an agent (worker/agent.h) does, in the same order of urgency, but only how long it takes:
-/// its results hold no values. Not thread-safe.
+/// What an agent (worker/work/agent.h) does, in the same order of urgency, but only how long it
+/// takes: its results hold no values. Not thread-safe.
 class WorkerModel {
  public:
   /// `job` must outlive this. `leases`: how many it asks for at once.

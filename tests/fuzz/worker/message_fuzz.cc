@@ -17,7 +17,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "worker/protocol.h"
+#include "worker/protocol/protocol.h"
 
 namespace outrigger::worker {
 namespace {

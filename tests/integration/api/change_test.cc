@@ -114,6 +114,14 @@ TEST_F(Changes, AnEndedJobKeepsItsSpec) {
   const auto answer = patch("ended", R"({"spec": {"suspend": true}})");
   EXPECT_NE(answer.status, 0);
   EXPECT_NE(answer.output.find("the job has ended"), std::string::npos) << answer.output;
+  for (const char* kept : {R"({"workers": {"replicas": 1}})", R"({"activeDeadlineSeconds": null})",
+                           R"({"failurePolicy": {"maxRestarts": 9}})"}) {
+    const auto refused = patch("ended", std::string(R"({"spec": )") + kept + "}");
+    EXPECT_NE(refused.output.find("the job has ended"), std::string::npos) << refused.output;
+  }
+  const auto tidied =
+      patch("ended", R"({"spec": {"ttlSecondsAfterFinished": 5, "cleanPodPolicy": "All"}})");
+  EXPECT_EQ(tidied.status, 0) << tidied.output;
   EXPECT_EQ(patch("ended", R"({"metadata": {"labels": {"a": "b"}}})").status, 0);
 }
 

@@ -8,7 +8,7 @@
 #include "tests/integration/training/training_run.h"
 #include "transport/address.h"
 #include "transport/endpoint.h"
-#include "worker/protocol.h"
+#include "worker/protocol/protocol.h"
 
 /// What processes say and how they end when something is wrong with what they were given.
 namespace outrigger::integration {

@@ -131,6 +131,21 @@ TEST(Crd, WhatMayNotBeChangedCannotBeUnsetEither) {
     EXPECT_EQ(rule.find("oldSelf"), std::string::npos) << rule;
 }
 
+TEST(Crd, AJobThatHasEndedKeepsAllButWhatBelongsToItsEnd) {
+  const Json definition = custom_resource_definition();
+  const Json& rules = root_of(definition)["x-kubernetes-validations"];
+  ASSERT_EQ(rules.size(), 1u);
+  const auto rule = rules[0]["rule"].get<std::string>();
+  for (const char* kept :
+       {"suspend", "split", "server", "workers", "schedulingPolicy", "failurePolicy",
+        "activeDeadlineSeconds", "startupDeadlineSeconds", "progressDeadlineSeconds"})
+    EXPECT_NE(rule.find(std::string("self.spec.") + kept + " == oldSelf.spec." + kept),
+              std::string::npos)
+        << kept << " in " << rule;
+  for (const char* free : {"ttlSecondsAfterFinished", "cleanPodPolicy"})
+    EXPECT_EQ(rule.find(free), std::string::npos) << rule;
+}
+
 TEST(Crd, PartsOfAStatusAreOwnedAsWholes) {
   const Json definition = custom_resource_definition();
   const Json& status = root_of(definition)["properties"]["status"];

@@ -9,7 +9,7 @@
 
 #include "common/file.h"
 #include "nn/weights_file.h"
-#include "training/model_card.h"
+#include "training/checkpoint/model_card.h"
 
 namespace outrigger::cli {
 

@@ -45,9 +45,9 @@ TEST_F(ReportTest, ShowsLossStallPlansAndWorkersOnOnePageThatNeedsNothingElse) {
       "\n";
   for (uint64_t i = 0; i < 40; ++i) text += step(i, 0.4);
   text +=
-      R"({"type":"plan","plan":2,"step":20,"cut":"pool1","sharePercent":50,"localInputPercent":25,"reason":"a < b"})"
+      R"({"type":"plan","plan":2,"step":20,"cut":"pool1","sharePercent":50,"localInputPercent":25,"serverPercent":83.3,"reason":"a < b"})"
       "\n"
-      R"({"type":"workers","step":39,"workers":[{"name":"node-1/0","microBatches":77,"cores":4}]})"
+      R"({"type":"workers","step":39,"workers":[{"name":"node-1/0","microBatches":77,"cores":4}],"local":{"microBatches":243},"desired":3})"
       "\n"
       R"({"type":"evaluation","step":39,"accuracy":0.75,"loss":0.9})"
       "\n";
@@ -57,7 +57,10 @@ TEST_F(ReportTest, ShowsLossStallPlansAndWorkersOnOnePageThatNeedsNothingElse) {
   EXPECT_THAT(html, HasSubstr("The device waits 40 % of its time, most of it for: Decode"));
   EXPECT_THAT(html, HasSubstr("pool1 50 %, 25 % of the input local"));
   EXPECT_THAT(html, HasSubstr("a &lt; b"));
+  EXPECT_THAT(html, HasSubstr("<td>83 %</td>")) << "what the server does of the network";
   EXPECT_THAT(html, HasSubstr("node-1/0"));
+  EXPECT_THAT(html, HasSubstr("<td>243</td>")) << "the server's own worker has a row, too";
+  EXPECT_THAT(html, HasSubstr("the job can use 3 workers; at the end it had 1."));
   EXPECT_THAT(html, HasSubstr("75.00 %"));
   for (const char* foreign : {"<script", "src=", "@import", "<link", "url("})
     EXPECT_THAT(html, Not(HasSubstr(foreign)));

@@ -10,7 +10,7 @@
 #include "nn/reference/backend.h"
 #include "tests/fakes/simulation.h"
 #include "tests/fakes/small_job.h"
-#include "training/trainer.h"
+#include "training/trainer/trainer.h"
 
 /// The promises of the feed, held before there is a socket: whatever workers do, the same samples
 /// in the same order with the same pixels, each slot exactly once, and bitwise the same weights as

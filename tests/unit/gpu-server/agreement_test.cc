@@ -1,4 +1,4 @@
-#include "gpu-server/agreement.h"
+#include "gpu-server/ranks/agreement.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gpu-server/delivery.h"
+#include "gpu-server/links/delivery.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gpu-server/device.h"
+#include "gpu-server/device/device.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

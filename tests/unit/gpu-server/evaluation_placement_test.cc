@@ -1,4 +1,4 @@
-#include "gpu-server/evaluation_placement.h"
+#include "gpu-server/planning/evaluation_placement.h"
 
 #include <gtest/gtest.h>
 

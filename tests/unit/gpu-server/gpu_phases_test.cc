@@ -1,4 +1,4 @@
-#include "gpu-server/gpu_phases.h"
+#include "gpu-server/device/gpu_phases.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

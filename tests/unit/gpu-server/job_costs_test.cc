@@ -1,4 +1,4 @@
-#include "gpu-server/job_costs.h"
+#include "gpu-server/planning/job_costs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,13 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "gpu-server/job_options.h"
-#include "gpu-server/planning.h"
+#include "gpu-server/job/job_options.h"
+#include "gpu-server/planning/planning.h"
 #include "host_engine.h"
 #include "nn/cpu/blocks.h"
 #include "nn/cuda/errors.h"
 #include "nn/resident.h"
 #include "tests/unit/api/sample_job.h"
+#include "training/planner/model/memory.h"
 #include "worker/job.h"
 
 namespace outrigger::gpu_server {
@@ -77,6 +78,24 @@ class JobCostsOfAGpu : public ::testing::Test {
   const RunSize size_{.samples = 160, .total_steps = 30, .batch = 16, .micro_batches = 8};
   ThreadPool threads_{1};
 };
+
+TEST(SizesAtACut, AreThoseThatMeasuringAllCutsFinds) {
+  const api::TrainingJob job = small_job();
+  const nn::Graph graph = worker::build_graph(job, kClasses);
+  const RunSize size{.samples = 160, .total_steps = 30, .batch = 16, .micro_batches = 8};
+  ThreadPool threads(1);
+  const training::JobCosts all = measure_job(job, graph, size, threads);
+  for (const training::CutCosts& cut : all.cuts) {
+    const training::JobCosts one = sizes_at(cut.cut, job, graph, size, threads);
+    ASSERT_EQ(one.cuts.back().cut, cut.cut);
+    EXPECT_LE(one.cuts.size(), 2u);
+    const training::Choice there{one.cuts.size() - 1, cut.cut == 0 ? 0u : 3u, 1};
+    const auto place = static_cast<size_t>(&cut - all.cuts.data());
+    EXPECT_EQ(total(server_memory(one, there, 2)),
+              total(server_memory(all, {place, there.away, 1}, 2)))
+        << cut.name;
+  }
+}
 
 TEST_F(JobCostsOfAGpu, AreItsOwnTimesAndStemsOnCores) {
   const PlannedDevice device = measured(Cramped());

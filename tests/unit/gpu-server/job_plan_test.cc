@@ -1,4 +1,4 @@
-#include "gpu-server/job_plan.h"
+#include "gpu-server/job/job_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "gpu-server/rank_measures.h"
+#include "gpu-server/planning/rank_measures.h"
 
 #include <gtest/gtest.h>
 

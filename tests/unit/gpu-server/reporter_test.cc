@@ -1,4 +1,4 @@
-#include "gpu-server/reporter.h"
+#include "gpu-server/report/reporter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -62,6 +62,24 @@ TEST_F(ReporterTest, TellsWhatTheDeviceWaitedFor) {
   EXPECT_NEAR(lines("step").back()["stall"]["Link"].get<double>(), 0.1, 1e-9);
   EXPECT_THAT(metrics_.exposition(),
               HasSubstr("outrigger_server_stall_seconds_total{cause=\"decode\"} 0.6"));
+}
+
+TEST_F(ReporterTest, TellsHowMuchOfTheNetworkTheServerDoes) {
+  feed::Plan plan{.number = 1, .cut = 3, .cut_name = "relu1", .stems_away = 3};
+  plan.stem_percent = 40;
+  reporter_.plan(plan, 5, "why");
+  EXPECT_NEAR(lines("plan").back()["serverPercent"].get<double>(), 70, 1e-9);
+  const json status = json::parse(reporter_.status_json());
+  EXPECT_NEAR(status["split"]["serverPercent"].get<double>(), 70, 1e-9);
+  EXPECT_THAT(metrics_.exposition(), HasSubstr("outrigger_server_work_ratio 0.7"));
+}
+
+TEST_F(ReporterTest, TellsHowManyWorkersTheJobCanUse) {
+  reporter_.workers(3, {}, {});
+  EXPECT_FALSE(lines("workers").back().contains("desired"));
+  reporter_.desired_workers(4);
+  reporter_.workers(6, {}, {});
+  EXPECT_EQ(lines("workers").back()["desired"], 4);
 }
 
 TEST_F(ReporterTest, TellsWhatComparingPlansTook) {

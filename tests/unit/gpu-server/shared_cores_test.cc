@@ -1,4 +1,4 @@
-#include "gpu-server/shared_cores.h"
+#include "gpu-server/device/shared_cores.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gpu-server/timeline.h"
+#include "gpu-server/report/timeline.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gpu-server/worker_book.h"
+#include "gpu-server/planning/worker_book.h"
 
 #include <gtest/gtest.h>
 
@@ -42,6 +42,19 @@ TEST(WorkerBook, AStandstillThatLastsForOneResultTellsLittle) {
   EXPECT_NEAR(book.measures({}).decode, 0.013, 1e-6) << "a tenth of four times as much, not of 40";
   for (uint64_t step = 21; step < 80; ++step) book.note(pixels(step, 0.4f));
   EXPECT_NEAR(book.measures({}).decode, 0.4, 1e-2) << "what lasts shows all the same";
+}
+
+TEST(WorkerBook, ASlowReadSaysNothingOfTheMachine) {
+  for (const uint64_t slow : {2u, 20u}) {
+    WorkerBook book(1, 0.5);
+    for (uint64_t step = 0; step < 30; ++step) {
+      feed::MicroBatch batch = pixels(step, step == slow ? 0.408f : 0.01f);
+      batch.times.read = step == slow ? 0.4f : 0.002f;
+      book.note(batch);
+    }
+    EXPECT_NEAR(book.measures({}).first_work, 0.008, 0.001) << "read " << slow;
+    EXPECT_NEAR(book.measures({}).work(), 0.008, 0.001) << "read " << slow;
+  }
 }
 
 TEST(WorkerBook, KeepsStemsByCut) {

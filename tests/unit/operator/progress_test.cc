@@ -11,7 +11,8 @@ using testing::ElementsAre;
 constexpr const char* kPage = R"({"role": "server", "job": "faces", "state": "Training",
   "progress": {"epoch": 2, "step": 120, "totalSteps": 300, "percent": 40.2, "samplesPerSecond": 512.7,
                "remainingSeconds": 60.2, "loss": 0.12345, "accuracy": 0.91},
-  "split": {"plan": 3, "cut": "relu1", "sharePercent": 75, "stallPercent": 31.5, "stallCause": "Decode"},
+  "split": {"plan": 3, "cut": "relu1", "sharePercent": 75, "localInputPercent": 40,
+            "serverPercent": 62.7, "stallPercent": 31.5, "stallCause": "Decode"},
   "evaluation": {"accuracy": 0.88, "loss": 0.4}, "checkpoint": {"step": 100}})";
 
 TEST(Progress, APageIsReadWithItsNumbersAsTheStatusHasThem) {
@@ -25,6 +26,8 @@ TEST(Progress, APageIsReadWithItsNumbersAsTheStatusHasThem) {
   for (const auto& metric : report->progress.metrics)
     metrics.push_back(metric.name + "=" + metric.value);
   EXPECT_THAT(metrics, ElementsAre("loss=0.1235", "accuracy=0.91", "validationAccuracy=0.88"));
+  EXPECT_EQ(report->split->local_input_percent, 40);
+  EXPECT_EQ(report->split->server_percent, 62);
   EXPECT_EQ(report->split->stall_cause, api::StallCause::kDecode);
   EXPECT_EQ(report->checkpoint_step, 100);
 }

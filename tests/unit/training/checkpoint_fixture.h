@@ -14,7 +14,7 @@
 #include "common/hash.h"
 #include "common/random.h"
 #include "nn/graph_builder.h"
-#include "training/checkpoint.h"
+#include "training/checkpoint/checkpoint.h"
 
 namespace outrigger::training {
 

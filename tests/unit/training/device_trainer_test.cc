@@ -12,7 +12,7 @@
 #include "tests/fakes/simulation.h"
 #include "tests/fakes/small_job.h"
 #include "training/chunks.h"
-#include "training/trainer.h"
+#include "training/trainer/trainer.h"
 
 /// A trainer whose device keeps weights and gradients itself, beside workers on CPUs: the same run
 /// as on the host, but for roundings.

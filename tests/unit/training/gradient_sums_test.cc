@@ -1,4 +1,4 @@
-#include "training/gradient_sums.h"
+#include "training/trainer/gradient_sums.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "training/metrics.h"
+#include "training/evaluation/metrics.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "common/error.h"
 #include "common/random.h"
-#include "training/verification.h"
+#include "training/evaluation/verification.h"
 
 namespace outrigger::training {
 namespace {

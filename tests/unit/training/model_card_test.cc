@@ -1,4 +1,4 @@
-#include "training/model_card.h"
+#include "training/checkpoint/model_card.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "training/partial_fc.h"
+#include "training/trainer/partial_fc.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include "tests/fakes/simulation.h"
 #include "tests/fakes/small_job.h"
 #include "tests/fakes/thread_reducer.h"
-#include "training/trainer.h"
+#include "training/trainer/trainer.h"
 
 /// A classifier that ranks share out, against the one that every rank has.
 namespace outrigger {

@@ -9,7 +9,7 @@
 #include "tests/fakes/simulation.h"
 #include "tests/fakes/small_job.h"
 #include "tests/fakes/thread_reducer.h"
-#include "training/trainer.h"
+#include "training/trainer/trainer.h"
 
 /// Ranks that step by themselves and take the mean of their weights now and then.
 namespace outrigger {

@@ -1,4 +1,4 @@
-#include "worker/agent.h"
+#include "worker/work/agent.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "worker/emulation.h"
+#include "worker/work/emulation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

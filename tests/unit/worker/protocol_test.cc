@@ -1,4 +1,4 @@
-#include "worker/protocol.h"
+#include "worker/protocol/protocol.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

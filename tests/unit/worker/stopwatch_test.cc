@@ -1,4 +1,4 @@
-#include "worker/stopwatch.h"
+#include "worker/work/stopwatch.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "training/planner/memory.h"
+#include "training/planner/model/memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "training/planner/profile.h"
+#include "training/planner/model/profile.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "training/planner/costs.h"
+#include "training/planner/model/costs.h"
 
 /// A machine of each side, and a job, that the planner's tests reckon with.
 namespace outrigger::training {

@@ -1,4 +1,4 @@
-#include "training/planner/step_model.h"
+#include "training/planner/model/step_model.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/error.h"
-#include "training/planner/step_model.h"
+#include "training/planner/model/step_model.h"
 #include "training/simulator/cluster.h"
 
 namespace outrigger::training {

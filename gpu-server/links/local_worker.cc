@@ -1,0 +1,41 @@
+#include "gpu-server/links/local_worker.h"
+
+#include <condition_variable>
+
+#include "common/log.h"
+#include "common/thread_name.h"
+#include "transport/memory_link.h"
+#include "worker/session.h"
+
+namespace outrigger::gpu_server {
+
+LocalWorker::LocalWorker(const worker::AgentOptions& options, const nn::Graph& graph,
+                         const nn::Backend& backend, int threads, worker::PixelSource& pixels,
+                         const worker::WireContext& context, telemetry::Metrics& metrics)
+    : threads_(threads),
+      agent_(options, graph, backend, threads_, pixels),
+      counters_(metrics),
+      context_(context) {
+  auto ends = transport::make_memory_links();
+  server_end_ = std::move(ends.first);
+  worker_end_ = std::move(ends.second);
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    name_thread("local-worker");
+    try {
+      worker::run_session(*worker_end_, agent_, context_, counters_, stop);
+    } catch (const Error& error) {
+      log::error("the local worker ended: {}", error.what());
+      worker_end_->close(error.what());
+    }
+    // Until then others may ask for this thread's time.
+    std::unique_lock lock(mutex_);
+    std::condition_variable_any().wait(lock, stop, [] { return false; });
+  });
+}
+
+LocalWorker::~LocalWorker() {
+  thread_.request_stop();
+  worker_end_->close("the server ends");
+}
+
+}  // namespace outrigger::gpu_server

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "feed/coordinator.h"
+#include "gpu-server/links/server_feed.h"
+#include "transport/link.h"
+
+namespace outrigger::gpu_server {
+
+/// The server's end of one worker: a thread that introduces and receives, and one that sends, so
+/// that neither a slow worker nor a large tensor holds up the others.
+class WorkerSession {
+ public:
+  /// `local`: the worker in this process, which is not introduced. The feed must outlive this.
+  WorkerSession(ServerFeed& feed, std::unique_ptr<transport::Link> link, bool local);
+  /// Closes the link and waits for the threads. Not with the feed's lock held.
+  ~WorkerSession();
+
+  /// Queues a message. Never blocks.
+  void post(feed::ServerMessage message);
+  /// Sends what is queued and a farewell, then closes. Never blocks.
+  void finish(const feed::Farewell& farewell);
+  bool over() const { return over_; }
+  bool local() const { return local_; }
+  const std::string& name() const { return name_; }
+  transport::LinkStats stats() const { return link_->stats(); }
+
+ private:
+  void receive_thread();
+  void send_thread(const std::stop_token& stop);
+  /// Introduces the job and checks the answer; nothing where the worker may not join.
+  struct Newcomer {
+    feed::WorkerTraits traits;
+    WorkerBook book;
+  };
+  std::optional<Newcomer> introduce();
+  void refuse(const std::string& reason, bool again);
+
+  ServerFeed& feed_;
+  const std::unique_ptr<transport::Link> link_;
+  const bool local_;
+  std::string name_;  // set before the worker joins
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<feed::ServerMessage> queue_;
+  bool finishing_ = false;
+  std::atomic<bool> over_{false};
+  std::jthread sender_;
+  std::jthread receiver_;
+};
+
+}  // namespace outrigger::gpu_server

@@ -1,0 +1,102 @@
+#include "gpu-server/planning/worker_book.h"
+
+#include <algorithm>
+#include <variant>
+
+namespace outrigger::gpu_server {
+namespace {
+
+/// So many results make what a worker was like when it was new.
+constexpr uint64_t kFirst = 8;
+
+/// What takes many times as long once, as when a machine is stopped for a tenth of a second, counts
+/// for four times: what lasts shows all the same.
+double counted(double mean, double value) {
+  constexpr double kMost = 4;
+  return mean > 0 ? std::min(value, kMost * mean) : value;
+}
+
+/// The newest of the values weighs so much.
+void average(double& mean, float value, double newest) {
+  if (value <= 0) return;
+  const auto told = static_cast<double>(value);
+  if (mean == 0) mean = told;
+  mean += newest * (counted(mean, told) - mean);
+}
+
+/// The results of a step weigh about as much as its time does among the device's: a while in which
+/// machines are slow counts in everyone's rates for as long.
+constexpr double kNewestStep = 0.25;
+
+/// Decoding takes less than a period of a CPU quota, in which a worker runs or not, so it takes
+/// many for a mean.
+constexpr double kNewestDecode = 0.1;
+
+}  // namespace
+
+void WorkerBook::Pace::note(uint64_t step) {
+  constexpr size_t kSteps = 4;
+  const auto known = std::ranges::find(newest_, step, &Count::step);
+  if (known != newest_.end()) {
+    ++known->results;
+    return;
+  }
+  if (newest_.size() == kSteps) newest_.pop_front();
+  newest_.push_back({step, 1});
+}
+
+double WorkerBook::Pace::per_step() const {
+  uint32_t most = 1;
+  for (const Count& count : newest_) most = std::max(most, count.results);
+  return most;
+}
+
+double WorkerMeasures::work() const {
+  constexpr double kLeast = 0.05;  // reading is a part of it, but measured by another clock
+  return std::max(decode - read, kLeast * decode);
+}
+
+void WorkerBook::note(const feed::WorkerMessage& message) {
+  const feed::WorkTimes* times = nullptr;
+  if (const auto* batch = std::get_if<feed::MicroBatch>(&message)) times = &batch->times;
+  const auto* gradient = std::get_if<feed::StemGradient>(&message);
+  if (gradient != nullptr) times = &gradient->times;
+  if (times == nullptr) return;
+  ++(gradient == nullptr ? measures_.micro_batches : measures_.stem_gradients);
+  if (gradient == nullptr) {
+    pace_.note(std::get<feed::MicroBatch>(message).key.step);
+    const double newest = std::max(std::min(kNewestDecode, kNewestStep / pace_.per_step()),
+                                   1 / static_cast<double>(measures_.micro_batches));
+    // What does not count of it was waiting for bytes, if it was that at all.
+    const auto decode = static_cast<double>(times->decode);
+    const double left_out = decode - counted(measures_.decode, decode);
+    const double read = std::max(0.0, static_cast<double>(times->read) - left_out);
+    average(measures_.decode, times->decode, newest);
+    measures_.read += newest * (read - measures_.read);
+  }
+  if (measures_.micro_batches <= kFirst) {
+    measures_.first_decode = measures_.decode;
+    measures_.first_work = measures_.work();
+  }
+  if (times->cut > 0) {
+    auto& stem = measures_.stems[times->cut];
+    uint32_t& results = stem_results_[times->cut];
+    if (gradient == nullptr) ++results;
+    const double newest = std::max(kNewestStep / pace_.per_step(), 1.0 / std::max(1u, results));
+    if (gradient == nullptr) average(stem.forward, times->forward, newest);
+    average(stem.backward, times->backward, newest);
+    stem.decode = measures_.work();
+  }
+  if (times->bytes_per_second > 0) told_rate_ = times->bytes_per_second;
+}
+
+WorkerMeasures WorkerBook::measures(const transport::LinkStats& link) const {
+  WorkerMeasures measures = measures_;
+  const double here = link.rate();
+  const bool both = told_rate_ > 0 && here > 0;
+  measures.bytes_per_second = both ? std::min(here, told_rate_) : std::max(here, told_rate_);
+  measures.latency = to_seconds(link.round_trip) / 2;
+  return measures;
+}
+
+}  // namespace outrigger::gpu_server

@@ -1,0 +1,97 @@
+#include "gpu-server/ranks/agreement.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <numeric>
+#include <string>
+
+#include "common/error.h"
+
+namespace outrigger::gpu_server {
+namespace {
+
+// Where things lie in the sum over ranks. It carries the first rank's plan, since the others add
+// zeros; every number is small enough for a float to hold exactly.
+constexpr size_t kStop = 0;
+constexpr size_t kStopEarly = 1;
+constexpr size_t kPlan = 2;
+constexpr size_t kHears = 9;
+constexpr size_t kDeadline = 10;  // in seconds
+constexpr size_t kVotes = 11;
+
+void write_plan(const feed::Plan& plan, std::span<float> to) {
+  to[0] = 1;
+  to[1] = static_cast<float>(plan.number);
+  to[2] = static_cast<float>(plan.cut);
+  to[3] = static_cast<float>(plan.stems_away);
+  to[4] = static_cast<float>(plan.activations);
+  to[5] = static_cast<float>(plan.gradients);
+  to[6] = static_cast<float>(plan.local_inputs);
+}
+
+feed::Plan read_plan(std::span<const float> from) {
+  feed::Plan plan;
+  plan.number = static_cast<uint64_t>(from[1]);
+  plan.cut = static_cast<int32_t>(from[2]);
+  plan.stems_away = static_cast<uint32_t>(from[3]);
+  plan.activations = static_cast<WireFormat>(static_cast<int>(from[4]));
+  plan.gradients = static_cast<WireFormat>(static_cast<int>(from[5]));
+  plan.local_inputs = static_cast<uint32_t>(from[6]);
+  return plan;
+}
+
+}  // namespace
+
+Wishes Agreement::settle(const Wishes& mine) {
+  if (reducer_ == nullptr) return mine;
+  std::array<float, kVotes> votes{};
+  votes[kStop] = mine.stop ? 1.0f : 0.0f;
+  votes[kStopEarly] = mine.stop_early ? 1.0f : 0.0f;
+  const std::span<float> plan = std::span(votes).subspan<kPlan>();
+  if (reducer_->rank() == 0) {
+    if (mine.plan) write_plan(*mine.plan, plan);
+    votes[kHears] = mine.hears ? 1.0f : 0.0f;
+    votes[kDeadline] = static_cast<float>(to_seconds(mine.progress_deadline));
+  }
+  reducer_->all_reduce(votes);
+  Wishes all{.stop = votes[kStop] > 0,
+             .stop_early = votes[kStopEarly] > 0,
+             .hears = votes[kHears] > 0,
+             .progress_deadline = std::chrono::duration_cast<Duration>(
+                 std::chrono::duration<double>(votes[kDeadline]))};
+  if (plan[0] > 0) all.plan = read_plan(plan);
+  return all;
+}
+
+// Sums, to which the others add zeros.
+std::vector<std::vector<float>> Agreement::gather(std::span<const float> mine) {
+  const uint32_t rank = reducer_->rank();
+  std::vector<float> sizes(reducer_->replicas());
+  sizes[rank] = static_cast<float>(mine.size());
+  reducer_->all_reduce(sizes);
+  const auto begin_of = [&](size_t which) {
+    return static_cast<size_t>(std::accumulate(sizes.begin(), sizes.begin() + which, 0.0));
+  };
+  std::vector<float> all(begin_of(sizes.size()));
+  std::ranges::copy(mine, all.begin() + static_cast<ptrdiff_t>(begin_of(rank)));
+  if (!all.empty()) reducer_->all_reduce(all);
+  std::vector<std::vector<float>> told;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    told.emplace_back(all.begin() + static_cast<ptrdiff_t>(begin_of(i)),
+                      all.begin() + static_cast<ptrdiff_t>(begin_of(i + 1)));
+  return told;
+}
+
+void Agreement::check_start(uint64_t step) {
+  if (reducer_ == nullptr) return;
+  const auto mine = static_cast<float>(step);
+  std::array<float, 2> sums{mine, mine * mine};
+  reducer_->all_reduce(sums);
+  const auto ranks = static_cast<float>(reducer_->replicas());
+  if (sums[0] == ranks * mine && sums[1] == ranks * mine * mine) return;
+  throw IoError("the replicas start from different steps, this one from " + std::to_string(step) +
+                ": do they see the same checkpoints?");
+}
+
+}  // namespace outrigger::gpu_server

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <array>
+
+#include "feed/plan.h"
+#include "feed/stall.h"
+#include "telemetry/metrics.h"
+#include "training/evaluation/evaluation.h"
+
+namespace outrigger::gpu_server {
+
+/// The metrics that a Reporter sets. References live as long as the Metrics that they come from.
+struct Instruments {
+  explicit Instruments(telemetry::Metrics& metrics);
+  /// The gauge that is 1 while this is the plan.
+  telemetry::Gauge& plan(const feed::Plan& plan, uint32_t micro_batches) const;
+  /// Shown from the first evaluation on.
+  void evaluation(const training::EvaluationResult& result) const;
+
+  telemetry::Counter& steps;
+  telemetry::Counter& samples;
+  std::array<telemetry::Counter*, feed::kStallCauses> stalls{};
+  telemetry::Counter& busy;
+  telemetry::Counter& planning;
+  telemetry::Gauge& loss;
+  telemetry::Gauge& accuracy;
+  telemetry::Gauge& workers;
+  telemetry::Gauge& desired;
+  telemetry::Gauge& rate;
+  telemetry::Gauge& work;
+  telemetry::Metrics& all;
+};
+
+}  // namespace outrigger::gpu_server

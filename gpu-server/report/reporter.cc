@@ -1,0 +1,310 @@
+#include "gpu-server/report/reporter.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/log.h"
+#include "gpu-server/report/instruments.h"
+#include "gpu-server/report/report_json.h"
+
+namespace outrigger::gpu_server {
+namespace {
+
+using nlohmann::json;
+
+std::string describe(const feed::Plan& plan, uint32_t micro_batches) {
+  std::string text = "cut Input";
+  if (plan.cut > 0)
+    text = fmt::format("cut {}, share {}%", plan.cut_name, 100 * plan.stems_away / micro_batches);
+  if (plan.local_inputs > 0)
+    text += fmt::format(", {}% of the input local", plan.local_percent(micro_batches));
+  return text;
+}
+
+/// What the device waits for most, the end of the step left out: workers cannot help that.
+std::string worst_cause(const feed::StallTimes& times) {
+  const auto inputs = std::span(times).first(static_cast<size_t>(feed::StallCause::kOptimizer));
+  const auto worst = std::ranges::max_element(inputs);
+  return feed::to_string(static_cast<feed::StallCause>(worst - inputs.begin()));
+}
+
+std::string file_name(const char* what, int rank) {
+  return rank == 0 ? std::string(what) + ".jsonl"
+                   : std::string(what) + "-" + std::to_string(rank) + ".jsonl";
+}
+
+}  // namespace
+
+Reporter::Reporter(std::string job, const std::filesystem::path& directory, int rank, RunSize size,
+                   uint64_t first_step, uint64_t incarnation, telemetry::Metrics& metrics,
+                   const Clock& clock)
+    : job_(std::move(job)),
+      size_(size),
+      incarnation_(incarnation),
+      metrics_file_(directory / file_name("metrics", rank)),
+      audit_file_(directory / file_name("audit", rank)),
+      instruments_(std::make_unique<Instruments>(metrics)),
+      line_(clock) {
+  progress_.step = first_step;
+  progress_.total_steps = size.total_steps;
+  progress_.epochs = size.epochs_of(size.total_steps);
+}
+
+Reporter::~Reporter() = default;
+
+void Reporter::count_stalls(const feed::StallTimes& stalls) {
+  const std::scoped_lock lock(mutex_);
+  for (size_t i = 0; i < feed::kStallCauses; ++i) {
+    instruments_->stalls[i]->add(stalls[i]);
+    stalled_[i] += stalls[i];
+  }
+}
+
+void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed,
+                    const feed::StallTimes& waits, Duration planning) {
+  feed::StallTimes stalls = waits;
+  feed::of(stalls, feed::StallCause::kOptimizer) = to_seconds(report.optimizer);
+  // The first steps compile and warm up; the averages forget them.
+  const double keep =
+      std::min(0.9, static_cast<double>(steps_here_) / static_cast<double>(steps_here_ + 2));
+  ++steps_here_;
+  const auto smooth = [&](double& value, double now) { value = keep * value + (1 - keep) * now; };
+  const double took = to_seconds(report.took);
+  const double stall =
+      to_seconds(report.waited_for_input + report.waited_for_gradients) / std::max(took, 1e-9);
+  smooth(smooth_step_seconds_, took);
+  smooth(smooth_loss_, report.loss);
+  smooth(smooth_accuracy_, report.accuracy);
+  smooth(smooth_stall_, stall);
+  progress_.step = report.step + 1;
+  progress_.epoch = size_.epochs_of(report.step + 1);
+  progress_.images_per_second = size_.batch / smooth_step_seconds_;
+  progress_.loss = smooth_loss_;
+  progress_.accuracy = smooth_accuracy_;
+  progress_.stall_percent = 100 * smooth_stall_;
+  for (size_t i = 0; i < feed::kStallCauses; ++i) smooth(smooth_stalls_[i], stalls[i]);
+  progress_.stall_cause = worst_cause(smooth_stalls_);
+  if (smooth_stall_ < 0.005) progress_.stall_cause.clear();
+  progress_.plan = describe(report.plan, size_.micro_batches);
+  progress_.time_left = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(
+      smooth_step_seconds_ * static_cast<double>(size_.total_steps - report.step - 1)));
+  line_.show(progress_);
+
+  instruments_->steps.add();
+  instruments_->samples.add(size_.batch);
+  count_stalls(stalls);
+  instruments_->busy.add(took);
+  instruments_->planning.add(to_seconds(planning));
+  instruments_->loss.set(report.loss);
+  instruments_->accuracy.set(report.accuracy);
+  instruments_->workers.set(static_cast<double>(feed.workers));
+  instruments_->rate.set(*progress_.images_per_second);
+  write_metrics(report, stalls, {.workers = feed.workers, .stall = stall, .planning = planning});
+  write_audit(report);
+  const std::scoped_lock lock(mutex_);
+  shown_ = progress_;
+  feed_ = feed;
+  state_ = "Training";
+}
+
+void Reporter::profile(const training::JobCosts& costs) {
+  json layers = json::array();
+  for (const training::LayerCosts& one : costs.layers) layers.push_back(to_json(one));
+  metrics_file_.append(json{{"type", "profile"}, {"layers", layers}}.dump());
+}
+
+void Reporter::workers(uint64_t step, std::span<const WorkerMeasures> workers,
+                       const WorkerMeasures& local) {
+  json list = json::array();
+  for (const WorkerMeasures& one : workers) list.push_back(to_json(one));
+  json line{{"type", "workers"}, {"step", step}, {"workers", list}, {"local", to_json(local)}};
+  if (desired_workers_) line["desired"] = *desired_workers_;  // only this thread sets it
+  metrics_file_.append(line.dump());
+}
+
+void Reporter::desired_workers(uint32_t count) {
+  instruments_->desired.set(count);
+  const std::scoped_lock lock(mutex_);
+  desired_workers_ = count;
+}
+
+void Reporter::write_metrics(const training::StepReport& report, const feed::StallTimes& stalls,
+                             const StepNotes& notes) {
+  const double took = to_seconds(report.took);
+  metrics_file_.append(json{
+      {"type", "step"},
+      {"step", report.step},
+      {"loss", report.loss},
+      {"accuracy", report.accuracy},
+      {"learningRate", report.learning_rate},
+      {"gradientNorm", report.gradient_norm},
+      {"samplesPerSecond", size_.batch / took},
+      {"stallPercent", 100 * notes.stall},
+      {"waitedForInput", to_seconds(report.waited_for_input)},
+      {"waitedForGradients", to_seconds(report.waited_for_gradients)},
+      {"waitedForRanks", to_seconds(report.waited_for_ranks)},
+      {"seconds", took},
+      {"stall", to_json(stalls)},
+      {"planningSeconds", to_seconds(notes.planning)},
+      {"workers", notes.workers},
+      {"plan",
+       report.plan.number}}.dump());
+}
+
+void Reporter::write_audit(const training::StepReport& report) {
+  json pixels = json::array();
+  json samples = json::array();
+  for (const feed::AuditItem& item : report.audit) {
+    pixels.push_back(fmt::format("{:016x}", item.pixel_hash));
+    samples.push_back(item.samples);
+  }
+  audit_file_.append(json{
+      {"incarnation", incarnation_},
+      {"step", report.step},
+      {"firstSlot", report.audit.empty() ? 0 : report.audit.front().first_slot},
+      {"samples", samples},
+      {"pixels", pixels}}.dump());
+}
+
+void Reporter::evaluation(uint64_t step, const training::EvaluationResult& result, Duration took,
+                          const char* by) {
+  json line = to_json(result);
+  line.update({{"type", "evaluation"},
+               {"step", step},
+               {"samples", result.samples},
+               {"broken", result.broken},
+               {"seconds", to_seconds(took)},
+               {"by", by}});
+  metrics_file_.append(line.dump());
+  line_.clear();
+  log::info(
+      "step {}: held-out accuracy {:.2f} %, loss {:.4f}{}{} ({} images, by the {})", step,
+      100 * result.accuracy, result.loss,
+      result.verification ? fmt::format(", verification {:.2f} %", 100 * *result.verification) : "",
+      result.identification ? fmt::format(", identification {:.2f} %", 100 * *result.identification)
+                            : "",
+      result.samples, by);
+  instruments_->evaluation(result);
+  const std::scoped_lock lock(mutex_);
+  evaluated_ = result;
+}
+
+void Reporter::checkpoint(uint64_t step, const std::filesystem::path& path, Duration took) {
+  metrics_file_.append(json{
+      {"type", "checkpoint"},
+      {"step", step},
+      {"path", path.string()},
+      {"seconds",
+       to_seconds(took)}}.dump());
+  const std::scoped_lock lock(mutex_);
+  checkpointed_ = step;
+}
+
+void Reporter::replacement(const feed::Replacement& one) {
+  audit_file_.append(json{
+      {"incarnation", incarnation_},
+      {"replacedSlot", one.slot},
+      {"broken", one.broken},
+      {"by", one.by},
+      {"path", one.path},
+      {"reason",
+       one.reason}}.dump());
+}
+
+void Reporter::show_plan(const feed::Plan& plan) {
+  if (plan_.number > 0) instruments_->plan(plan_, size_.micro_batches).set(0);
+  instruments_->plan(plan, size_.micro_batches).set(1);
+  instruments_->work.set(plan.server_percent(size_.micro_batches) / 100);
+}
+
+void Reporter::plan(const feed::Plan& plan, uint64_t step, const std::string& reason) {
+  json line = to_json(plan, size_.micro_batches);
+  line["type"] = "plan";
+  line["step"] = step;
+  line["reason"] = reason;
+  metrics_file_.append(line.dump());
+  show_plan(plan);
+  const std::scoped_lock lock(mutex_);
+  plan_ = plan;
+  plan_reason_ = reason;
+}
+
+std::string Reporter::plan_json() const {
+  const std::scoped_lock lock(mutex_);
+  return plan_json(plan_);
+}
+
+std::string Reporter::plan_json(const feed::Plan& plan) const {
+  return to_json(plan, size_.micro_batches).dump();
+}
+
+void Reporter::finish() { line_.finish(progress_); }
+
+void Reporter::state(const std::string& state) {
+  const std::scoped_lock lock(mutex_);
+  state_ = state;
+}
+
+void Reporter::edits(const Edits& edits) {
+  const std::scoped_lock lock(mutex_);
+  edits_ = edits;
+}
+
+json Reporter::progress_now() const {
+  json progress{{"epoch", shown_.epoch},
+                {"step", shown_.step},
+                {"totalSteps", size_.total_steps},
+                {"percent", 100.0 * static_cast<double>(shown_.step) /
+                                static_cast<double>(std::max<uint64_t>(1, size_.total_steps))}};
+  if (shown_.images_per_second) progress["samplesPerSecond"] = *shown_.images_per_second;
+  if (shown_.time_left) progress["remainingSeconds"] = to_seconds(*shown_.time_left);
+  if (shown_.loss) progress["loss"] = *shown_.loss;
+  if (shown_.accuracy) progress["accuracy"] = *shown_.accuracy;
+  return progress;
+}
+
+json Reporter::results() const {
+  json results = json::object();
+  if (evaluated_) results["evaluation"] = to_json(*evaluated_);
+  if (checkpointed_) results["checkpoint"] = {{"step", *checkpointed_}};
+  return results;
+}
+
+std::string Reporter::progress_json() const {
+  const std::scoped_lock lock(mutex_);
+  json progress = progress_now();
+  progress.update(results());
+  return progress.dump();
+}
+
+std::string Reporter::status_json() const {
+  const std::scoped_lock lock(mutex_);
+  json status{{"role", "server"},
+              {"job", job_},
+              {"state", state_},
+              {"incarnation", incarnation_},
+              {"progress", progress_now()},
+              {"split",
+               {{"plan", plan_.number},
+                {"cut", plan_.cut_name},
+                {"sharePercent", 100 * plan_.stems_away / size_.micro_batches},
+                {"localInputPercent", plan_.local_percent(size_.micro_batches)},
+                {"serverPercent", plan_.server_percent(size_.micro_batches)},
+                {"reason", plan_reason_},
+                {"stallPercent", shown_.stall_percent.value_or(0)},
+                {"stallCause", shown_.stall_cause},
+                {"stallSeconds", to_json(stalled_)}}},
+              {"workers", {{"joined", feed_.workers}, {"names", feed_.worker_names}}},
+              {"feed",
+               {{"secondLeases", feed_.second_leases},
+                {"droppedResults", feed_.dropped_results},
+                {"replacedSamples", feed_.replaced_samples},
+                {"bytesIn", feed_.bytes_in},
+                {"bytesOut", feed_.bytes_out}}}};
+  if (desired_workers_) status["workers"]["desired"] = *desired_workers_;
+  status.update(results());
+  if (edits_) status["edits"] = {{"generation", edits_->generation}, {"refused", edits_->refused}};
+  return status.dump();
+}
+
+}  // namespace outrigger::gpu_server

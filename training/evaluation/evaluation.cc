@@ -1,0 +1,68 @@
+#include "training/evaluation/evaluation.h"
+
+#include <utility>
+
+#include "common/error.h"
+#include "training/evaluation/metrics.h"
+#include "training/evaluation/verification.h"
+
+namespace outrigger::training {
+namespace {
+
+void add_face_metrics(std::span<const float> embeddings, std::span<const int32_t> labels,
+                      EvaluationResult& result) {
+  const LabelledRows all{embeddings, static_cast<int64_t>(embeddings.size() / labels.size()),
+                         labels};
+  try {
+    result.verification = verify(all, draw_pairs(labels)).accuracy;
+  } catch (const InvalidInput&) {
+    // Too few images of one person for pairs: absent.
+  }
+  const GallerySplit split = split_gallery(labels);
+  if (!split.probes.empty()) result.identification = rank1(all, split);
+}
+
+}  // namespace
+
+void EvaluationSums::add(std::span<const float> rows, std::span<const int32_t> labels) {
+  ensure(rows.size() == labels.size() * width_, "every label has a row of scores");
+  for (size_t at = 0; at < rows.size(); at += width_) {
+    const auto row = rows.subspan(at, width_);
+    loss_ += row[nn::Score::kLoss];
+    correct_ += row[nn::Score::kCorrect];
+    const auto embedding = row.subspan(nn::Score::kEmbedding);
+    embeddings_.insert(embeddings_.end(), embedding.begin(), embedding.end());
+  }
+  labels_.insert(labels_.end(), labels.begin(), labels.end());
+}
+
+EvaluationResult EvaluationSums::result(int64_t samples) const {
+  EvaluationResult result;
+  result.samples = static_cast<int64_t>(labels_.size());
+  result.broken = samples - result.samples;
+  if (labels_.empty()) return result;
+  result.loss = loss_ / static_cast<double>(labels_.size());
+  result.accuracy = correct_ / static_cast<double>(labels_.size());
+  if (!embeddings_.empty()) add_face_metrics(embeddings_, labels_, result);
+  return result;
+}
+
+Evaluator::Evaluator(const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads,
+                     nn::ScorerOptions options)
+    : batch_(options.batch), scorer_(graph, backend, threads, options) {}
+
+EvaluationResult Evaluator::run(feed::Feed& feed, const data::Dataset& dataset,
+                                std::span<const float> parameters, std::span<const float> buffers) {
+  scorer_.load(parameters, buffers);
+  EvaluationSums sums(scorer_.width());
+  const uint32_t batches = feed.begin_evaluation(dataset, static_cast<uint32_t>(batch_));
+  for (uint32_t index = 0; index < batches; ++index) {
+    const feed::ReadyMicroBatch batch = feed.take_evaluation(index);
+    if (batch.slots.empty()) continue;
+    sums.add(scorer_.score(std::as_const(*batch.tensor).view(), batch.labels), batch.labels);
+  }
+  feed.end_evaluation();
+  return sums.result(dataset.size());
+}
+
+}  // namespace outrigger::training

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "training/planner/model/costs.h"
+
+namespace outrigger::training {
+
+/// What something takes, in bytes.
+struct MemoryPart {
+  std::string what;
+  double bytes = 0;
+};
+double total(std::span<const MemoryPart> parts);
+
+/// What a plan takes with so many workers in the server's process beyond the program and its
+/// listing of the data: an upper bound, with the local worker's stems where some stay.
+std::vector<MemoryPart> server_memory(const JobCosts& job, const Choice& choice, size_t workers);
+/// Likewise in the process of one of `workers` equal workers.
+std::vector<MemoryPart> worker_memory(const JobCosts& job, const Choice& choice, size_t workers);
+
+/// Why the plan does not fit into the memory that is there; empty: it fits.
+std::string misfit(const JobCosts& job, const ServerRates& server,
+                   std::span<const WorkerRates> workers, const Choice& choice);
+
+}  // namespace outrigger::training

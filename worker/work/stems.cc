@@ -1,0 +1,83 @@
+#include "worker/work/stems.h"
+
+#include <string>
+#include <utility>
+
+#include "common/error.h"
+
+namespace outrigger::worker {
+
+void Stems::add(feed::StemWeights weights) {
+  const nn::Segment stem{0, weights.cut};
+  graph_.cut_at(weights.cut);  // throws where the cut is not legal
+  if (weights.parameters == nullptr || weights.buffers == nullptr ||
+      weights.parameters->size() < weights.parameter_count ||
+      weights.buffers->size() < weights.buffer_count ||
+      static_cast<int64_t>(weights.parameter_count) != graph_.parameter_range(stem).size ||
+      static_cast<int64_t>(weights.buffer_count) != graph_.buffer_range(stem).size) {
+    throw InvalidInput("stem weights of version " + std::to_string(weights.version) +
+                       " do not fit the cut behind layer " + std::to_string(weights.cut));
+  }
+  Version& version = versions_[weights.version];
+  if (version.raw.cut < weights.cut || version.raw.parameters == nullptr)
+    version.raw = std::move(weights);
+}
+
+void Stems::drop_before(uint64_t oldest_version) {
+  while (!versions_.empty() && versions_.begin()->first < oldest_version) {
+    for (auto& packed : versions_.begin()->second.packed) {
+      free_weights_[packed.first].push_back(std::move(packed.second));
+    }
+    versions_.erase(versions_.begin());
+  }
+}
+
+bool Stems::has(uint64_t version, int32_t cut) const {
+  const auto found = versions_.find(version);
+  return found != versions_.end() && found->second.raw.cut >= cut;
+}
+
+const nn::Program& Stems::program(int32_t cut) {
+  auto& program = programs_[cut];
+  if (program == nullptr) {
+    nn::ProgramOptions options = options_;
+    options.segment = {0, graph_.cut_at(cut).layers};
+    program = backend_.compile(graph_, options, threads_);
+  }
+  return *program;
+}
+
+const nn::Weights& Stems::weights(uint64_t version, int32_t cut) {
+  Version& held = versions_.at(version);
+  auto& packed = held.packed[cut];
+  if (packed == nullptr) {
+    const nn::Program& compiled = program(cut);
+    auto& free = free_weights_[cut];
+    if (free.empty()) {
+      packed = compiled.new_weights();
+    } else {
+      packed = std::move(free.back());
+      free.pop_back();
+    }
+    const nn::Segment stem{0, cut};
+    const std::span<const float> parameters(*held.raw.parameters);
+    const std::span<const float> buffers(*held.raw.buffers);
+    compiled.load(*packed, parameters.first(static_cast<size_t>(graph_.parameter_range(stem).size)),
+                  buffers.first(static_cast<size_t>(graph_.buffer_range(stem).size)));
+  }
+  return *packed;
+}
+
+std::unique_ptr<nn::Tape> Stems::borrow_tape(int32_t cut) {
+  auto& free = free_tapes_[cut];
+  if (free.empty()) return program(cut).new_tape();
+  auto tape = std::move(free.back());
+  free.pop_back();
+  return tape;
+}
+
+void Stems::give_back_tape(int32_t cut, std::unique_ptr<nn::Tape> tape) {
+  if (tape != nullptr) free_tapes_[cut].push_back(std::move(tape));
+}
+
+}  // namespace outrigger::worker
