@@ -36,6 +36,19 @@ uint64_t Coordinator::stem_version(uint64_t step, const Plan& plan) const {
   return step > options_.staleness ? step - options_.staleness : 0;
 }
 
+/// By the workers that are there when a step is drawn; where none of them can hold its part, who
+/// comes must hold all.
+double Coordinator::memory_for_stems(const Plan& plan) const {
+  if (plan.stems_away == 0) return 0;
+  std::vector<double> has;
+  for (const auto& [id, worker] : workers_) {
+    if (!worker.traits.local && worker.traits.runs_stems) has.push_back(worker.traits.memory);
+  }
+  const double needs =
+      feed::memory_for_stems(plan.stem_memory, plan.stems_away, plan.stem_trains, std::move(has));
+  return std::min(needs, plan.stem_memory.needs(plan.stems_away, plan.stem_trains, 1));
+}
+
 WorkItem Coordinator::make_item(uint64_t step, uint32_t index, const Plan& plan) {
   WorkItem item;
   item.step = step;
@@ -61,8 +74,10 @@ void Coordinator::fill_samples(WorkItem& item) {
 
 void Coordinator::draw_step() {
   std::vector<WorkItem> items;
+  const double stem_memory = memory_for_stems(plan_);
   for (uint32_t index = 0; index < options_.micro_batches; ++index) {
     items.push_back(make_item(next_draw_, index, plan_));
+    if (items.back().cut > 0) items.back().stem_memory = stem_memory;
   }
   ledger_.draw(next_draw_, std::move(items));
   step_plans_[next_draw_] = plan_;

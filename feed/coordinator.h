@@ -128,6 +128,7 @@ class Coordinator {
   void take_in(WorkerId from, const Scores& scores, TimePoint now);
 
   void draw_step();
+  double memory_for_stems(const Plan& plan) const;
   WorkItem make_item(uint64_t step, uint32_t index, const Plan& plan);
   void fill_samples(WorkItem& item);
   uint64_t first_slot(uint64_t step, uint32_t index) const;

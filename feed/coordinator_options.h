@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "common/clock.h"
@@ -32,6 +33,8 @@ struct WorkerTraits {
   bool runs_stems =
       true;            // false: computes differently from the server, so it gets work at cut 0 only
   bool scores = true;  // has the memory to run the whole network, where it runs stems
+  /// Bytes that it has for the job.
+  double memory = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace outrigger::feed

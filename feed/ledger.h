@@ -43,6 +43,7 @@ struct WorkItem {
   bool evaluation = false;  // pixels with the centre crop, from the evaluation's data set
   bool local = false;       // the server's own worker is to make its pixels
   bool stem_trains = false;
+  double stem_memory = 0;  // bytes that a worker must have to be given it
   uint64_t stem_version = 0;
   WireFormat activations = WireFormat::kFloat32;
   WireFormat gradients = WireFormat::kFloat32;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "feed/messages.h"
+#include "feed/stem_memory.h"
 
 namespace outrigger::feed {
 
@@ -38,6 +39,7 @@ struct Plan {
   bool stem_trains = false;      // whether gradients come back over the cut
   uint64_t stem_parameters = 0;  // floats of the parameter arena that lie before the cut
   uint64_t stem_buffers = 0;
+  StemMemory stem_memory;   // zeros: any worker may have stems
   double stem_percent = 0;  // of the network's multiply-adds, that lie before the cut
   WireFormat activations = WireFormat::kFloat32;
   WireFormat gradients = WireFormat::kFloat32;

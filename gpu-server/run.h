@@ -3,6 +3,7 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -83,13 +84,14 @@ class Run {
   void wish(feed::Plan plan, const std::string& reason, Wisher wisher);
   /// Finds plans for the job as it is edited now, or no longer does.
   void follow_edit(const api::TrainingJob& before);
-  feed::Plan first_plan() const;
+  feed::Plan first_plan();
   /// What a checkpoint says of the plan, where a planner found it.
   std::optional<training::FoundPlan> found_plan();
   /// Sets all that follows from a plan's cut and share.
-  void complete(feed::Plan& plan) const;
+  void complete(feed::Plan& plan);
+  feed::StemMemory stem_memory_of(int32_t cut);
   /// The plan to go to after an edit of spec.split.
-  feed::Plan plan_of_edit() const;
+  feed::Plan plan_of_edit();
   std::unique_ptr<Watchdog> make_watchdog();
   Duration patience() const;
 
@@ -148,7 +150,8 @@ class Run {
       free_memory() / static_cast<uint64_t>(api::ranks_per_pod(job_.spec));
   RunFiles files_;
   training::TrainingState state_;
-  feed::Plan plan_;  // the newest that was set
+  std::map<int32_t, feed::StemMemory> stem_memory_;  // by cut, of those that plans had
+  feed::Plan plan_;                                  // the newest that was set
   std::optional<Planning> planning_;
   telemetry::Metrics metrics_;
   const std::unique_ptr<telemetry::GpuMetrics> gpu_metrics_;  // null on the CPU

@@ -36,6 +36,8 @@ void Run::plan_from_now_on() {
     const PlannedDevice device = planned_device();
     // One that trains does, whatever was reckoned.
     if (!ready_ && wants_planner(edited_)) check_memory(device, edited_);
+    for (const training::CutCosts& cut : device.costs.cuts)
+      stem_memory_.try_emplace(cut.cut, training::stem_memory(device.costs, cut));
     reporter_.profile(device.costs);
     planning_.emplace(edited_, graph_, size_, device);
     const auto& found = trainer_.counters().plan;
@@ -103,7 +105,7 @@ void Run::follow_edit(const api::TrainingJob& before) {
 }
 
 // What is left to the planner it finds from where the run is.
-feed::Plan Run::plan_of_edit() const {
+feed::Plan Run::plan_of_edit() {
   const bool goes_on = goes_on_from(plan_, edited_, graph_);
   feed::Plan plan = goes_on ? plan_ : make_plan(edited_, graph_, size_, 0);
   if (goes_on && planning_ && !planning_->knows(plan.cut)) plan = {};
@@ -125,7 +127,7 @@ std::optional<training::FoundPlan> Run::found_plan() {
                              .micro_batches = size_.micro_batches};
 }
 
-feed::Plan Run::first_plan() const {
+feed::Plan Run::first_plan() {
   feed::Plan plan = make_plan(job_, graph_, size_, 1);
   if (first_rank()) warn_of_share(job_, size_);
   complete(plan);
@@ -133,11 +135,19 @@ feed::Plan Run::first_plan() const {
 }
 
 // A GPU runs many micro-batches at once, and those of a kind must lie side by side for that.
-void Run::complete(feed::Plan& plan) const {
+void Run::complete(feed::Plan& plan) {
   complete_plan(plan, graph_);
+  plan.stem_memory = stem_memory_of(plan.cut);
   plan.here_last = plan.stem_trains && !device_.is_gpu
                        ? feed::best_here_last(size_.micro_batches, plan.stems_away)
                        : 0;
+}
+
+feed::StemMemory Run::stem_memory_of(int32_t cut) {
+  if (device_.emulation != nullptr) return {};  // stems of machines that compute nothing
+  const auto known = stem_memory_.find(cut);
+  if (known != stem_memory_.end()) return known->second;
+  return stem_memory_[cut] = stem_memory_at(cut, job_, graph_, size_, threads_);
 }
 
 Wishes Run::settle() {

@@ -101,9 +101,10 @@ std::optional<WorkerSession::Newcomer> WorkerSession::introduce() {
   }
   // The other half is for stems and pixels.
   const bool scores = terms.scoring_memory <= static_cast<double>(hello.memory) / 2;
-  return Newcomer{
-      {name_, false, stems, scores},
-      WorkerBook(hello.cores, stems ? hello.pass_seconds : 0, static_cast<double>(hello.memory))};
+  feed::WorkerTraits traits{name_, false, stems, scores};
+  if (hello.memory > 0) traits.memory = static_cast<double>(hello.memory);
+  return Newcomer{std::move(traits), WorkerBook(hello.cores, stems ? hello.pass_seconds : 0,
+                                                static_cast<double>(hello.memory))};
 }
 
 void WorkerSession::receive_thread() {

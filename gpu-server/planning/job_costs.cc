@@ -13,6 +13,7 @@
 #include "nn/cpu/backend.h"
 #include "nn/cpu/blocks.h"
 #include "nn/recompute.h"
+#include "training/planner/model/memory.h"
 #include "worker/job.h"
 
 namespace outrigger::gpu_server {
@@ -226,6 +227,15 @@ training::JobCosts sizes_at(int32_t cut, const api::TrainingJob& job, const nn::
   add_head_memory(costs.cuts.back(), job, graph, threads);
   add_stem_memory(costs.cuts.back(), job, graph, threads);
   return costs;
+}
+
+feed::StemMemory stem_memory_at(int32_t cut, const api::TrainingJob& job, const nn::Graph& graph,
+                                const RunSize& size, ThreadPool& threads) {
+  training::JobCosts costs = sizes_of(job, graph, size);
+  const auto found = std::ranges::find(costs.cuts, cut, &training::CutCosts::cut);
+  if (cut == 0 || found == costs.cuts.end()) return {};
+  add_stem_memory(*found, job, graph, threads);
+  return training::stem_memory(costs, *found);
 }
 
 PlannedDevice measured_device(const api::TrainingJob& job, const nn::Graph& graph,

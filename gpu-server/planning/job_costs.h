@@ -4,6 +4,7 @@
 
 #include "api/training_job.h"
 #include "common/thread_pool.h"
+#include "feed/stem_memory.h"
 #include "gpu-server/job/job_plan.h"
 #include "nn/graph.h"
 #include "nn/program.h"
@@ -23,6 +24,10 @@ training::JobCosts measure_job(const api::TrainingJob& job, const nn::Graph& gra
 /// on this server's cores; no times.
 training::JobCosts sizes_at(int32_t cut, const api::TrainingJob& job, const nn::Graph& graph,
                             const RunSize& size, ThreadPool& threads);
+
+/// What stems before a cut take in a worker.
+feed::StemMemory stem_memory_at(int32_t cut, const api::TrainingJob& job, const nn::Graph& graph,
+                                const RunSize& size, ThreadPool& threads);
 
 /// The device that a planner plans for, as far as it is known at the start.
 struct PlannedDevice {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "common/log.h"
+#include "training/planner/model/memory.h"
 #include "training/simulator/trial.h"
 #include "worker/job.h"
 
@@ -172,6 +174,20 @@ std::optional<uint32_t> Planning::desired_workers() const {
   return most;
 }
 
+std::string Planning::told_of_small_workers(const training::Choice& choice) const {
+  std::ptrdiff_t small = 0;
+  for (const Rank& rank : ranks_) {
+    const auto& workers = rank.rates.workers;
+    const double needs = training::memory_for_stems(planner_.job(), workers, choice);
+    small += std::ranges::count_if(workers, [needs](const training::WorkerRates& worker) {
+      return worker.stems && worker.memory < needs;
+    });
+  }
+  if (small == 0) return "";
+  return fmt::format("; {} workers have too little memory for its stems and make pixels only",
+                     small);
+}
+
 std::optional<Planning::Proposal> Planning::after_step(const training::StepReport& report,
                                                        const RankMeasures& measures) {
   // Somebody may have asked for a cut that was left out, or lies deeper than plans go.
@@ -199,7 +215,7 @@ std::optional<Planning::Proposal> Planning::after_step(const training::StepRepor
   proposal.plan.local_inputs = decision->choice.local;
   complete_plan(proposal.plan, graph_);
   set_wires(proposal.plan, job_);
-  proposal.reason = decision->reason;
+  proposal.reason = decision->reason + told_of_small_workers(decision->choice);
   return proposal;
 }
 

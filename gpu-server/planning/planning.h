@@ -73,6 +73,8 @@ class Planning {
   /// False where too little is known yet.
   bool rate(training::RankRates& rank, const RankMeasures& measures) const;
   training::WorkerRates rates_of(const WorkerMeasures& worker) const;
+  /// A clause for people where some workers have too little memory for a plan's stems.
+  std::string told_of_small_workers(const training::Choice& choice) const;
 
   api::TrainingJob job_;
   const nn::Graph& graph_;

@@ -19,7 +19,8 @@ bool differ(const ServerRates& before, const ServerRates& now) {
 
 bool differ(const WorkerRates& before, const WorkerRates& now) {
   return differs(before.stem_speed, now.stem_speed) || differs(before.decode, now.decode) ||
-         differs(before.bytes_per_second, now.bytes_per_second) || before.stems != now.stems;
+         differs(before.bytes_per_second, now.bytes_per_second) ||
+         differs(before.memory, now.memory) || before.stems != now.stems;
 }
 
 double longest_latency(const RankRates& rank) {
@@ -55,10 +56,11 @@ std::vector<RankRates> unlike(const std::vector<RankRates>& ranks) {
     }
     RankRates& first = kept[static_cast<size_t>(like - sorted.begin())];
     first.server.memory = std::min(first.server.memory, rank.server.memory);
-    for (WorkerRates& worker : first.workers) {
-      for (const WorkerRates& other : rank.workers)
-        worker.memory = std::min(worker.memory, other.memory);
-    }
+    std::vector<WorkerRates*> workers;
+    for (WorkerRates& worker : first.workers) workers.push_back(&worker);
+    std::ranges::sort(workers, {}, &WorkerRates::stem_speed);
+    for (size_t i = 0; i < workers.size(); ++i)
+      workers[i]->memory = std::min(workers[i]->memory, by_speed.workers[i].memory);
   }
   return kept;
 }

@@ -13,7 +13,8 @@ constexpr double kNoGain = 0.02;
 
 /// A worker that does what one of them does in the mean.
 WorkerRates average(std::span<const WorkerRates> workers) {
-  WorkerRates mean{.stem_speed = 0, .decode = 0, .bytes_per_second = 0, .stems = false};
+  WorkerRates mean{
+      .stem_speed = 0, .decode = 0, .bytes_per_second = 0, .stems = false, .memory = 0};
   const auto count = static_cast<double>(workers.size());
   for (const WorkerRates& one : workers) {
     mean.stem_speed += one.stem_speed / count;
@@ -21,6 +22,7 @@ WorkerRates average(std::span<const WorkerRates> workers) {
     mean.bytes_per_second += one.bytes_per_second / count;
     mean.latency += one.latency / count;
     mean.stems |= one.stems;
+    mean.memory += one.memory / count;
   }
   mean.decode = 1 / mean.decode;
   return mean;

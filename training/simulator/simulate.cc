@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/error.h"
+#include "training/planner/model/memory.h"
 #include "training/simulator/cluster.h"
 #include "training/simulator/trial.h"
 #include "training/simulator/world.h"
@@ -40,7 +41,8 @@ feed::Plan plan_of(const JobCosts& job, const Choice& choice, uint64_t number) {
           .stems_away = choice.away,
           .here_last = here_last(job, choice),
           .local_inputs = choice.local,
-          .stem_trains = cut.trains && cut.cut > 0};
+          .stem_trains = cut.trains && cut.cut > 0,
+          .stem_memory = stem_memory(job, cut)};
 }
 
 /// The trainer (training/trainer/trainer.cc) without its arithmetic, and the planner behind it.

@@ -82,7 +82,8 @@ void World::add_worker(std::optional<size_t> place) {
   const feed::WorkerId id =
       coordinator_.add_worker({.name = place ? cluster_.workers[*place].name : "local",
                                .local = !place,
-                               .runs_stems = rates.stems},
+                               .runs_stems = rates.stems,
+                               .memory = rates.memory},
                               now());
   const uint32_t leases = place ? kLeasesInHand : std::max(2u, job_.micro_batches);
   peers_[id] = {.model = std::make_unique<WorkerModel>(job_, rates, leases), .place = place};

@@ -89,6 +89,8 @@ TEST(PlanTable, SaysWhichCutsMoveTooMuch) {
 TEST(PlanTable, SaysWhatMemoryOrAShareOfNothingExcludes) {
   PlannedJob job = planned_job();
   job.workers.front().memory = 1e6;
+  EXPECT_EQ(why(job, "relu1"), "") << "the other runs the stems";
+  job.workers.back().memory = 1e6;
   EXPECT_THAT(why(job, "relu1"), HasSubstr("MB on a worker"));
   job = planned_job();
   job.profile.options.away = 0;

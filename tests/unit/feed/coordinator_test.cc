@@ -121,6 +121,53 @@ TEST_F(CoordinatorTest, AStemGoesOutOnceForEachVersionAndWorker) {
   EXPECT_THAT(sent<StemWeights>(feed, worker), SizeIs(1));
 }
 
+TEST_F(CoordinatorTest, AWorkerWithTooLittleMemoryForThePlansStemsGetsPixelsOnly) {
+  CoordinatorOptions four = options();
+  four.micro_batches = 4;
+  Plan plan = one_stem_away();
+  plan.stem_memory = {.fixed = 1.9e9, .each = 1e8};
+  Coordinator feed(four, SampleOrder({.seed = 1, .samples = 8}), dataset_, plan);
+  const auto join_with = [&](double memory) {
+    const WorkerId id = feed.add_worker({.name = "worker", .memory = memory}, clock_.now());
+    feed.receive(id, Pull{10}, clock_.now());
+    return id;
+  };
+  const auto small = sent<Lease>(feed, join_with(1e9));
+  EXPECT_THAT(small, SizeIs(6)) << "two steps' pixels";
+  for (const Lease& lease : small) EXPECT_EQ(lease.cut, 0);
+  const auto stems = sent<Lease>(feed, join_with(2e9));
+  ASSERT_THAT(stems, SizeIs(2));
+  for (const Lease& lease : stems) EXPECT_EQ(lease.cut, kCut);
+}
+
+TEST_F(CoordinatorTest, StemsThatOnlyOneWorkerCanHoldAreTheServersOwnOnceThatHasLeft) {
+  Plan plan = one_stem_away();
+  plan.stem_memory = {.fixed = 2e9};
+  Coordinator feed = make(plan);
+  const WorkerId local = feed.add_worker({.name = "local", .local = true}, clock_.now());
+  const auto join_with = [&](double memory) {
+    const WorkerId id = feed.add_worker({.name = "worker", .memory = memory}, clock_.now());
+    feed.receive(id, Pull{10}, clock_.now());
+    return id;
+  };
+  const WorkerId large = join_with(3e9);
+  const WorkerId small = join_with(1e9);
+  const auto stems_of = [&](WorkerId id, const std::vector<Outgoing>& posted) {
+    return std::ranges::count_if(posted, [&](const Outgoing& out) {
+      const auto* lease = std::get_if<Lease>(&out.message);
+      return out.to == id && lease != nullptr && lease->cut > 0;
+    });
+  };
+  const auto before = feed.take_outbox();
+  EXPECT_GT(stems_of(large, before), 0);
+  EXPECT_EQ(stems_of(small, before), 0);
+  feed.receive(local, Pull{10}, clock_.now());
+  feed.lose_worker(large, clock_.now());
+  const auto after = feed.take_outbox();
+  EXPECT_EQ(stems_of(local, after), stems_of(large, before));
+  EXPECT_EQ(stems_of(small, after), 0);
+}
+
 TEST_F(CoordinatorTest, AWorkerThatComputesDifferentlyGetsPixelsOnly) {
   CoordinatorOptions four = options();
   four.micro_batches = 4;

@@ -246,12 +246,14 @@ class PlanningOfAGpu : public JobCostsOfAGpu {
       if (!proposal) continue;
       proposal->plan.number = plan.number + 1;
       plan = proposal->plan;
+      why_ = proposal->reason;
     }
     return plan;
   }
 
   PlannedDevice device_ = measured(Cramped());
   RankMeasures rank_;
+  std::string why_;  // the last plan
 };
 
 TEST_F(PlanningOfAGpu, MovesStemsToWorkers) {
@@ -260,6 +262,16 @@ TEST_F(PlanningOfAGpu, MovesStemsToWorkers) {
   EXPECT_GT(plan.cut, 0);
   EXPECT_GE(plan.stems_away, 6u);
   EXPECT_TRUE(planning.desired_workers());
+}
+
+TEST_F(PlanningOfAGpu, MovesNoStemToAWorkerWithoutTheMemory) {
+  rank_.workers[1].memory = 1;
+  Planning planning(job_, graph_, size_, device_);
+  EXPECT_GT(plan_beside(planning).cut, 0);
+  EXPECT_THAT(why_, testing::HasSubstr("; 1 workers have too little memory for its stems"));
+  for (WorkerMeasures& worker : rank_.workers) worker.memory = 1;
+  Planning nobody(job_, graph_, size_, device_);
+  EXPECT_EQ(plan_beside(nobody).cut, 0);
 }
 
 TEST_F(PlanningOfAGpu, MovesNothingThatAnotherRankHasNobodyFor) {

@@ -1,6 +1,7 @@
 #include "training/planner/model/memory.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "common/log.h"
 #include "feed/plan.h"
@@ -10,6 +11,14 @@ namespace {
 
 std::string shortage(const std::string& whom, double needs, double has) {
   return fmt::format("needs {:.0f} MB {}, {:.0f} are free", needs / 1e6, whom, has / 1e6);
+}
+
+std::vector<double> memory_of_stem_workers(std::span<const WorkerRates> workers) {
+  std::vector<double> has;
+  for (const WorkerRates& worker : workers) {
+    if (worker.stems) has.push_back(worker.memory);
+  }
+  return has;
 }
 
 }  // namespace
@@ -55,19 +64,34 @@ std::vector<MemoryPart> worker_memory(const JobCosts& job, const Choice& choice,
   return parts;
 }
 
+feed::StemMemory stem_memory(const JobCosts& job, const CutCosts& cut) {
+  const double versions = cut.trains ? static_cast<double>(job.staleness) + 1 : 1;
+  return {.fixed =
+              kLeasesInHand * job.pixels + versions * (cut.weights + cut.stem_fixed) + cut.crossing,
+          .each = cut.stem_kept + job.pixels + cut.crossing};
+}
+
+double memory_for_stems(const JobCosts& job, std::span<const WorkerRates> workers,
+                        const Choice& choice) {
+  const auto known = [](const WorkerRates& one) { return one.stems && std::isfinite(one.memory); };
+  if (choice.away == 0 || std::ranges::none_of(workers, known)) return 0;
+  const CutCosts& cut = job.cuts[choice.cut];
+  return feed::memory_for_stems(stem_memory(job, cut), choice.away, cut.trains,
+                                memory_of_stem_workers(workers));
+}
+
 std::string misfit(const JobCosts& job, const ServerRates& server,
                    std::span<const WorkerRates> workers, const Choice& choice) {
   const double needs = total(server_memory(job, choice, workers.size()));
   if (needs > server.memory) return shortage("on the server", needs, server.memory);
-  if (choice.away == 0) return "";
-  const auto stems = static_cast<size_t>(
-      std::ranges::count_if(workers, [](const WorkerRates& one) { return one.stems; }));
-  const double of_worker = total(worker_memory(job, choice, stems));
-  for (const WorkerRates& worker : workers) {
-    if (worker.stems && of_worker > worker.memory)
-      return shortage("on a worker", of_worker, worker.memory);
-  }
-  return "";
+  if (std::isfinite(memory_for_stems(job, workers, choice))) return "";
+  const std::vector<double> has = memory_of_stem_workers(workers);
+  if (has.empty()) return "";
+  const double most = std::ranges::max(has);
+  // Of the numbers of workers that might share the stems, the largest for which it is too little.
+  size_t count = has.size();
+  while (count > 1 && total(worker_memory(job, choice, count)) <= most) --count;
+  return shortage("on a worker", total(worker_memory(job, choice, count)), most);
 }
 
 }  // namespace outrigger::training

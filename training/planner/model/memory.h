@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "feed/stem_memory.h"
 #include "training/planner/model/costs.h"
 
 namespace outrigger::training {
@@ -20,6 +21,15 @@ double total(std::span<const MemoryPart> parts);
 std::vector<MemoryPart> server_memory(const JobCosts& job, const Choice& choice, size_t workers);
 /// Likewise in the process of one of `workers` equal workers.
 std::vector<MemoryPart> worker_memory(const JobCosts& job, const Choice& choice, size_t workers);
+
+/// The same, by what does not depend on the share.
+feed::StemMemory stem_memory(const JobCosts& job, const CutCosts& cut);
+
+/// How much memory a worker must have to be given stems of the plan: those that have it share them
+/// out, the others make pixels only. 0 where no stem is away or no worker's memory is known,
+/// infinite where nobody has it.
+double memory_for_stems(const JobCosts& job, std::span<const WorkerRates> workers,
+                        const Choice& choice);
 
 /// Why the plan does not fit into the memory that is there; empty: it fits.
 std::string misfit(const JobCosts& job, const ServerRates& server,

@@ -59,7 +59,7 @@ class Input {
  private:
   /// How many frozen stems, that run ahead, a worker could bring in so many seconds.
   double frozen_in(const Lane& lane, double seconds) const {
-    if (!lane.rates->stems) return 0;
+    if (!lane.able) return 0;
     const double cores = schedule_.forward(lane) + lane.rates->decode;
     return seconds / std::max({cores, schedule_.upload(lane), 1e-12});
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "training/planner/model/memory.h"
+
 namespace outrigger::training {
 
 StepSchedule::StepSchedule(const JobCosts& job, const ServerRates& server,
@@ -15,7 +17,9 @@ StepSchedule::StepSchedule(const JobCosts& job, const ServerRates& server,
       ahead_(!cut_.trains || job.staleness > 0),
       frozen_(away_ > 0 && !cut_.trains),
       own_rates_{.stem_speed = server.own_cores, .decode = server.decode} {
-  for (const WorkerRates& one : workers) lanes_.push_back({.rates = &one});
+  const double needs = memory_for_stems(job, workers, choice);
+  for (const WorkerRates& one : workers)
+    lanes_.push_back({.rates = &one, .able = one.stems && one.memory >= needs});
   lanes_.push_back({.rates = &own_rates_, .own = true});
   if (!possible()) return;
   send_weights();
@@ -27,27 +31,25 @@ StepSchedule::StepSchedule(const JobCosts& job, const ServerRates& server,
 }
 
 bool StepSchedule::possible() const {
-  return away_ == 0 ||
-         std::ranges::any_of(lanes(), [](const Lane& lane) { return lane.rates->stems; });
+  return away_ == 0 || std::ranges::any_of(lanes(), [](const Lane& lane) { return lane.able; });
 }
 
 size_t StepSchedule::stems_in_hand() const {
-  const auto count =
-      std::ranges::count_if(lanes(), [](const Lane& lane) { return lane.rates->stems; });
+  const auto count = std::ranges::count_if(lanes(), [](const Lane& lane) { return lane.able; });
   return kLeasesInHand * static_cast<size_t>(count);
 }
 
 /// The server's own worker helps out while the device waits: with what does not run ahead, once
 /// others have all that they take at once, and where it does not take the device's cores.
 bool StepSchedule::takes_stem(const Lane& lane, uint32_t number) const {
-  if (!lane.own) return lane.rates->stems;
+  if (!lane.own) return lane.able;
   return !server_.shared && !ahead_ && number >= stems_in_hand();
 }
 
 void StepSchedule::send_weights() {
   if (away_ == 0 || !cut_.trains) return;
   for (Lane& lane : lanes_) {
-    if (lane.own || !lane.rates->stems) continue;
+    if (lane.own || !lane.able) continue;
     const double takes = cut_.weights / lane.rates->bytes_per_second;
     lane.down += takes;
     card_down_ += cut_.weights / server_.bytes_per_second;

@@ -13,6 +13,7 @@ namespace outrigger::training {
 struct Lane {
   const WorkerRates* rates = nullptr;
   bool own = false;      // the server's own worker: there is no link
+  bool able = true;      // to run the plan's stems
   double free = 0;       // its cores
   double up_free = 0;    // the link towards the server
   double down_free = 0;  // and back

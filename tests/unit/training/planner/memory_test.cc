@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "training/planner/planner.h"
+#include "training/simulator/trial.h"
 
 namespace outrigger::training {
 namespace {
@@ -64,9 +66,54 @@ TEST(Memory, AMisfitSaysWhatIsNeededAndWhere) {
   EXPECT_THAT(misfit(large_job(), server, {}, {}), IsEmpty());
   std::vector<WorkerRates> workers = kTwo;
   workers[1].memory = 200e6;
-  EXPECT_THAT(misfit(large_job(), server, workers, {1, 8}), HasSubstr("on a worker, 200 are free"));
-  workers[1].stems = false;
-  EXPECT_THAT(misfit(large_job(), server, workers, {1, 6}), IsEmpty()) << "it runs none";
+  EXPECT_THAT(misfit(large_job(), server, workers, {1, 8}), IsEmpty()) << "the other runs stems";
+  workers[0].memory = 300e6;
+  EXPECT_THAT(misfit(large_job(), server, workers, {1, 8}),
+              HasSubstr("needs 568 MB on a worker, 300 are free"));
+  workers[0].memory = 600e6;
+  EXPECT_THAT(misfit(large_job(), server, workers, {1, 8}),
+              HasSubstr("needs 895 MB on a worker, 600 are free"))
+      << "it would have them all";
+  for (WorkerRates& worker : workers) worker.stems = false;
+  EXPECT_THAT(misfit(large_job(), server, workers, {1, 6}), IsEmpty()) << "they run none";
+}
+
+TEST(Memory, StemsAreForThoseWorkersThatCanHoldThemAll) {
+  const auto needs = [](std::vector<double> memory) {
+    std::vector<WorkerRates> workers;
+    for (const double one : memory) workers.push_back({.memory = one});
+    return memory_for_stems(large_job(), workers, {1, 8});
+  };
+  const auto of = [](size_t workers) { return total(worker_memory(large_job(), {1, 8}, workers)); };
+  ASSERT_NEAR(of(1), 895e6, 1e6);
+  ASSERT_NEAR(of(2), 568e6, 1e6);
+  EXPECT_NEAR(needs({600e6, 100e6, 600e6}), of(2), 1) << "two share them";
+  EXPECT_NEAR(needs({100e6, 1e9}), of(1), 1) << "one has them all";
+  EXPECT_EQ(needs({INFINITY, INFINITY}), 0) << "of none is known what it has";
+  EXPECT_TRUE(std::isinf(needs({600e6, 100e6}))) << "which is too much for it";
+  EXPECT_EQ(memory_for_stems(large_job(), {}, {}), 0) << "no stem is away";
+}
+
+TEST(Memory, AWorkerWithTooLittleOfItMakesPixelsInTheModelAndInVirtualTime) {
+  const ServerRates server{.cores = 2, .decode = 0.1};
+  const std::vector<WorkerRates> roomy(2, {.stem_speed = 0.3, .decode = 0.02});
+  std::vector<WorkerRates> workers = roomy;
+  workers[1].memory = 100e6;
+  std::vector<WorkerRates> decoders = roomy;
+  decoders[1].stems = false;
+  const Choice choice{1, 6, 0};
+  const JobCosts job = large_job();
+  EXPECT_EQ(predict(job, server, workers, choice).seconds,
+            predict(job, server, decoders, choice).seconds);
+  EXPECT_LT(predict(job, server, roomy, choice).seconds,
+            predict(job, server, workers, choice).seconds);
+  const PlannerOptions options;
+  const Trial trial = by_simulation(job);
+  const auto tried = [&](const std::vector<WorkerRates>& of) {
+    return trial.seconds({job, options, server, of}, choice);
+  };
+  EXPECT_EQ(tried(workers), tried(decoders));
+  EXPECT_LT(tried(roomy), tried(workers));
 }
 
 TEST(Memory, PlansThatDoNotFitAreNoCandidates) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "tests/unit/training/planner/rates.h"
@@ -68,10 +69,16 @@ TEST_F(Ranks, ThatAreAlikeAreTriedOnce) {
 
 TEST_F(Ranks, ThatAreAlikeAreTriedWithTheLeastMemory) {
   std::vector<WorkerRates> small = workers_;
-  small.back().memory = 1e9;
+  small.front().memory = 1e9;
   const Told seen = told({{kServer, small}});
   EXPECT_EQ(seen.others, 0u);
   EXPECT_EQ(seen.worker.memory, 1e9);
+  std::swap(small.front().memory, small.back().memory);
+  EXPECT_TRUE(std::isinf(told({{kServer, small}}).worker.memory)) << "it is the other's";
+  std::vector<WorkerRates> smaller = small;
+  smaller.back().memory = 0.5e9;
+  workers_ = small;
+  EXPECT_EQ(told({{kServer, smaller}}).others, 1u);
 }
 
 }  // namespace
