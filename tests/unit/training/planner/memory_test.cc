@@ -79,7 +79,7 @@ TEST(Memory, AMisfitSaysWhatIsNeededAndWhere) {
 }
 
 TEST(Memory, StemsAreForThoseWorkersThatCanHoldThemAll) {
-  const auto needs = [](std::vector<double> memory) {
+  const auto needs = [](const std::vector<double>& memory) {
     std::vector<WorkerRates> workers;
     for (const double one : memory) workers.push_back({.memory = one});
     return memory_for_stems(large_job(), workers, {1, 8});
