@@ -135,6 +135,11 @@ bool Planner::is_news(const Measured& now) const {
   return std::abs(now.seconds - looked_->seconds) > told_apart;
 }
 
+bool Planner::is_sudden(const Measured& now) const {
+  constexpr double kSudden = 0.3;
+  return expected_ > 0 && std::abs(now.seconds - expected_) > kSudden * expected_;
+}
+
 Planner::Kind Planner::kind_of(const Choice& choice) const {
   if (choice.away == 0) return Kind::kUnsplit;
   return job_.cuts[choice.cut].trains ? Kind::kTrained : Kind::kFrozen;
@@ -227,12 +232,14 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   const Measured* now = lately(present_, step);
   if (now == nullptr || now->count < kEnough || (moved_ && step < *moved_ + options_.dwell))
     return std::nullopt;
+  sudden_for_ = is_sudden(*now) ? sudden_for_ + 1 : 0;
   const bool news = is_news(*now);
   if (!news && step < looked_->step + looked_->again) return std::nullopt;
-  // What is no news leaves a comparison for what is.
-  if (looks_ < (news ? 1 : 2)) return std::nullopt;
+  // One comparison is left for what is sudden, and lasts.
+  if (looks_ < (sudden_for_ >= kEnough ? 1 : 2)) return std::nullopt;
   const uint64_t again = news ? kLookAgain : std::min(2 * looked_->again, kLookAgainAtLast);
   looked_ = {present_, now->seconds, step, again};
+  expected_ = now->seconds;
   return compare(step, *now, unlike(ranks));
 }
 
@@ -284,6 +291,7 @@ std::optional<Decision> Planner::decide(uint64_t step, const Present& now, const
     return std::nullopt;
   }
   const double told = seconds / doubt_of(kind_of(found.choice), step);
+  expected_ = told;
   return Decision{
       found.choice, told, now.seconds,
       fmt::format("{}: {:.0f} ms a step expected, bound by {}; {} takes {:.0f} ms, bound by {}{}; "

@@ -15,7 +15,8 @@
 namespace outrigger::training {
 
 /// Seconds of training for which plans may be compared once, by trials of the usual length, where
-/// nobody says what that takes; up to three comparisons can be saved up.
+/// nobody says what that takes; up to four comparisons can be saved up, one of them for sudden
+/// changes alone.
 constexpr double kSecondsALook = 3;
 
 /// Of the time of steps so much may go into comparing plans, beyond what was saved up.
@@ -108,6 +109,8 @@ class Planner {
   /// Notes what the step model says of the plan in force, before another is.
   void leave_present();
   bool is_news(const Measured& now) const;
+  /// Whether steps take much more or less than they did when plans were last compared.
+  bool is_sudden(const Measured& now) const;
   /// Looks for the best plan, and whether it is better enough.
   std::optional<Decision> compare(uint64_t step, const Measured& now,
                                   const std::vector<RankRates>& ranks);
@@ -141,10 +144,12 @@ class Planner {
   size_t unlike_ = 1;  // ranks of which each must be tried, at the last look
   std::optional<Choice> found_before_;
   std::optional<Look> looked_;
+  double expected_ = 0;        // seconds of a step, by the last look
+  uint32_t sudden_for_ = 0;    // steps
   double looks_ = kMostLooks;  // that may be taken now
   bool has_looked_ = false;
   std::optional<double> look_takes_;
-  static constexpr double kMostLooks = 3;
+  static constexpr double kMostLooks = 4;
 };
 
 }  // namespace outrigger::training

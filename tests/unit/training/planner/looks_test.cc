@@ -29,13 +29,38 @@ int looks_in(int steps, std::optional<double> seconds) {
 
 TEST(Looks, AreAsFewAsTheyMustBeWhereEachTakesLong) {
   constexpr int kSteps = 5000;  // 100 s
-  constexpr double kSavedUp = 3;
+  constexpr double kSavedUp = 4;
   for (const double seconds : {0.01, 0.05, 0.25}) {
     const int looks = looks_in(kSteps, seconds);
     EXPECT_LE(looks, kSavedUp + 100 * kPartForLooks / seconds) << seconds;
-    EXPECT_GT(looks, kSavedUp) << seconds;
+    EXPECT_GT(looks, kSavedUp - 1) << seconds << ", beyond what is saved up but for sudden changes";
   }
   EXPECT_LE(looks_in(kSteps, std::nullopt), kSavedUp + 100 / kSecondsALook);
+}
+
+TEST(Looks, OneIsLeftForASuddenChangeThatLasts) {
+  Planner planner(one_cut_job(), {}, [](const JobCosts&, uint64_t) -> Trial {
+    return {[](const Situation&, const Choice&) { return 1.0; }, 20};
+  });
+  const std::vector<WorkerRates> workers(4, kWorker);
+  uint64_t step = 0;
+  const auto looks_in_steps = [&](uint64_t count, const auto& seconds) {
+    int looks = 0;
+    for (const uint64_t end = step + count; step < end; ++step) {
+      planner.measured(step, {}, seconds(step), workers.size());
+      static_cast<void>(planner.consider(step, kServer, workers));
+      if (!planner.has_looked()) continue;
+      ++looks;
+      planner.took(100);  // so that none can be saved up
+    }
+    return looks;
+  };
+  // Every 40 steps something is a little different, which may be looked at three times.
+  EXPECT_EQ(looks_in_steps(400, [](uint64_t at) { return 0.02 * (1 + 0.1 * (at / 40 % 2)); }), 3);
+  EXPECT_EQ(looks_in_steps(1, [](uint64_t) { return 0.1; }), 0);
+  EXPECT_EQ(looks_in_steps(60, [](uint64_t) { return 0.02; }), 0) << "it was one step";
+  EXPECT_EQ(looks_in_steps(20, [](uint64_t) { return 0.05; }), 1);
+  EXPECT_EQ(looks_in_steps(60, [](uint64_t) { return 0.02; }), 0) << "then none is left";
 }
 
 TEST(Looks, AreFewerAndFewerWhereThereIsNoNews) {
