@@ -8,16 +8,23 @@
 namespace outrigger::training {
 namespace {
 
-bool differs(double before, double now) {
-  constexpr double kWavers = 0.2;
-  return std::abs(now - before) > kWavers * std::max(before, now);
-}
+/// By more than a part of them.
+class Differ {
+ public:
+  explicit Differ(double part) : part_(part) {}
+  bool operator()(double before, double now) const {
+    return std::abs(now - before) > part_ * std::max(before, now);
+  }
 
-bool differ(const ServerRates& before, const ServerRates& now) {
+ private:
+  const double part_;
+};
+
+bool differ(const ServerRates& before, const ServerRates& now, const Differ& differs) {
   return differs(before.cores, now.cores) || differs(before.decode, now.decode);
 }
 
-bool differ(const WorkerRates& before, const WorkerRates& now) {
+bool differ(const WorkerRates& before, const WorkerRates& now, const Differ& differs) {
   return differs(before.stem_speed, now.stem_speed) || differs(before.decode, now.decode) ||
          differs(before.bytes_per_second, now.bytes_per_second) ||
          differs(before.memory, now.memory) || before.stems != now.stems;
@@ -31,11 +38,13 @@ double longest_latency(const RankRates& rank) {
 
 }  // namespace
 
-bool alike(const RankRates& one, const RankRates& other) {
-  const auto same = [](const WorkerRates& before, const WorkerRates& now) {
-    return !differ(before, now);
+bool alike(const RankRates& one, const RankRates& other, double part) {
+  const Differ differs(part);
+  const auto same = [&](const WorkerRates& before, const WorkerRates& now) {
+    return !differ(before, now, differs);
   };
-  return !differ(one.server, other.server) && std::ranges::equal(one.workers, other.workers, same);
+  return !differ(one.server, other.server, differs) &&
+         std::ranges::equal(one.workers, other.workers, same);
 }
 
 std::vector<RankRates> unlike(const std::vector<RankRates>& ranks) {

@@ -7,8 +7,11 @@
 /// Which ranks and machines count as the same.
 namespace outrigger::training {
 
-/// Whether no rate differs by more than it wavers: a fifth. The order of workers counts.
-bool alike(const RankRates& one, const RankRates& other);
+/// By how much of it a rate wavers.
+constexpr double kWavers = 0.2;
+
+/// Whether no rate differs by more than such a part. The order of workers counts.
+bool alike(const RankRates& one, const RankRates& other, double part = kWavers);
 
 /// Of ranks that are alike, whatever the order of their workers, one does for all: with the least
 /// memory of any.

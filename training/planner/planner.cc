@@ -38,6 +38,13 @@ double with_burden(double seconds, const Prediction& told) {
   return waits ? kBurden * seconds : seconds;
 }
 
+bool are_alike(const std::vector<RankRates>& before, const std::vector<RankRates>& now,
+               double part) {
+  return std::ranges::equal(before, now, [part](const RankRates& one, const RankRates& other) {
+    return alike(one, other, part);
+  });
+}
+
 size_t workers_of(const std::vector<RankRates>& ranks) {
   size_t sum = 0;
   for (const RankRates& rank : ranks) sum += rank.workers.size();
@@ -117,7 +124,7 @@ const Planner::Measured* Planner::lately(const Choice& choice, uint64_t step) co
 }
 
 void Planner::follow(uint64_t step, const std::vector<RankRates>& ranks) {
-  if (std::ranges::equal(ranks_, ranks, alike)) return;
+  if (are_alike(ranks_, ranks, kWavers)) return;
   const bool others = workers_of(ranks_) != workers_of(ranks);
   ranks_ = ranks;
   // What is due is not put off by what changes again and again.
@@ -137,7 +144,10 @@ bool Planner::is_news(const Measured& now) const {
 
 bool Planner::is_sudden(const Measured& now) const {
   constexpr double kSudden = 0.3;
-  return expected_ > 0 && std::abs(now.seconds - expected_) > kSudden * expected_;
+  constexpr double kSuddenRate = 0.45;  // half of the speed and less, or twice and more
+  if (expected_ == 0) return false;     // the first look is not
+  return std::abs(now.seconds - expected_) > kSudden * expected_ ||
+         !are_alike(looked_at_, newest_, kSuddenRate);
 }
 
 Planner::Kind Planner::kind_of(const Choice& choice) const {
@@ -240,6 +250,7 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   const uint64_t again = news ? kLookAgain : std::min(2 * looked_->again, kLookAgainAtLast);
   looked_ = {present_, now->seconds, step, again};
   expected_ = now->seconds;
+  looked_at_ = newest_;
   return compare(step, *now, unlike(ranks));
 }
 

@@ -109,7 +109,8 @@ class Planner {
   /// Notes what the step model says of the plan in force, before another is.
   void leave_present();
   bool is_news(const Measured& now) const;
-  /// Whether steps take much more or less than they did when plans were last compared.
+  /// Whether steps or machines are much slower or faster than when plans were last compared, or
+  /// there are others.
   bool is_sudden(const Measured& now) const;
   /// Looks for the best plan, and whether it is better enough.
   std::optional<Decision> compare(uint64_t step, const Measured& now,
@@ -141,6 +142,7 @@ class Planner {
   std::optional<uint64_t> moved_;               // the step of the last move or change of workers
   std::vector<RankRates> ranks_;                // for which measured times count
   std::vector<RankRates> newest_;               // of the last step
+  std::vector<RankRates> looked_at_;            // of the last look
   size_t unlike_ = 1;  // ranks of which each must be tried, at the last look
   std::optional<Choice> found_before_;
   std::optional<Look> looked_;

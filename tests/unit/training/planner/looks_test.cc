@@ -38,11 +38,16 @@ TEST(Looks, AreAsFewAsTheyMustBeWhereEachTakesLong) {
   EXPECT_LE(looks_in(kSteps, std::nullopt), kSavedUp + 100 / kSecondsALook);
 }
 
-TEST(Looks, OneIsLeftForASuddenChangeThatLasts) {
+/// Of machines alone, as when a worker that held nothing up is as fast as before again, or of
+/// steps.
+class SuddenChange : public testing::TestWithParam<bool> {};
+
+TEST_P(SuddenChange, ThatLastsHasALookLeft) {
+  const bool of_machines = GetParam();
   Planner planner(one_cut_job(), {}, [](const JobCosts&, uint64_t) -> Trial {
     return {[](const Situation&, const Choice&) { return 1.0; }, 20};
   });
-  const std::vector<WorkerRates> workers(4, kWorker);
+  std::vector<WorkerRates> workers(4, kWorker);
   uint64_t step = 0;
   const auto looks_in_steps = [&](uint64_t count, const auto& seconds) {
     int looks = 0;
@@ -59,9 +64,12 @@ TEST(Looks, OneIsLeftForASuddenChangeThatLasts) {
   EXPECT_EQ(looks_in_steps(400, [](uint64_t at) { return 0.02 * (1 + 0.1 * (at / 40 % 2)); }), 3);
   EXPECT_EQ(looks_in_steps(1, [](uint64_t) { return 0.1; }), 0);
   EXPECT_EQ(looks_in_steps(60, [](uint64_t) { return 0.02; }), 0) << "it was one step";
-  EXPECT_EQ(looks_in_steps(20, [](uint64_t) { return 0.05; }), 1);
-  EXPECT_EQ(looks_in_steps(60, [](uint64_t) { return 0.02; }), 0) << "then none is left";
+  if (of_machines) workers.front().decode /= 3;
+  const double then = of_machines ? 0.02 : 0.05;
+  EXPECT_EQ(looks_in_steps(20, [&](uint64_t) { return then; }), 1);
+  EXPECT_EQ(looks_in_steps(60, [](uint64_t) { return 0.01; }), 0) << "then none is left";
 }
+INSTANTIATE_TEST_SUITE_P(Looks, SuddenChange, testing::Bool());
 
 TEST(Looks, AreFewerAndFewerWhereThereIsNoNews) {
   Planner planner(one_cut_job(), {}, [](const JobCosts&, uint64_t) -> Trial {
