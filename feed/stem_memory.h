@@ -13,12 +13,16 @@ struct StemMemory {
   double each = 0;   // and for each that it may hold at once
   bool operator==(const StemMemory&) const = default;
 
-  /// What one of so many workers needs that share `away` stems of a step: of those that train a
-  /// fast one takes more than its part, frozen ones are sent off one by one.
-  double needs(uint32_t away, bool trains, size_t workers) const {
+  /// How many stems one of so many workers may hold that share `away` of a step: of those that
+  /// train a fast one takes more than its part, frozen ones are sent off one by one.
+  static double held(uint32_t away, bool trains, size_t workers) {
     const double all = away;
     const double share = all / static_cast<double>(std::max<size_t>(1, workers));
-    return fixed + each * (trains ? std::min(all, share + 1) : 1);
+    return trains ? std::min(all, share + 1) : 1;
+  }
+  /// What such a worker needs.
+  double needs(uint32_t away, bool trains, size_t workers) const {
+    return fixed + each * held(away, trains, workers);
   }
 };
 

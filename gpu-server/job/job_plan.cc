@@ -54,10 +54,19 @@ bool wants_planner(const api::TrainingJob& job) {
   return split.cut == api::kCutAuto || (split.cut != api::kCutInput && !split.share_percent);
 }
 
+namespace {
+
+/// Of the network's multiply-adds.
+double stem_part(const nn::Graph& graph, int32_t cut) {
+  return static_cast<double>(graph.multiply_adds({0, cut})) /
+         static_cast<double>(graph.multiply_adds(graph.whole()));
+}
+
+}  // namespace
+
 void complete_plan(feed::Plan& plan, const nn::Graph& graph) {
   plan.cut_name = graph.cut_at(plan.cut).name;
-  plan.stem_percent = 100.0 * static_cast<double>(graph.multiply_adds({0, plan.cut})) /
-                      static_cast<double>(graph.multiply_adds(graph.whole()));
+  plan.stem_percent = 100 * stem_part(graph, plan.cut);
   if (plan.cut == 0) return;
   plan.stem_trains = !graph.frozen_before(plan.cut);
   plan.stem_parameters = static_cast<uint64_t>(graph.parameter_range({0, plan.cut}).size);
@@ -81,13 +90,7 @@ uint32_t stems_of_share(int percent, const RunSize& size) {
   return static_cast<uint32_t>(std::lround(percent / 100.0 * size.micro_batches));
 }
 
-/// Of the network's multiply-adds.
-double stem_part(const nn::Graph& graph, int32_t cut) {
-  return static_cast<double>(graph.multiply_adds({0, cut})) /
-         static_cast<double>(graph.multiply_adds(graph.whole()));
-}
-
-/// Likewise what a plan leaves the server.
+/// Of the network's multiply-adds, what a plan leaves the server.
 double server_percent(const feed::Plan& plan, const nn::Graph& graph, const RunSize& size) {
   return 100 * (1 - stem_part(graph, plan.cut) * plan.stems_away / size.micro_batches);
 }

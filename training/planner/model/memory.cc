@@ -52,10 +52,7 @@ std::vector<MemoryPart> worker_memory(const JobCosts& job, const Choice& choice,
   std::vector<MemoryPart> parts{{"pixels of leases", kLeasesInHand * job.pixels}};
   if (choice.away == 0) return parts;
   const CutCosts& cut = job.cuts[choice.cut];
-  const double away = choice.away;
-  // A fast one takes more than its part.
-  const double stems =
-      cut.trains ? std::min(away, away / static_cast<double>(std::max<size_t>(1, workers)) + 1) : 1;
+  const double stems = feed::StemMemory::held(choice.away, cut.trains, workers);
   const double versions = cut.trains ? static_cast<double>(job.staleness) + 1 : 1;
   parts.push_back({"stem's weights", versions * cut.weights});
   parts.push_back({"packed weights, work space", versions * cut.stem_fixed});
