@@ -18,26 +18,16 @@ import torch
 import torch.nn as nn
 import torchvision
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tools")]
 import figures  # noqa: E402
+import peer_models  # noqa: E402
 
-TARGETS = {"stem": 1.3, "lenet5": 1.3, "resnet18": 1.15}
+TARGETS = {"stem": 1.3, "lenet5": 1.3, "resnet18": 1.15, "mobilefacenet": 1.15}
 BFLOAT16_TARGET = 1.5
 BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
 # A form of PyTorch's this much slower than its best in the first round, as bfloat16 is where processors lack it, competes no more.
 HOPELESS = 5
-
-
-class LeNet5(nn.Module):
-    def __init__(self, classes):
-        super().__init__()
-        self.features = nn.Sequential(
-            nn.Conv2d(1, 6, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2))
-        self.head = nn.Sequential(
-            nn.Flatten(), nn.Linear(256, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, classes))
-
-    def forward(self, x):
-        return self.head(self.features(x))
 
 
 def resnet18_stem():
@@ -49,6 +39,7 @@ CASES = {  # model, side, channels, classes, batch, threads (0: as asked), what
     "stem": ("resnet18", 112, 3, 100, 32, 1, "layer1"),
     "lenet5": ("lenet5", 28, 1, 10, 64, 0, "step"),
     "resnet18": ("resnet18", 112, 3, 100, 32, 0, "step"),
+    "mobilefacenet": ("mobilefacenet", 112, 3, 100, 32, 0, "step"),
 }
 
 
@@ -94,8 +85,7 @@ class Torch:
         self.name = f"pytorch {kind}{' channels-last' if channels_last else ''}{' compiled' if compiled else ''}"
         self.threads = own_threads or threads
         torch.set_num_threads(self.threads)
-        net = LeNet5(classes) if model == "lenet5" else \
-            resnet18_stem() if what != "step" else torchvision.models.resnet18(num_classes=classes)
+        net = peer_models.make(model, classes, side, channels) if what == "step" else resnet18_stem()
         self.whole = what == "step"
         self.kind = kind
         pixels = torch.randint(0, 256, (self.batch, channels, side, side), dtype=torch.uint8)

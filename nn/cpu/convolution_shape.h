@@ -13,4 +13,7 @@ struct ConvolutionShape {
   bool bfloat16;
 };
 
+/// Output channels of a group.
+inline int64_t group_width(const ConvolutionShape& s) { return s.out_channels / s.groups; }
+
 }  // namespace outrigger::nn::cpu

@@ -82,13 +82,15 @@ void NarrowForward::load(const float* plain, std::byte* packed) const {
   });
 }
 
-void NarrowForward::execute(std::byte* scratchpad, const float* from, const std::byte* packed,
-                            const float* bias, float* to, int64_t samples) const {
+void NarrowForward::execute(std::byte* scratchpad, const void* from, const std::byte* packed,
+                            const float* bias, void* to, int64_t samples) const {
   const ConvolutionShape& s = shape_;
+  const auto* map = static_cast<const float*>(from);
+  auto* result = static_cast<float*>(to);
   const int64_t terms = s.kernel * run_of(s), out_row = s.out_width * s.out_channels;
   for (int64_t sample = 0; sample < samples; ++sample) {
-    const float* x = map_.pad(from, reinterpret_cast<float*>(scratchpad));
-    for (int64_t y = 0; y < s.out_height; ++y, x += s.stride * map_.row(), to += out_row) {
+    const float* x = map_.pad(map, reinterpret_cast<float*>(scratchpad));
+    for (int64_t y = 0; y < s.out_height; ++y, x += s.stride * map_.row(), result += out_row) {
       for_each_panel(kernels_->panel, s.out_channels, [&](int64_t first, int64_t columns) {
         kernels_->product({.a = x,
                            .a_row = s.stride * s.in_channels,
@@ -96,7 +98,7 @@ void NarrowForward::execute(std::byte* scratchpad, const float* from, const std:
                            .a_jump = map_.row(),
                            .b = reinterpret_cast<const float*>(packed) + first * terms,
                            .b_step = kernels_->panel,
-                           .result = to + first,
+                           .result = result + first,
                            .result_row = s.out_channels,
                            .rows = s.out_width,
                            .inner = run_of(s),
@@ -105,7 +107,7 @@ void NarrowForward::execute(std::byte* scratchpad, const float* from, const std:
                            .start = bias != nullptr ? bias + first : nullptr});
       });
     }
-    from += s.in_height * s.in_width * s.in_channels;
+    map += s.in_height * s.in_width * s.in_channels;
   }
 }
 
@@ -145,15 +147,17 @@ void NarrowBackwardData::load(const float* plain, std::byte* packed) const {
   }
 }
 
-void NarrowBackwardData::execute(std::byte* scratchpad, const float* from, const std::byte* packed,
-                                 const float*, float* to, int64_t samples) const {
+void NarrowBackwardData::execute(std::byte* scratchpad, const void* from, const std::byte* packed,
+                                 const float*, void* to, int64_t samples) const {
   const ConvolutionShape& s = shape_;
+  const auto* dy = static_cast<const float*>(from);
+  auto* map = static_cast<float*>(to);
   auto* dx = reinterpret_cast<float*>(scratchpad);
   float* runs = dx + map_.floats();
   for (int64_t sample = 0; sample < samples; ++sample) {
     std::fill_n(dx, map_.floats() + run_floats(), 0.0f);
     for (int64_t y = 0; y < s.out_height; ++y) {
-      multiply(from, reinterpret_cast<const float*>(packed), runs + kernels_->lanes);
+      multiply(dy, reinterpret_cast<const float*>(packed), runs + kernels_->lanes);
       for (int64_t row = 0; row < s.kernel; ++row) {
         kernels_->overlap_add({.runs = runs + kernels_->lanes + row * s.out_width * run_row_,
                                .run_row = run_row_,
@@ -163,10 +167,10 @@ void NarrowBackwardData::execute(std::byte* scratchpad, const float* from, const
                                .step = s.stride * s.in_channels,
                                .width = map_.row()});
       }
-      from += s.out_width * s.out_channels;
+      dy += s.out_width * s.out_channels;
     }
-    map_.strip(dx, to);
-    to += s.in_height * s.in_width * s.in_channels;
+    map_.strip(dx, map);
+    map += s.in_height * s.in_width * s.in_channels;
   }
 }
 
@@ -203,17 +207,20 @@ size_t NarrowWeightGradient::scratchpad_bytes() const {
   return static_cast<size_t>(map_.floats()) * kFloatSize;
 }
 
-void NarrowWeightGradient::execute(std::byte* scratchpad, const float* x, const float* dy,
+void NarrowWeightGradient::execute(std::byte* scratchpad, const void* x, const void* dy,
                                    float* gradient) const {
   const ConvolutionShape& s = shape_;
+  const auto* from = static_cast<const float*>(x);
+  const auto* row_gradient = static_cast<const float*>(dy);
   for (int64_t sample = 0; sample < samples_; ++sample) {
-    const float* map = map_.pad(x, reinterpret_cast<float*>(scratchpad));
+    const float* map = map_.pad(from, reinterpret_cast<float*>(scratchpad));
     for (int64_t y = 0; y < s.out_height; y += rows_) {
       const int64_t rows = std::min(rows_, s.out_height - y);
-      add_rows(map + y * s.stride * map_.row(), dy, rows, sample == 0 && y == 0, gradient);
-      dy += rows * s.out_width * s.out_channels;
+      add_rows(map + y * s.stride * map_.row(), row_gradient, rows, sample == 0 && y == 0,
+               gradient);
+      row_gradient += rows * s.out_width * s.out_channels;
     }
-    x += s.in_height * s.in_width * s.in_channels;
+    from += s.in_height * s.in_width * s.in_channels;
   }
 }
 

@@ -33,8 +33,8 @@ class NarrowForward final : public OwnConvolution {
   size_t weight_bytes() const override;
   size_t scratchpad_bytes() const override;
   void load(const float* plain, std::byte* packed) const override;
-  void execute(std::byte* scratchpad, const float* from, const std::byte* packed, const float* bias,
-               float* to, int64_t samples) const override;
+  void execute(std::byte* scratchpad, const void* from, const std::byte* packed, const float* bias,
+               void* to, int64_t samples) const override;
 
  private:
   const Kernels* kernels_ = &kernels();
@@ -49,8 +49,8 @@ class NarrowBackwardData final : public OwnConvolution {
   size_t weight_bytes() const override;
   size_t scratchpad_bytes() const override;
   void load(const float* plain, std::byte* packed) const override;
-  void execute(std::byte* scratchpad, const float* from, const std::byte* packed, const float* bias,
-               float* to, int64_t samples) const override;
+  void execute(std::byte* scratchpad, const void* from, const std::byte* packed, const float* bias,
+               void* to, int64_t samples) const override;
 
  private:
   int64_t run_floats() const;
@@ -67,7 +67,7 @@ class NarrowWeightGradient final : public OwnWeightGradient {
   NarrowWeightGradient(const ConvolutionShape& shape, int64_t samples);
 
   size_t scratchpad_bytes() const override;
-  void execute(std::byte* scratchpad, const float* x, const float* dy,
+  void execute(std::byte* scratchpad, const void* x, const void* dy,
                float* gradient) const override;
 
  private:

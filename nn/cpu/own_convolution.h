@@ -20,9 +20,10 @@ class OwnConvolution {
   virtual size_t scratchpad_bytes() const = 0;
   /// From PyTorch's layout, {out, in / groups, kernel, kernel}.
   virtual void load(const float* plain, std::byte* packed) const = 0;
-  /// Maps of `samples`, channels-last, one after the other. `bias`: may be null; backward it is.
-  virtual void execute(std::byte* scratchpad, const float* from, const std::byte* packed,
-                       const float* bias, float* to, int64_t samples) const = 0;
+  /// Maps of `samples`, channels-last, one after the other, in the shape's type. `bias`: may be
+  /// null; backward it is.
+  virtual void execute(std::byte* scratchpad, const void* from, const std::byte* packed,
+                       const float* bias, void* to, int64_t samples) const = 0;
 };
 
 /// The gradient of the weights over so many samples, as {kernel, kernel, in / groups, out}.
@@ -30,7 +31,7 @@ class OwnWeightGradient {
  public:
   virtual ~OwnWeightGradient() = default;
   virtual size_t scratchpad_bytes() const = 0;
-  virtual void execute(std::byte* scratchpad, const float* x, const float* dy,
+  virtual void execute(std::byte* scratchpad, const void* x, const void* dy,
                        float* gradient) const = 0;
 };
 

@@ -24,9 +24,7 @@ int64_t tiles_within(int64_t bytes, int64_t channels) {
   return std::max(kLeastTiles, bytes / (kPoints * channels * kFloat) / 12 * 12);
 }
 
-// Channels of a group: narrow ones fill a panel together, in which other groups' weights are zero.
-int64_t group_width(const ConvolutionShape& s) { return s.out_channels / s.groups; }
-
+// Narrow groups fill a panel together, in which other groups' weights are zero.
 bool groups_fit(const ConvolutionShape& s) {
   if (s.groups == 1) return true;
   // oneDNN's are as fast for groups of one channel, and of a panel.
@@ -94,15 +92,15 @@ void WinogradConvolution::load(const float* plain, std::byte* packed) const {
   }
 }
 
-void WinogradConvolution::execute(std::byte* scratchpad, const float* from, const std::byte* packed,
-                                  const float* bias, float* to, int64_t samples) const {
+void WinogradConvolution::execute(std::byte* scratchpad, const void* from, const std::byte* packed,
+                                  const float* bias, void* to, int64_t samples) const {
   const int64_t ins = from_.channels, outs = to_.channels, panel = kernels_->panel;
   const WinogradPlanes in{reinterpret_cast<float*>(scratchpad), tiles_ * ins, 0, ins};
   const WinogradPlanes out{in.data + kPoints * in.point, tiles_ * outs, 0, outs};
   const int64_t all = samples * tiles_of_sample(from_);
   for (int64_t first = 0; first < all; first += tiles_) {
     const int64_t count = std::min(tiles_, all - first);
-    kernels_->winograd.input(from_, from, first, count, in);
+    kernels_->winograd.input(from_, static_cast<const float*>(from), first, count, in);
     const auto* weights = reinterpret_cast<const float*>(packed);
     for (int64_t point = 0; point < kPoints; ++point) {
       for (int64_t column = 0; column < outs; column += panel, weights += inner_ * panel) {
@@ -118,7 +116,7 @@ void WinogradConvolution::execute(std::byte* scratchpad, const float* from, cons
                            .columns = panel});
       }
     }
-    kernels_->winograd.output(to_, out, first, count, bias, to);
+    kernels_->winograd.output(to_, out, first, count, bias, static_cast<float*>(to));
   }
 }
 
@@ -138,7 +136,7 @@ size_t WinogradWeightGradient::scratchpad_bytes() const {
   return static_cast<size_t>((kPoints * (planes + kernels_->panel * outs_) + taps) * kFloat);
 }
 
-void WinogradWeightGradient::execute(std::byte* scratchpad, const float* x, const float* dy,
+void WinogradWeightGradient::execute(std::byte* scratchpad, const void* x, const void* dy,
                                      float* gradient) const {
   const int64_t panel = kernels_->panel, ins = in_.channels;
   const int64_t point = tiles_ * panel;
@@ -148,8 +146,8 @@ void WinogradWeightGradient::execute(std::byte* scratchpad, const float* x, cons
   float* taps = group_ > 0 ? points + kPoints * panel * outs_ : gradient;
   for (int64_t first = 0; first < all_tiles_; first += tiles_) {
     const int64_t count = std::min(tiles_, all_tiles_ - first);
-    kernels_->winograd.input(in_, x, first, count, in);
-    kernels_->winograd.gradient(out_, dy, first, count, out);
+    kernels_->winograd.input(in_, static_cast<const float*>(x), first, count, in);
+    kernels_->winograd.gradient(out_, static_cast<const float*>(dy), first, count, out);
     for (int64_t channel = 0; channel < ins; channel += panel) {
       multiply(in, out, count, points, channel / panel);
       kernels_->winograd.weight_gradient(points, panel * outs_, panel * outs_, first > 0,

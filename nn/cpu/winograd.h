@@ -18,8 +18,8 @@ class WinogradConvolution final : public OwnConvolution {
   size_t weight_bytes() const override;
   size_t scratchpad_bytes() const override;
   void load(const float* plain, std::byte* packed) const override;
-  void execute(std::byte* scratchpad, const float* from, const std::byte* packed, const float* bias,
-               float* to, int64_t samples) const override;
+  void execute(std::byte* scratchpad, const void* from, const std::byte* packed, const float* bias,
+               void* to, int64_t samples) const override;
 
  private:
   const float* taps_of(const float* plain, int64_t from, int64_t to) const;
@@ -37,7 +37,7 @@ class WinogradWeightGradient final : public OwnWeightGradient {
   WinogradWeightGradient(const ConvolutionShape& shape, int64_t samples);
 
   size_t scratchpad_bytes() const override;
-  void execute(std::byte* scratchpad, const float* x, const float* dy,
+  void execute(std::byte* scratchpad, const void* x, const void* dy,
                float* gradient) const override;
 
  private:

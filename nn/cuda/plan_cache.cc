@@ -43,7 +43,9 @@ std::string_view take_line(std::string_view& left) {
 }  // namespace
 
 PlanCache::PlanCache(std::filesystem::path file, std::string device)
-    : file_(std::move(file)), device_(std::move(device)) {
+    : file_(std::move(file)),
+      device_(std::move(device)),
+      writable_(std::filesystem::exists(file_.parent_path())) {
   if (std::filesystem::exists(file_)) read();
 }
 

@@ -76,6 +76,28 @@ struct Window {
   int64_t kernel, stride, padding;
 };
 
+/// A row of outputs of a convolution of stride 1 in groups of 1, 2 or 4 channels in and as many
+/// out. Of channels there are whole vectors (Kernels::lanes).
+template <typename T>
+struct GroupedRow {
+  const float* const* rows;  // `kernel` of them: {channels / lanes, width, lanes}
+  int64_t width;             // places, the padding's among them
+  int64_t outputs, channels, group, kernel;
+  const float* weights;  // {channels / lanes, kernel row, kernel column, group, lanes}
+  const float* bias;     // {channels}; may be null
+  T* y;                  // {outputs, channels}
+};
+
+/// What such a row adds to the gradient of the weights.
+template <typename T>
+struct GroupedGradient {
+  const float* const* rows;
+  int64_t width;
+  int64_t outputs, channels, group, kernel;
+  const T* dy;      // {outputs, channels}
+  float* gradient;  // {kernel row, kernel column, group, channels}
+};
+
 template <typename T>
 struct TypedKernels {
   /// partial {3, period}: the first values met (or 0), sums of x - first, sums of (x - first)^2.
@@ -114,6 +136,13 @@ struct TypedKernels {
 
   void (*to_float)(const T* from, float* to, int64_t count);
   void (*from_float)(const float* from, T* to, int64_t count);
+
+  /// x {places, channels} to {channels / lanes, padding + places + padding, lanes}, with zeros
+  /// around.
+  void (*block_channels)(const T* x, int64_t places, int64_t channels, int64_t padding,
+                         float* blocked);
+  void (*grouped_row)(const GroupedRow<T>& arguments);
+  void (*grouped_gradient)(const GroupedGradient<T>& arguments);
 };
 
 /// Samples' maps {height, width, channels}, one behind the other, under 3 x 3 windows with a

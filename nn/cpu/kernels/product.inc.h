@@ -12,11 +12,6 @@ using outrigger::nn::cpu::Product;
 constexpr int kPanelVectors = 2;
 constexpr int64_t kPanel = kPanelVectors * kLanes;
 
-#ifdef __AVX512F__
-constexpr int kMostSums = 24;  // of 32 registers
-#else
-constexpr int kMostSums = 12;  // of 16
-#endif
 constexpr int kMostRows = 12;
 
 // The first columns of a vector of which `values` exist.

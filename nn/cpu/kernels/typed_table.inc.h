@@ -1,6 +1,7 @@
 #pragma once
 
 #include "nn/cpu/kernels/elementwise.inc.h"
+#include "nn/cpu/kernels/grouped.inc.h"
 #include "nn/cpu/kernels/norm.inc.h"
 #include "nn/cpu/kernels/pool.inc.h"
 
@@ -28,7 +29,10 @@ constexpr outrigger::nn::cpu::TypedKernels<T> typed_table() {
           flatten_forward<T>,
           flatten_backward<T>,
           to_float<T>,
-          from_float<T>};
+          from_float<T>,
+          block_channels<T>,
+          grouped_row<T>,
+          grouped_gradient<T>};
 }
 
 }  // namespace

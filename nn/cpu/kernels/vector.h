@@ -18,6 +18,13 @@ constexpr int64_t kLanes = 8;
 constexpr int64_t kLanes = 4;
 #endif
 
+/// Sums that registers hold beside what is added to them.
+#ifdef __AVX512F__
+constexpr int kMostSums = 24;  // of 32
+#else
+constexpr int kMostSums = 12;  // of 16
+#endif
+
 using Vector = float __attribute__((vector_size(4 * kLanes)));
 using Bits = uint32_t __attribute__((vector_size(4 * kLanes)));
 using Mask = int32_t __attribute__((vector_size(4 * kLanes)));

@@ -45,8 +45,7 @@ void BlockConvolution::load(const float* weights, std::byte* packed) const {
 void BlockConvolution::execute(const Run& run, const Task& task, std::byte* scratchpad,
                                const void* from, const float* bias, void* to) const {
   if (own_ != nullptr) {
-    return own_->execute(scratchpad, static_cast<const float*>(from),
-                         run.weight<std::byte>(whole_weights_), bias, static_cast<float*>(to),
+    return own_->execute(scratchpad, from, run.weight<std::byte>(whole_weights_), bias, to,
                          task.samples);
   }
   const bool is_whole = task.samples == block_;

@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "common/error.h"
+#include "nn/cpu/grouped_convolution.h"
 #include "nn/cpu/onednn/weight_layout.h"
 #include "nn/cpu/operations/block_convolution.h"
 #include "nn/cpu/operations/operation.h"
@@ -156,7 +157,7 @@ void ConvolutionOperation::plan_backward_data(Compilation& c, BufferId gradient)
   const BufferId dx = c.create_gradient(in);
   // oneDNN's choice for groups in bfloat16 treats each as a matrix of its own: ten to thirty times
   // slower than float32 for the narrow groups of mobile networks.
-  const bool widen = shape_.groups > 1 && shape_.bfloat16;
+  const bool widen = shape_.groups > 1 && shape_.bfloat16 && !is_grouped(shape_);
   ConvolutionShape shape = shape_;
   if (widen) shape.bfloat16 = false;
   backward_.plan(c, shape, ConvolutionPass::kBackwardData);

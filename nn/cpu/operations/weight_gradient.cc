@@ -99,10 +99,7 @@ void WeightGradient::gather(int64_t row, int64_t column, const std::byte* x,
 
 void WeightGradient::execute(int slot, std::byte* scratchpad, const std::byte* x,
                              const std::byte* dy, std::byte* gradient) const {
-  if (own_ != nullptr) {
-    return own_->execute(scratchpad, reinterpret_cast<const float*>(x),
-                         reinterpret_cast<const float*>(dy), reinterpret_cast<float*>(gradient));
-  }
+  if (own_ != nullptr) return own_->execute(scratchpad, x, dy, reinterpret_cast<float*>(gradient));
   if (!by_products_) return primitive_.execute(slot, scratchpad, {x, dy, gradient});
   const int64_t one = shape_.in_channels * shape_.out_channels * int64_t{sizeof(float)};
   for (int64_t row = 0; row < shape_.kernel; ++row) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -12,6 +13,7 @@
 
 #include "common/random.h"
 #include "imposed_instruction_set.h"
+#include "nn/cpu/grouped_convolution.h"
 #include "nn/cpu/kernels/kernels.h"
 #include "nn/cpu/narrow_convolution.h"
 #include "nn/cpu/winograd.h"
@@ -22,14 +24,18 @@ namespace {
 
 using Floats = std::vector<float>;
 
+constexpr int64_t kHalfPanel = -1;
+
 struct Case {
   int64_t height, width, in, out, kernel, stride, padding, samples;
   bool in_panels = false;  // what `in` and `out` count; how wide one is, is known in a test only
-  int64_t group = 0;       // channels of one; 0: one group
+  int64_t group = 0;       // channels of one, or kHalfPanel; 0: one group
+  bool bfloat16 = false;
 
   ConvolutionShape shape() const {
     const auto places = [&](int64_t size) { return (size + 2 * padding - kernel) / stride + 1; };
     const int64_t unit = in_panels ? kernels().panel : 1;
+    const int64_t of_group = group == kHalfPanel ? kernels().panel / 2 : group;
     return {.in_height = height,
             .in_width = width,
             .in_channels = in * unit,
@@ -39,11 +45,25 @@ struct Case {
             .kernel = kernel,
             .stride = stride,
             .padding = padding,
-            .groups = group == 0 ? 1 : out * unit / group,
+            .groups = of_group == 0 ? 1 : out * unit / of_group,
             .bias = false,
-            .bfloat16 = false};
+            .bfloat16 = bfloat16};
   }
 };
+
+using Halves = std::vector<uint16_t>;
+
+Halves halves_of(const Floats& values) {
+  Halves halves(values.size());
+  kernels().bfloat16.from_float(values.data(), halves.data(), std::ssize(values));
+  return halves;
+}
+
+Floats floats_of(const Halves& halves) {
+  Floats values(halves.size());
+  kernels().bfloat16.to_float(halves.data(), values.data(), std::ssize(halves));
+  return values;
+}
 
 Floats draw(int64_t count, uint32_t field) {
   RandomStream random(1, RandomUse::kSyntheticData, 0, field);
@@ -56,10 +76,14 @@ struct Tensors {
   explicit Tensors(const Case& c)
       : s(c.shape()),
         samples(c.samples),
-        x(draw(ins(), 1)),
-        dy(draw(outs(), 2)),
+        x(drawn_map(ins(), 1)),
+        dy(drawn_map(outs(), 2)),
         weights(draw(taps() * group_ins() * s.out_channels, 3)),
         bias(draw(s.out_channels, 4)) {}
+  Floats drawn_map(int64_t count, uint32_t field) const {
+    const Floats values = draw(count, field);
+    return s.bfloat16 ? floats_of(halves_of(values)) : values;
+  }
   int64_t taps() const { return s.kernel * s.kernel; }
   int64_t group_ins() const { return s.in_channels / s.groups; }
   int64_t in_places() const { return samples * s.in_height * s.in_width; }
@@ -81,19 +105,31 @@ Floats pass(const Tensors& t, ConvolutionPass which, const float* bias, int64_t 
   const Floats& from = forward ? t.x : t.dy;
   const int64_t ins = (forward ? t.ins() : t.outs()) / t.samples;
   const int64_t outs = (forward ? t.outs() : t.ins()) / t.samples;
+  const auto in_turns = [&](const auto* input, auto* output) {
+    for (int64_t first = 0; first < t.samples; first += at_a_time)
+      convolution->execute(scratchpad.data(), input + first * ins, packed.data(), bias,
+                           output + first * outs, std::min(at_a_time, t.samples - first));
+  };
   Floats to(static_cast<size_t>(t.samples * outs), NAN);
-  for (int64_t first = 0; first < t.samples; first += at_a_time) {
-    convolution->execute(scratchpad.data(), from.data() + first * ins, packed.data(), bias,
-                         to.data() + first * outs, std::min(at_a_time, t.samples - first));
+  if (!t.s.bfloat16) {
+    in_turns(from.data(), to.data());
+    return to;
   }
-  return to;
+  Halves rounded = halves_of(to);
+  in_turns(halves_of(from).data(), rounded.data());
+  return floats_of(rounded);
 }
 
 Floats weight_gradient(const Tensors& t) {
   const auto gradient = make_own_weight_gradient(t.s, t.samples);
   std::vector<std::byte> scratchpad(gradient->scratchpad_bytes());
   Floats taps(t.weights.size(), NAN);
-  gradient->execute(scratchpad.data(), t.x.data(), t.dy.data(), taps.data());
+  if (t.s.bfloat16) {
+    gradient->execute(scratchpad.data(), halves_of(t.x).data(), halves_of(t.dy).data(),
+                      taps.data());
+  } else {
+    gradient->execute(scratchpad.data(), t.x.data(), t.dy.data(), taps.data());
+  }
   return taps;
 }
 
@@ -114,8 +150,9 @@ void for_each_pair(const Tensors& t, const Visit& visit) {
 }
 
 // One in a few of the values, by the definition: every place, a channel or two.
+// `rounding`: of what is written.
 void expect_close(const Floats& actual, const std::vector<double>& expected, int64_t terms,
-                  const char* what) {
+                  const char* what, double rounding = 0) {
   ASSERT_EQ(actual.size(), expected.size());
   // Terms are products of two numbers around 1, added up one after the other: errors of an eighth
   // of this are common, oneDNN's of a quarter.
@@ -125,7 +162,8 @@ void expect_close(const Floats& actual, const std::vector<double>& expected, int
     if (std::isnan(expected[i])) {
       ASSERT_FALSE(std::isnan(actual[i])) << what << " " << i << " was not written";
     } else {
-      ASSERT_NEAR(actual[i], expected[i], tolerance) << what << " " << i;
+      ASSERT_NEAR(actual[i], expected[i], tolerance + rounding * std::abs(expected[i]))
+          << what << " " << i;
     }
   }
 }
@@ -134,6 +172,7 @@ class OwnConvolutions : public ::testing::TestWithParam<Case> {
  protected:
   const Tensors t_{GetParam()};
   const int64_t ins_ = t_.s.in_channels, outs_ = t_.s.out_channels;
+  const double rounding_ = t_.s.bfloat16 ? 1.0 / 256 : 0;
   double weight(int64_t out, int64_t in, int64_t tap) const {
     const int64_t group_outs = outs_ / t_.s.groups, width = t_.group_ins();
     if (in / width != out / group_outs) return 0;
@@ -158,7 +197,7 @@ TEST_P(OwnConvolutions, ForwardIsTheDefinition) {
     });
   }
   expect_close(pass(t_, ConvolutionPass::kForward, t_.bias.data(), t_.samples), expected,
-               t_.taps() * ins_, "y");
+               t_.taps() * ins_, "y", rounding_);
 }
 
 TEST_P(OwnConvolutions, BackwardDataIsTheDefinition) {
@@ -173,7 +212,7 @@ TEST_P(OwnConvolutions, BackwardDataIsTheDefinition) {
     });
   }
   expect_close(pass(t_, ConvolutionPass::kBackwardData, nullptr, t_.samples), expected,
-               t_.taps() * outs_, "dx");
+               t_.taps() * outs_, "dx", rounding_);
 }
 
 TEST_P(OwnConvolutions, WeightGradientIsTheDefinition) {
@@ -204,8 +243,8 @@ std::string name_of(const ::testing::TestParamInfo<Case>& tested) {
   const Case& c = tested.param;
   std::string name = std::to_string(c.height) + "x" + std::to_string(c.width);
   for (const int64_t number : {c.in, c.out, c.kernel, c.stride, c.padding, c.samples, c.group})
-    name += "_" + std::to_string(number);
-  return name;
+    name += "_" + (number == kHalfPanel ? "half" : std::to_string(number));
+  return name + (c.bfloat16 ? "_bfloat16" : "");
 }
 
 Case winograd_case(int64_t height, int64_t width, int64_t in, int64_t out, int64_t samples,
@@ -222,9 +261,33 @@ INSTANTIATE_TEST_SUITE_P(
                       winograd_case(5, 4, 3, 2, 2),    //
                       winograd_case(56, 56, 1, 2, 2),  // more tiles than planes hold at a time
                       winograd_case(4, 4, 4, 8, 3),
-                      winograd_case(9, 6, 3, 3, 5, 2),  // narrow groups
-                      winograd_case(6, 6, 1, 1, 2, 4), winograd_case(30, 30, 2, 2, 4, 2)),
+                      winograd_case(9, 6, 3, 3, 5, kHalfPanel),  // groups
+                      winograd_case(6, 6, 1, 1, 2, kHalfPanel),  //
+                      winograd_case(30, 30, 2, 2, 4, kHalfPanel)),
     name_of);
+
+Case grouped_case(int64_t height, int64_t width, int64_t panels, int64_t samples, int64_t group,
+                  bool bfloat16, int64_t kernel = 3, int64_t padding = 1) {
+  return {height, width, panels, panels, kernel, 1, padding, samples, true, group, bfloat16};
+}
+
+std::vector<Case> grouped_cases() {
+  std::vector<Case> cases;
+  for (const int64_t group : {1, 2, 4}) {
+    for (const bool bfloat16 : {false, true}) {
+      cases.push_back(grouped_case(5, 5, 2, 4, group, bfloat16, 5, 0));  // one output
+      if (group == 1 && !bfloat16) continue;
+      cases.push_back(grouped_case(7, 9, 2, 4, group, bfloat16));
+      cases.push_back(grouped_case(3, 17, 1, 5, group, bfloat16));        // 8, 8 and 1 outputs
+      cases.push_back(grouped_case(1, 1, 1, 3, group, bfloat16));         // mostly padding
+      cases.push_back(grouped_case(6, 8, 1, 4, group, bfloat16, 2, 0));   // other kernels
+      cases.push_back(grouped_case(9, 6, 2, 3, group, bfloat16, 5, 2));   //
+      cases.push_back(grouped_case(8, 11, 1, 3, group, bfloat16, 7, 1));  //
+    }
+  }
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(Grouped, OwnConvolutions, ::testing::ValuesIn(grouped_cases()), name_of);
 
 INSTANTIATE_TEST_SUITE_P(Narrow, OwnConvolutions,
                          ::testing::Values(Case{28, 28, 1, 6, 5, 1, 0, 4},   // lenet5's
@@ -273,9 +336,29 @@ TEST(WinogradShapes, MayHaveGroupsThatFillAPanelTogether) {
     return is_winograd(winograd_case(8, 8, 2, 2, 1, group).shape());
   };
   EXPECT_FALSE(is(1)) << "oneDNN's depthwise ones are fast";
-  EXPECT_TRUE(is(2));
-  EXPECT_TRUE(is(4));
   EXPECT_FALSE(is(kernels().panel));
+  EXPECT_TRUE(is(kernels().panel / 2));
+}
+
+TEST(GroupedShapes, AreOfFewChannelsAGroupWithoutStride) {
+  const ConvolutionShape plain = grouped_case(8, 8, 2, 1, 2, true).shape();
+  EXPECT_TRUE(is_grouped(plain));
+  EXPECT_TRUE(is_grouped(grouped_case(8, 8, 2, 1, 4, false).shape()));
+  EXPECT_TRUE(is_grouped(grouped_case(8, 8, 2, 1, 1, true).shape()));
+  EXPECT_FALSE(is_grouped(grouped_case(8, 8, 2, 1, 1, false).shape())) << "oneDNN's are faster";
+  EXPECT_TRUE(is_grouped(grouped_case(5, 5, 2, 1, 1, false, 5, 0).shape())) << "but not these";
+  EXPECT_FALSE(is_grouped(grouped_case(8, 8, 2, 1, 8, true).shape()));
+  const auto but = [&](auto member, auto value) {
+    ConvolutionShape shape = plain;
+    shape.*member = value;
+    return is_grouped(shape);
+  };
+  EXPECT_FALSE(but(&ConvolutionShape::kernel, 1));
+  EXPECT_FALSE(but(&ConvolutionShape::kernel, 9));
+  EXPECT_FALSE(but(&ConvolutionShape::stride, 2));
+  EXPECT_FALSE(but(&ConvolutionShape::padding, 3)) << "places that see padding alone";
+  EXPECT_FALSE(but(&ConvolutionShape::out_channels, 2 * plain.out_channels));
+  EXPECT_FALSE(is_grouped(winograd_case(8, 8, 2, 2, 1).shape())) << "one group";
 }
 
 TEST(NarrowShapes, AreOfFewInputChannelsInFloat32) {

@@ -39,6 +39,14 @@ TEST_F(PlanCacheFile, GivesBackWhatWasPut) {
   EXPECT_EQ(cache.find(convolution(128)), std::nullopt);
 }
 
+TEST_F(PlanCacheFile, IsNotWrittenWhereItsFolderIsNotThere) {
+  const auto folder = folder_.path() / "no run";
+  PlanCache cache(folder / "plans.txt", kDevice);
+  cache.put(convolution(64), "eng3");
+  EXPECT_EQ(cache.find(convolution(64)), "eng3");
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
 TEST_F(PlanCacheFile, TellsEpiloguesApart) {
   const auto fused = convolution(64, ConvolutionPass::kForward, Epilogue::kStatistics);
   EXPECT_EQ(PlanCache(file_, kDevice).find(fused), std::nullopt);
