@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "training/planner/model/memory.h"
 #include "training/planner/planner.h"
+#include "training/planner/reason.h"
 
 namespace outrigger::cli {
 namespace {

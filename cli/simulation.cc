@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "training/planner/batch_advice.h"
 #include "training/planner/model/memory.h"
+#include "training/planner/reason.h"
 
 namespace outrigger::cli {
 namespace {

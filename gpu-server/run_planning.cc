@@ -4,6 +4,7 @@
 #include "nn/cuda/errors.h"
 #include "training/planner/batch_advice.h"
 #include "training/planner/model/memory.h"
+#include "training/planner/reason.h"
 #include "worker/job.h"
 
 /// How a run finds its plan and takes it.

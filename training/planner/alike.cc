@@ -47,6 +47,19 @@ bool alike(const RankRates& one, const RankRates& other, double part) {
          std::ranges::equal(one.workers, other.workers, same);
 }
 
+bool are_alike(const std::vector<RankRates>& before, const std::vector<RankRates>& now,
+               double part) {
+  return std::ranges::equal(before, now, [part](const RankRates& one, const RankRates& other) {
+    return alike(one, other, part);
+  });
+}
+
+size_t workers_of(const std::vector<RankRates>& ranks) {
+  size_t sum = 0;
+  for (const RankRates& rank : ranks) sum += rank.workers.size();
+  return sum;
+}
+
 std::vector<RankRates> unlike(const std::vector<RankRates>& ranks) {
   constexpr double kSoon = 1e-3;  // seconds of latency, which nobody minds
   std::vector<RankRates> kept;

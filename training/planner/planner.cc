@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "training/planner/alike.h"
 #include "training/planner/contest.h"
+#include "training/planner/reason.h"
 
 namespace outrigger::training {
 namespace {
@@ -38,36 +39,12 @@ double with_burden(double seconds, const Prediction& told) {
   return waits ? kBurden * seconds : seconds;
 }
 
-bool are_alike(const std::vector<RankRates>& before, const std::vector<RankRates>& now,
-               double part) {
-  return std::ranges::equal(before, now, [part](const RankRates& one, const RankRates& other) {
-    return alike(one, other, part);
-  });
-}
-
-size_t workers_of(const std::vector<RankRates>& ranks) {
-  size_t sum = 0;
-  for (const RankRates& rank : ranks) sum += rank.workers.size();
-  return sum;
-}
-
 /// Steps after which plans are compared again though nothing seems to have changed: soon at first,
 /// when what was measured may still be of a start, then after twice as many each time.
 constexpr uint64_t kLookAgain = 25;
 constexpr uint64_t kLookAgainAtLast = 200;
 
 }  // namespace
-
-std::string describe(const JobCosts& job, const Choice& choice) {
-  std::string text = "cut Input";
-  if (choice.away > 0)
-    text = fmt::format("cut {}, {} of {} stems away", job.cuts[choice.cut].name, choice.away,
-                       job.micro_batches);
-  if (choice.local > 0)
-    text += fmt::format(", {} of {} inputs made by the server itself", choice.local,
-                        job.micro_batches - choice.away);
-  return text;
-}
 
 Planner::Planner(JobCosts job, PlannerOptions options, Trials trials)
     : job_(std::move(job)), options_(options), trials_(std::move(trials)) {}
@@ -124,7 +101,7 @@ const Planner::Measured* Planner::lately(const Choice& choice, uint64_t step) co
 }
 
 void Planner::follow(uint64_t step, const std::vector<RankRates>& ranks) {
-  if (are_alike(ranks_, ranks, kWavers)) return;
+  if (are_alike(ranks_, ranks)) return;
   const bool others = workers_of(ranks_) != workers_of(ranks);
   ranks_ = ranks;
   // What is due is not put off by what changes again and again.
@@ -250,6 +227,7 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   const uint64_t again = news ? kLookAgain : std::min(2 * looked_->again, kLookAgainAtLast);
   looked_ = {present_, now->seconds, step, again};
   expected_ = now->seconds;
+  changed_ = what_changed(looked_at_, newest_);
   looked_at_ = newest_;
   return compare(step, *now, unlike(ranks));
 }
@@ -306,11 +284,12 @@ std::optional<Decision> Planner::decide(uint64_t step, const Present& now, const
   return Decision{
       found.choice, told, now.seconds,
       fmt::format("{}: {:.0f} ms a step expected, bound by {}; {} takes {:.0f} ms, bound by {}{}; "
-                  "{} workers",
+                  "{} workers{}",
                   describe(job_, found.choice), 1e3 * told, to_string(found.prediction.bound),
                   describe(job_, present_), 1e3 * now.seconds, to_string(now.told.bound),
                   now.burdened() ? ", and much of what its workers bring comes too late" : "",
-                  workers_)};
+                  workers_,
+                  changed_.empty() ? "" : "; since plans were last compared " + changed_)};
 }
 
 }  // namespace outrigger::training

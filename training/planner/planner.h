@@ -33,9 +33,6 @@ struct Decision {
   std::string reason;    // for people
 };
 
-/// As people call it: "cut pool1, 4 of 8 stems away, 1 of 4 inputs made by the server itself".
-std::string describe(const JobCosts& job, const Choice& choice);
-
 /// Decides by what was measured: searches the legal plans with a trial, corrected by how far that
 /// is off for the plan in force, or for one of its kind (no split, a frozen stem, a trained one)
 /// that ran lately where that is worse; plans that ran lately count with their measured time, as it
@@ -143,6 +140,7 @@ class Planner {
   std::vector<RankRates> ranks_;                // for which measured times count
   std::vector<RankRates> newest_;               // of the last step
   std::vector<RankRates> looked_at_;            // of the last look
+  std::string changed_;                         // from the look before to that, for people
   size_t unlike_ = 1;  // ranks of which each must be tried, at the last look
   std::optional<Choice> found_before_;
   std::optional<Look> looked_;

@@ -8,6 +8,7 @@
 
 #include "common/error.h"
 #include "training/planner/model/memory.h"
+#include "training/planner/reason.h"
 #include "training/simulator/cluster.h"
 #include "training/simulator/trial.h"
 #include "training/simulator/world.h"

@@ -18,6 +18,7 @@ namespace outrigger::training {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 /// Two cuts behind "Input": layer1 takes a quarter off the device, layer2 a half for many bytes.
 JobCosts two_cut_job() {
@@ -407,9 +408,11 @@ TEST(Planner, FollowsALinkThatNarrows) {
   std::vector<WorkerRates> workers(4, kWorker);
   Drive drive;
   drive.steps(50, workers);
+  EXPECT_THAT(drive.reason(), Not(HasSubstr("since plans were last compared")));
   for (WorkerRates& one : workers) one.bytes_per_second = 3e6;
   drive.steps(20, workers);
   EXPECT_LE(drive.seconds(workers), 1.05 * best(workers));
+  EXPECT_THAT(drive.reason(), HasSubstr("a link works at 0.003 times its speed"));
 }
 
 TEST(Planner, SaysWhereTheServerMakesItsInputItself) {

@@ -1,0 +1,47 @@
+#include "training/planner/reason.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/training/planner/rates.h"
+
+namespace outrigger::training {
+namespace {
+
+std::vector<RankRates> ranks(size_t workers, size_t count = 2) {
+  return std::vector<RankRates>(count, {kServer, std::vector<WorkerRates>(workers, kWorker)});
+}
+
+TEST(WhatChanged, AreWorkersFirst) {
+  const auto before = ranks(2);
+  auto now = before;
+  now[1].workers.push_back(kWorker);
+  now[0].workers[0].decode *= 3;
+  EXPECT_EQ(what_changed(before, now), "1 worker came");
+  EXPECT_EQ(what_changed(now, ranks(1)), "3 workers left");
+}
+
+TEST(WhatChanged, IsTheRateThatChangedTheMost) {
+  const auto before = ranks(2);
+  auto now = before;
+  now[0].server.cores /= 2;
+  EXPECT_EQ(what_changed(before, now), "a device works at 0.5 times its speed");
+  EXPECT_EQ(what_changed(now, before), "a device works at 2 times its speed");
+  now[1].workers[1].bytes_per_second /= 4;
+  EXPECT_EQ(what_changed(before, now), "a link works at 0.25 times its speed");
+  now[1].workers[0].decode *= 5;
+  EXPECT_EQ(what_changed(before, now), "a worker decodes at 0.2 times its speed");
+}
+
+TEST(WhatChanged, IsNothingWhereRatesWaverOrWereNotKnown) {
+  const auto before = ranks(2);
+  auto now = before;
+  now[0].workers[0].stem_speed *= 1.2;
+  EXPECT_EQ(what_changed(before, now), "");
+  auto unknown = before;
+  unknown[0].workers[0].stem_speed = 0;
+  EXPECT_EQ(what_changed(unknown, now), "");
+  EXPECT_EQ(what_changed({}, now), "");
+}
+
+}  // namespace
+}  // namespace outrigger::training

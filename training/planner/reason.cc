@@ -1,0 +1,72 @@
+#include "training/planner/reason.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "common/log.h"
+#include "training/planner/alike.h"
+
+namespace outrigger::training {
+namespace {
+
+/// The rate that changed the most of those that were looked at.
+class LargestChange {
+ public:
+  /// More is faster. A rate that was not known is no change.
+  void look(const char* what, double before, double now) {
+    if (before <= 0 || now <= 0) return;
+    if (std::max(before, now) * (1 - kWavers) <= std::min(before, now)) return;
+    const double times = std::max(before, now) / std::min(before, now);
+    if (times <= times_) return;
+    times_ = times;
+    text_ = fmt::format("{} at {:.2g} times its speed", what, now / before);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  double times_ = 1;
+  std::string text_;
+};
+
+/// Of a time.
+double speed(double seconds) { return seconds > 0 ? 1 / seconds : 0; }
+
+std::string how_many(size_t count, const char* what) {
+  return fmt::format("{} worker{} {}", count, count == 1 ? "" : "s", what);
+}
+
+}  // namespace
+
+std::string describe(const JobCosts& job, const Choice& choice) {
+  std::string text = "cut Input";
+  if (choice.away > 0)
+    text = fmt::format("cut {}, {} of {} stems away", job.cuts[choice.cut].name, choice.away,
+                       job.micro_batches);
+  if (choice.local > 0)
+    text += fmt::format(", {} of {} inputs made by the server itself", choice.local,
+                        job.micro_batches - choice.away);
+  return text;
+}
+
+std::string what_changed(const std::vector<RankRates>& before, const std::vector<RankRates>& now) {
+  if (before.empty()) return "";
+  const size_t had = workers_of(before);
+  const size_t has = workers_of(now);
+  if (has > had) return how_many(has - had, "came");
+  if (has < had) return how_many(had - has, "left");
+  LargestChange largest;
+  for (size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
+    largest.look("a device works", before[i].server.cores, now[i].server.cores);
+    largest.look("a server decodes", speed(before[i].server.decode), speed(now[i].server.decode));
+    const auto& was = before[i].workers;
+    const auto& is = now[i].workers;
+    for (size_t k = 0; k < std::min(was.size(), is.size()); ++k) {
+      largest.look("a worker decodes", speed(was[k].decode), speed(is[k].decode));
+      largest.look("a worker computes", was[k].stem_speed, is[k].stem_speed);
+      largest.look("a link works", was[k].bytes_per_second, is[k].bytes_per_second);
+    }
+  }
+  return largest.text();
+}
+
+}  // namespace outrigger::training
