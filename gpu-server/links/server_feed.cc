@@ -73,7 +73,10 @@ void ServerFeed::tell_what_is_given_back(feed::WorkerId worker) {
 void ServerFeed::lose_worker(feed::WorkerId worker) {
   const std::scoped_lock lock(mutex_);
   tell_what_is_given_back(worker);
-  joined_.erase(worker);
+  if (const auto session = joined_.find(worker); session != joined_.end()) {
+    if (!session->second->local()) past_bytes_.add(session->second->stats());
+    joined_.erase(session);
+  }
   books_.erase(worker);
   timeline_.left(worker);
   coordinator_.lose_worker(worker, clock_.now());
@@ -137,14 +140,15 @@ void ServerFeed::say_farewell(const feed::Farewell& farewell) {
 FeedSnapshot ServerFeed::snapshot() {
   const std::scoped_lock lock(mutex_);
   FeedSnapshot snapshot;
+  Bytes bytes = past_bytes_;
   for (const auto& joined : joined_) {
     if (joined.second->local()) continue;
     ++snapshot.workers;
     snapshot.worker_names.push_back(joined.second->name());
-    const transport::LinkStats stats = joined.second->stats();
-    snapshot.bytes_in += stats.bytes_received;
-    snapshot.bytes_out += stats.bytes_sent;
+    bytes.add(joined.second->stats());
   }
+  snapshot.bytes_in = bytes.in;
+  snapshot.bytes_out = bytes.out;
   snapshot.second_leases = coordinator_.second_leases();
   snapshot.dropped_results = coordinator_.dropped_results();
   snapshot.replaced_samples = coordinator_.replacements().size();

@@ -41,7 +41,7 @@ struct FeedSnapshot {
   uint64_t second_leases = 0;
   uint64_t dropped_results = 0;
   uint64_t replaced_samples = 0;
-  uint64_t bytes_in = 0;
+  uint64_t bytes_in = 0;  // over links with remote workers since the run began
   uint64_t bytes_out = 0;
 };
 
@@ -135,6 +135,14 @@ class ServerFeed final : public feed::Feed {
   void note_wait(const Wanted& wanted, Duration waited);
   /// Of a worker that has joined; the lock is held.
   WorkerMeasures measures_of(feed::WorkerId worker) const;
+  struct Bytes {
+    uint64_t in = 0;
+    uint64_t out = 0;
+    void add(const transport::LinkStats& link) {
+      in += link.bytes_received;
+      out += link.bytes_sent;
+    }
+  };
 
   const JoinTerms terms_;
   const worker::WireContext context_;
@@ -150,6 +158,7 @@ class ServerFeed final : public feed::Feed {
   std::list<std::unique_ptr<WorkerSession>> sessions_;
   std::map<feed::WorkerId, WorkerSession*> joined_;
   std::map<feed::WorkerId, WorkerBook> books_;
+  Bytes past_bytes_;  // over links that are gone
   std::optional<Wanted> wanted_;
   feed::StallTimes stalls_{};
   bool cancelled_ = false;

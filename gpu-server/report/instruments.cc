@@ -6,6 +6,13 @@
 namespace outrigger::gpu_server {
 namespace {
 
+telemetry::Counter& link_bytes(telemetry::Metrics& metrics, const char* direction) {
+  return metrics.counter({"outrigger_server_link_bytes_total",
+                          "Bytes that crossed the links with remote workers.",
+                          {"direction"}},
+                         {{"direction", direction}});
+}
+
 /// A cause as labels are written.
 std::string label_of(feed::StallCause cause) {
   std::string label = feed::to_string(cause);
@@ -22,6 +29,12 @@ Instruments::Instruments(telemetry::Metrics& metrics)
       planning(metrics.counter({"outrigger_server_planning_seconds_total",
                                 "Time between steps in which plans were compared.",
                                 {}})),
+      bytes_in(link_bytes(metrics, "in")),
+      bytes_out(link_bytes(metrics, "out")),
+      second_leases(
+          metrics.counter({"outrigger_server_second_leases_total",
+                           "Work that was given to a second worker, the first being late.",
+                           {}})),
       loss(metrics.gauge({"outrigger_server_loss", "Mean loss of the newest step.", {}})),
       accuracy(metrics.gauge(
           {"outrigger_server_accuracy_ratio", "Training accuracy of the newest step.", {}})),
@@ -50,6 +63,12 @@ telemetry::Gauge& Instruments::plan(const feed::Plan& plan, uint32_t micro_batch
                     {"local_input_percent", std::to_string(plan.local_percent(micro_batches))},
                     {"activations", to_string(plan.activations)},
                     {"gradients", to_string(plan.gradients)}});
+}
+
+void Instruments::links(const FeedSnapshot& before, const FeedSnapshot& now) const {
+  bytes_in.add(static_cast<double>(now.bytes_in - before.bytes_in));
+  bytes_out.add(static_cast<double>(now.bytes_out - before.bytes_out));
+  second_leases.add(static_cast<double>(now.second_leases - before.second_leases));
 }
 
 void Instruments::evaluation(const training::EvaluationResult& result) const {

@@ -4,6 +4,7 @@
 
 #include "feed/plan.h"
 #include "feed/stall.h"
+#include "gpu-server/links/server_feed.h"
 #include "telemetry/metrics.h"
 #include "training/evaluation/evaluation.h"
 
@@ -14,6 +15,8 @@ struct Instruments {
   explicit Instruments(telemetry::Metrics& metrics);
   /// The gauge that is 1 while this is the plan.
   telemetry::Gauge& plan(const feed::Plan& plan, uint32_t micro_batches) const;
+  /// Counts what links carried, and what was given out a second time, from one step to the next.
+  void links(const FeedSnapshot& before, const FeedSnapshot& now) const;
   /// Shown from the first evaluation on.
   void evaluation(const training::EvaluationResult& result) const;
 
@@ -22,6 +25,9 @@ struct Instruments {
   std::array<telemetry::Counter*, feed::kStallCauses> stalls{};
   telemetry::Counter& busy;
   telemetry::Counter& planning;
+  telemetry::Counter& bytes_in;
+  telemetry::Counter& bytes_out;
+  telemetry::Counter& second_leases;
   telemetry::Gauge& loss;
   telemetry::Gauge& accuracy;
   telemetry::Gauge& workers;

@@ -98,6 +98,7 @@ void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed
   instruments_->loss.set(report.loss);
   instruments_->accuracy.set(report.accuracy);
   instruments_->workers.set(static_cast<double>(feed.workers));
+  instruments_->links(feed_, feed);  // only this thread sets it
   instruments_->rate.set(*progress_.images_per_second);
   write_metrics(report, stalls, {.workers = feed.workers, .stall = stall, .planning = planning});
   write_audit(report);

@@ -88,6 +88,15 @@ TEST_F(ReporterTest, TellsWhatComparingPlansTook) {
   EXPECT_THAT(metrics_.exposition(), HasSubstr("outrigger_server_planning_seconds_total 0.25"));
 }
 
+TEST_F(ReporterTest, CountsWhatLinksCarryAndWhatWasGivenOutTwice) {
+  reporter_.step(report(0), {.second_leases = 1, .bytes_in = 1000, .bytes_out = 10}, waits());
+  reporter_.step(report(1), {.second_leases = 3, .bytes_in = 1500, .bytes_out = 20}, waits());
+  const std::string told = metrics_.exposition();
+  EXPECT_THAT(told, HasSubstr("outrigger_server_link_bytes_total{direction=\"in\"} 1500"));
+  EXPECT_THAT(told, HasSubstr("outrigger_server_link_bytes_total{direction=\"out\"} 20"));
+  EXPECT_THAT(told, HasSubstr("outrigger_server_second_leases_total 3"));
+}
+
 TEST_F(ReporterTest, TellsWhatEachLayerAndEachWorkersStemsTake) {
   training::JobCosts costs;
   costs.layers = {{.name = "conv1", .forward = 0.1, .backward = 0.2, .kept = 8, .weights = 4}};
