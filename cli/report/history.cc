@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "common/error.h"
 #include "common/file.h"
@@ -30,6 +31,7 @@ void add_step(const json& line, RunHistory& history) {
   step.images_per_second = number(line, "samplesPerSecond");
   step.seconds = number(line, "seconds");
   step.waited = number(line, "waitedForInput") + number(line, "waitedForGradients");
+  step.waited_for_ranks = number(line, "waitedForRanks");
   step.workers = count(line, "workers");
   step.plan = count(line, "plan");
   const json stall = line.value("stall", json::object());
@@ -81,31 +83,27 @@ void add_workers(const json& line, RunHistory& history) {
   if (line.contains("desired")) history.desired_workers = count(line, "desired");
 }
 
+void set_layers(const json& line, RunHistory& history) {
+  history.layers.clear();
+  for (const json& one : line.value("layers", json::array()))
+    history.layers.push_back({.name = one.value("name", ""),
+                              .forward = number(one, "forwardSeconds"),
+                              .backward = number(one, "backwardSeconds"),
+                              .kept = number(one, "keptBytes"),
+                              .weights = number(one, "weightBytes")});
+}
+
 void add(const json& line, RunHistory& history) {
   const std::string type = line.value("type", "");
   if (type == "step") add_step(line, history);
   if (type == "workers") add_workers(line, history);
   if (type == "plan") add_plan(line, history);
   if (type == "evaluation") add_evaluation(line, history);
+  if (type == "profile") set_layers(line, history);
 }
 
-}  // namespace
-
-std::string RunHistory::Plan::name() const {
-  std::string text = "cut Input";
-  if (share_percent > 0) text = cut + " " + std::to_string(share_percent) + " %";
-  if (local_percent > 0) text += ", " + std::to_string(local_percent) + " % of the input local";
-  return text;
-}
-
-std::vector<RunHistory::Step> RunHistory::settled() const {
-  const size_t left_out = std::min<size_t>(3, steps.size() / 4);
-  return {steps.begin() + static_cast<ptrdiff_t>(left_out), steps.end()};
-}
-
-RunHistory read_history(const std::filesystem::path& folder) {
+RunHistory read_rank(const std::filesystem::path& path) {
   constexpr size_t kMostBytes = size_t{1} << 30;
-  const auto path = folder / "metrics.jsonl";
   const std::string text = read_file(path, kMostBytes);
   RunHistory history;
   std::istringstream lines(text);
@@ -125,6 +123,34 @@ RunHistory read_history(const std::filesystem::path& folder) {
   if (history.steps.empty())
     throw InvalidInput(path.string() + ": no step is in it; the run has not begun to train");
   return history;
+}
+
+}  // namespace
+
+std::string RunHistory::Plan::name() const {
+  std::string text = "cut Input";
+  if (share_percent > 0) text = cut + " " + std::to_string(share_percent) + " %";
+  if (local_percent > 0) text += ", " + std::to_string(local_percent) + " % of the input local";
+  return text;
+}
+
+std::vector<RunHistory::Step> RunHistory::settled() const {
+  const size_t left_out = std::min<size_t>(3, steps.size() / 4);
+  return {steps.begin() + static_cast<ptrdiff_t>(left_out), steps.end()};
+}
+
+RunHistory read_history(const std::filesystem::path& folder) {
+  // Ranks end a step together, or some steps apart where they seldom meet.
+  constexpr uint64_t kFarBehind = 100;
+  RunHistory history = read_rank(folder / "metrics.jsonl");
+  for (size_t rank = 1;; ++rank) {
+    const auto path = folder / ("metrics-" + std::to_string(rank) + ".jsonl");
+    if (!std::filesystem::exists(path)) return history;
+    RunHistory its = read_rank(path);
+    // A run that is resumed with fewer ranks leaves the files of the others.
+    if (its.steps.back().step + kFarBehind < history.steps.back().step) return history;
+    history.further_ranks.push_back(std::move(its));
+  }
 }
 
 }  // namespace outrigger::cli

@@ -19,7 +19,8 @@ struct RunHistory {
     double accuracy = 0;
     double images_per_second = 0;
     double seconds = 0;
-    double waited = 0;  // for micro-batches and stem gradients
+    double waited = 0;            // for micro-batches and stem gradients
+    double waited_for_ranks = 0;  // until all had added up what they have
     feed::StallTimes stalls{};
     uint64_t workers = 0;
     uint64_t plan = 0;
@@ -48,6 +49,14 @@ struct RunHistory {
     double bytes_per_second = 0;
     double latency = 0;
   };
+  /// What a layer costs on a core, or on the GPU, for one micro-batch.
+  struct Layer {
+    std::string name;
+    double forward = 0;
+    double backward = 0;
+    double kept = 0;     // bytes from its forward to its backward
+    double weights = 0;  // bytes
+  };
   // Of a run that was resumed: what counted in the end.
   std::vector<Step> steps;
   std::vector<Plan> plans;
@@ -55,13 +64,16 @@ struct RunHistory {
   std::map<std::string, Worker> workers;    // by name, as last told
   std::optional<Worker> local;              // the server's own, likewise
   std::optional<uint64_t> desired_workers;  // that the job can use, as the planner last reckoned
+  std::vector<Layer> layers;                // as measured at the start
+  std::vector<RunHistory> further_ranks;    // in order; plans and evaluations are the first's
 
   /// The steps that count for rates: the first ones compile and warm up.
   std::vector<Step> settled() const;
 };
 
-/// Reads `folder`/metrics.jsonl; a last line that was cut off is left out. Throws IoError where it
-/// cannot be read, InvalidInput where a line is none of ours or no step is in it.
+/// Reads `folder`/metrics.jsonl, and of further ranks metrics-1.jsonl and so on; a last line that
+/// was cut off is left out. Throws IoError where one cannot be read, InvalidInput where a line is
+/// none of ours or no step is in it.
 RunHistory read_history(const std::filesystem::path& folder);
 
 }  // namespace outrigger::cli

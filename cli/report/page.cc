@@ -5,6 +5,7 @@
 
 #include "cli/report/advice.h"
 #include "cli/report/chart.h"
+#include "cli/report/work.h"
 #include "common/log.h"
 
 namespace outrigger::cli {
@@ -95,11 +96,13 @@ std::string limits(const RunHistory& history, const Sums& sums) {
   const auto inputs =
       std::span(sums.stalls).first(static_cast<size_t>(feed::StallCause::kOptimizer));
   const auto worst = std::ranges::max_element(inputs) - inputs.begin();
+  uint64_t workers = history.steps.back().workers;
+  for (const RunHistory& rank : history.further_ranks) workers += rank.steps.back().workers;
   const Limits told{
       .stall_percent = 100 * sums.waited / sums.seconds,
       .stall_cause = feed::to_string(static_cast<feed::StallCause>(worst)),
       .optimizer_percent = 100 * feed::of(sums.stalls, feed::StallCause::kOptimizer) / sums.seconds,
-      .workers = history.steps.back().workers,
+      .workers = workers,
       .desired_workers = history.desired_workers};
   return "<section class=\"limit\"><h2>What limits this run</h2>\n<p>" + escaped(advice(told)) +
          "</p></section>\n";
@@ -179,35 +182,6 @@ std::string plan_section(const RunHistory& history) {
                           "what the server does by the plan.</p>");
 }
 
-std::string worker_row(const std::string& name, const RunHistory::Worker& worker, uint64_t most,
-                       bool has_link) {
-  const std::string link = has_link
-                               ? fmt::format("<td>{:.1f} MB/s</td><td>{:.2f} ms</td>",
-                                             worker.bytes_per_second / 1e6, 1e3 * worker.latency)
-                               : "<td></td><td></td>";
-  return fmt::format(
-      "<tr><td>{}</td><td>{}</td><td>{}</td><td><div class=\"bar\" "
-      "style=\"width:{:.1f}%\"></div></td><td>{}</td><td>{:.1f} ms</td>{}</tr>\n",
-      escaped(name), worker.cores, worker.micro_batches,
-      100.0 * static_cast<double>(worker.micro_batches) / static_cast<double>(most),
-      worker.stem_gradients, 1e3 * worker.decode, link);
-}
-
-std::string worker_section(const RunHistory& history) {
-  if (history.workers.empty())
-    return page_section("Workers",
-                        "<p class=\"soft\">No remote worker: the server did it all.</p>");
-  uint64_t most = std::max<uint64_t>(1, history.local ? history.local->micro_batches : 0);
-  for (const auto& entry : history.workers) most = std::max(most, entry.second.micro_batches);
-  std::string table =
-      "<table><tr><th>worker</th><th>cores</th><th>micro-batches</th><th class=\"text\" "
-      "style=\"width:24%\"></th><th>stem gradients</th><th>decoding</th><th>link</th>"
-      "<th>delay</th></tr>\n";
-  if (history.local) table += worker_row("the server's own", *history.local, most, false);
-  for (const auto& [name, worker] : history.workers) table += worker_row(name, worker, most, true);
-  return page_section("Workers", table + "</table>");
-}
-
 }  // namespace
 
 std::string page_section(const std::string& title, const std::string& content) {
@@ -230,7 +204,7 @@ std::string report_page(const std::string& name, const RunHistory& history,
               "which compile and warm up.",
               tiles(history, sums) + limits(history, sums) + loss_section(history) +
                   rate_section(history) + stall_section(history, sums) + plan_section(history) +
-                  worker_section(history) + (swept ? sweep_sections(*swept) : ""));
+                  work_sections(history) + (swept ? sweep_sections(*swept) : ""));
 }
 
 }  // namespace outrigger::cli

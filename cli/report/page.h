@@ -9,8 +9,8 @@
 namespace outrigger::cli {
 
 /// A run on one page of HTML that needs nothing else: loss, accuracy, rate, what the device waited
-/// for, plans, workers, what limits the run, and a sweep of the job where there was one. `name`:
-/// the job's.
+/// for, plans, ranks, workers, layers, what limits the run, and a sweep of the job where there was
+/// one. `name`: the job's.
 std::string report_page(const std::string& name, const RunHistory& history,
                         const std::optional<Sweep>& swept);
 

@@ -26,9 +26,9 @@ class ReportTest : public testing::Test {
            R"(,"waitedForGradients":0,"workers":1,"plan":1,"stall":{"Decode":)" +
            std::to_string(decode) + R"(,"Optimizer":0.01}})" + "\n";
   }
-  void write(const std::string& text) const {
+  void write(const std::string& text, const char* file = "metrics.jsonl") const {
     std::filesystem::create_directories(folder());
-    std::ofstream(folder() / "metrics.jsonl") << text;
+    std::ofstream(folder() / file) << text;
   }
   std::filesystem::path folder() const { return folder_.path() / "faces <1>"; }
   std::string page() const {
@@ -96,6 +96,43 @@ TEST_F(ReportTest, ShowsTheSweepThatTheRunWasAPartOfOrThatIsNamed) {
   } catch (const InvalidInput& error) {
     EXPECT_THAT(error.what(), HasSubstr("sweep.json: is no sweep"));
   }
+}
+
+TEST_F(ReportTest, ShowsEveryRankWithItsWorkers) {
+  write(
+      step(0, 0.4) + step(1, 0.4) +
+      R"({"type":"workers","step":1,"workers":[{"name":"node-1/0","microBatches":7}],"desired":2})"
+      "\n");
+  EXPECT_THAT(page(), Not(HasSubstr("<h2>Ranks</h2>")));
+  std::string second =
+      R"({"type":"step","step":0,"seconds":1.0,"waitedForInput":0.1,"waitedForRanks":0.3,"workers":2})"
+      "\n";
+  second +=
+      R"({"type":"workers","step":1,"workers":[{"name":"node-2/0","microBatches":35}],"local":{"microBatches":4}})"
+      "\n";
+  write(second, "metrics-1.jsonl");
+  const std::string html = page();
+  EXPECT_THAT(html, HasSubstr("<tr><td>0</td><td>1</td><td>40.0 %</td><td>0.0 %</td></tr>"));
+  EXPECT_THAT(html, HasSubstr("<tr><td>1</td><td>2</td><td>10.0 %</td><td>30.0 %</td></tr>"));
+  for (const char* part : {"rank 0: node-1/0", "rank 1: node-2/0", "rank 1: the server's own"})
+    EXPECT_THAT(html, HasSubstr(part));
+  EXPECT_THAT(html, HasSubstr("width:20.0%")) << "7 of 35, the most that any did";
+  EXPECT_THAT(html, Not(HasSubstr("the job can use"))) << "it has three";
+
+  std::string later;
+  for (uint64_t i = 0; i < 300; ++i) later += step(i, 0.4);
+  write(later);
+  EXPECT_THAT(page(), Not(HasSubstr("rank 1"))) << "it was resumed with fewer ranks";
+}
+
+TEST_F(ReportTest, ShowsWhatEachLayerTakes) {
+  write(
+      R"({"type":"profile","layers":[{"name":"conv<1>","forwardSeconds":0.002,"backwardSeconds":0.004,"keptBytes":3e6,"weightBytes":1e6}]})"
+      "\n" +
+      step(0, 0.1));
+  const std::string html = page();
+  for (const char* part : {"conv&lt;1&gt;", "2.00 ms", "4.00 ms", "3.00 MB", "it keeps 3.0 MB"})
+    EXPECT_THAT(html, HasSubstr(part));
 }
 
 TEST_F(ReportTest, StepsThatAResumedRunDidAgainCountOnce) {
