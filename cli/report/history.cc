@@ -50,6 +50,7 @@ void add_plan(const json& line, RunHistory& history) {
                         line.value("localInputPercent", 0),
                         std::nullopt,
                         line.value("reason", "")};
+  history.incarnation = count(line, "incarnation");
   if (line.contains("serverPercent")) plan.server_percent = number(line, "serverPercent");
   // A run numbers its plans anew when it is resumed.
   if (!history.plans.empty() && plan.number <= history.plans.back().number) {
@@ -120,8 +121,6 @@ RunHistory read_rank(const std::filesystem::path& path) {
       throw InvalidInput(place + ": " + error.what());
     }
   }
-  if (history.steps.empty())
-    throw InvalidInput(path.string() + ": no step is in it; the run has not begun to train");
   return history;
 }
 
@@ -140,15 +139,16 @@ std::vector<RunHistory::Step> RunHistory::settled() const {
 }
 
 RunHistory read_history(const std::filesystem::path& folder) {
-  // Ranks end a step together, or some steps apart where they seldom meet.
-  constexpr uint64_t kFarBehind = 100;
-  RunHistory history = read_rank(folder / "metrics.jsonl");
+  const auto path = folder / "metrics.jsonl";
+  RunHistory history = read_rank(path);
+  if (history.steps.empty())
+    throw InvalidInput(path.string() + ": no step is in it; the run has not begun to train");
   for (size_t rank = 1;; ++rank) {
-    const auto path = folder / ("metrics-" + std::to_string(rank) + ".jsonl");
-    if (!std::filesystem::exists(path)) return history;
-    RunHistory its = read_rank(path);
+    const auto of_rank = folder / ("metrics-" + std::to_string(rank) + ".jsonl");
+    if (!std::filesystem::exists(of_rank)) return history;
+    RunHistory its = read_rank(of_rank);
     // A run that is resumed with fewer ranks leaves the files of the others.
-    if (its.steps.back().step + kFarBehind < history.steps.back().step) return history;
+    if (its.steps.empty() || its.incarnation != history.incarnation) return history;
     history.further_ranks.push_back(std::move(its));
   }
 }

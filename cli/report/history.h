@@ -65,7 +65,8 @@ struct RunHistory {
   std::optional<Worker> local;              // the server's own, likewise
   std::optional<uint64_t> desired_workers;  // that the job can use, as the planner last reckoned
   std::vector<Layer> layers;                // as measured at the start
-  std::vector<RunHistory> further_ranks;    // in order; plans and evaluations are the first's
+  uint64_t incarnation = 0;  // of the run that wrote last, which all of its ranks share
+  std::vector<RunHistory> further_ranks;  // of it, in order
 
   /// The steps that count for rates: the first ones compile and warm up.
   std::vector<Step> settled() const;

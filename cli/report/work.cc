@@ -36,7 +36,7 @@ std::string rank_row(size_t number, const RunHistory& rank) {
 std::string rank_section(const RunHistory& history) {
   if (history.further_ranks.empty()) return "";
   std::string table =
-      "<table><tr><th>rank</th><th>workers at the end</th><th>its device waits for input</th>"
+      "<table><tr><th>rank</th><th>workers at the end</th><th>its device waits for workers</th>"
       "<th>it waits for other ranks</th></tr>\n";
   size_t number = 0;
   for (const RunHistory* rank : ranks_of(history)) table += rank_row(number++, *rank);

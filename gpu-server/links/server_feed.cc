@@ -74,7 +74,7 @@ void ServerFeed::lose_worker(feed::WorkerId worker) {
   const std::scoped_lock lock(mutex_);
   tell_what_is_given_back(worker);
   if (const auto session = joined_.find(worker); session != joined_.end()) {
-    if (!session->second->local()) past_bytes_.add(session->second->stats());
+    if (!session->second->local()) past_traffic_.add(session->second->stats());
     joined_.erase(session);
   }
   books_.erase(worker);
@@ -140,15 +140,15 @@ void ServerFeed::say_farewell(const feed::Farewell& farewell) {
 FeedSnapshot ServerFeed::snapshot() {
   const std::scoped_lock lock(mutex_);
   FeedSnapshot snapshot;
-  Bytes bytes = past_bytes_;
+  Traffic traffic = past_traffic_;
   for (const auto& joined : joined_) {
     if (joined.second->local()) continue;
     ++snapshot.workers;
     snapshot.worker_names.push_back(joined.second->name());
-    bytes.add(joined.second->stats());
+    traffic.add(joined.second->stats());
   }
-  snapshot.bytes_in = bytes.in;
-  snapshot.bytes_out = bytes.out;
+  snapshot.bytes_in = traffic.in;
+  snapshot.bytes_out = traffic.out;
   snapshot.second_leases = coordinator_.second_leases();
   snapshot.dropped_results = coordinator_.dropped_results();
   snapshot.replaced_samples = coordinator_.replacements().size();

@@ -135,7 +135,7 @@ class ServerFeed final : public feed::Feed {
   void note_wait(const Wanted& wanted, Duration waited);
   /// Of a worker that has joined; the lock is held.
   WorkerMeasures measures_of(feed::WorkerId worker) const;
-  struct Bytes {
+  struct Traffic {
     uint64_t in = 0;
     uint64_t out = 0;
     void add(const transport::LinkStats& link) {
@@ -158,7 +158,7 @@ class ServerFeed final : public feed::Feed {
   std::list<std::unique_ptr<WorkerSession>> sessions_;
   std::map<feed::WorkerId, WorkerSession*> joined_;
   std::map<feed::WorkerId, WorkerBook> books_;
-  Bytes past_bytes_;  // over links that are gone
+  Traffic past_traffic_;  // over links that are gone
   std::optional<Wanted> wanted_;
   feed::StallTimes stalls_{};
   bool cancelled_ = false;

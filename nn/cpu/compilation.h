@@ -6,6 +6,7 @@
 
 #include "nn/cpu/blocks.h"
 #include "nn/cpu/buffers.h"
+#include "nn/cpu/element_type.h"
 #include "nn/cpu/kernels/kernels.h"
 #include "nn/cpu/schedule.h"
 #include "nn/program.h"
@@ -90,16 +91,6 @@ class Compilation {
   std::vector<Value> values_;
   size_t weight_bytes_ = 0, slot_bytes_ = 0;
 };
-
-/// Calls function(T{}) with the type that a value is stored in.
-template <typename Function>
-void with_type(bool bfloat16, const Function& function) {
-  if (bfloat16) {
-    function(uint16_t{});
-  } else {
-    function(float{});
-  }
-}
 
 /// The least multiple of both the number of channels and 16 (kernels.h).
 int64_t period_of(int64_t channels);

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "nn/cpu/element_type.h"
+
 namespace outrigger::nn::cpu {
 namespace {
 
@@ -52,16 +54,6 @@ class BlockedRows {
   int64_t next_ = 0;  // the first row that is not there yet
   std::array<const float*, kMostKernel> rows_{};
 };
-
-/// work with a null pointer of the shape's type.
-template <typename Work>
-void with_type_of(const ConvolutionShape& s, const Work& work) {
-  if (s.bfloat16) {
-    work(static_cast<const uint16_t*>(nullptr));
-  } else {
-    work(static_cast<const float*>(nullptr));
-  }
-}
 
 /// Backward it reads the outputs' gradient and writes the inputs'.
 ConvolutionShape as_read(ConvolutionShape s, ConvolutionPass pass) {
@@ -118,7 +110,8 @@ void GroupedConvolution::execute(std::byte* scratchpad, const void* from, const 
                                  const float* bias, void* to, int64_t samples) const {
   const ConvolutionShape& s = shape_;
   BlockedRows rows(s, *kernels_, scratchpad);
-  with_type_of(s, [&]<typename T>(const T*) {
+  with_type(s.bfloat16, [&](auto type) {
+    using T = decltype(type);
     const auto* map = static_cast<const T*>(from);
     auto* y = static_cast<T*>(to);
     for (int64_t sample = 0; sample < samples; ++sample) {
@@ -146,7 +139,8 @@ void GroupedWeightGradient::execute(std::byte* scratchpad, const void* x, const 
   const ConvolutionShape& s = shape_;
   BlockedRows rows(s, *kernels_, scratchpad);
   std::fill_n(gradient, s.kernel * s.kernel * group_width(s) * s.out_channels, 0.0f);
-  with_type_of(s, [&]<typename T>(const T*) {
+  with_type(s.bfloat16, [&](auto type) {
+    using T = decltype(type);
     const auto* map = static_cast<const T*>(x);
     const auto* row_gradient = static_cast<const T*>(dy);
     for (int64_t sample = 0; sample < samples_; ++sample) {

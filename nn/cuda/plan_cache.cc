@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "common/error.h"
@@ -43,9 +44,7 @@ std::string_view take_line(std::string_view& left) {
 }  // namespace
 
 PlanCache::PlanCache(std::filesystem::path file, std::string device)
-    : file_(std::move(file)),
-      device_(std::move(device)),
-      writable_(std::filesystem::exists(file_.parent_path())) {
+    : file_(std::move(file)), device_(std::move(device)) {
   if (std::filesystem::exists(file_)) read();
 }
 
@@ -93,7 +92,9 @@ std::optional<std::string> PlanCache::find(const ConvolutionRequest& request) co
 void PlanCache::put(const ConvolutionRequest& request, const std::string& plan) {
   ensure(plan.find('\n') == std::string::npos, "a plan's name is one line");
   plans_[key_of(request)] = plan;
-  if (!writable_) return;
+  const auto folder = file_.parent_path();
+  std::error_code unknown;
+  if (!writable_ || (!folder.empty() && !std::filesystem::exists(folder, unknown))) return;
   try {
     write_file_atomically(file_, text());
   } catch (const IoError& error) {

@@ -21,9 +21,9 @@ class PlanCache {
 
   /// The library's name for the plan; nothing where none was timed.
   std::optional<std::string> find(const ConvolutionRequest& request) const;
-  /// Writes the file where its folder is there: who only measures a job has no run to keep plans
-  /// beside. A file that cannot be written costs a warning and is not tried again. Names have no
-  /// line ends.
+  /// Writes the file, once its folder is there: a run that begins makes it later than the first
+  /// plans, who only measures a job never. A file that cannot be written costs a warning and is not
+  /// tried again. Names have no line ends.
   void put(const ConvolutionRequest& request, const std::string& plan);
   size_t size() const { return plans_.size(); }
 
@@ -34,7 +34,7 @@ class PlanCache {
   const std::filesystem::path file_;
   const std::string device_;
   std::map<std::string, std::string> plans_;  // by the request, as it stands in the file
-  bool writable_;
+  bool writable_ = true;
 };
 
 }  // namespace outrigger::nn::cuda

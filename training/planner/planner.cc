@@ -227,9 +227,10 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   const uint64_t again = news ? kLookAgain : std::min(2 * looked_->again, kLookAgainAtLast);
   looked_ = {present_, now->seconds, step, again};
   expected_ = now->seconds;
-  changed_ = what_changed(looked_at_, newest_);
   looked_at_ = newest_;
-  return compare(step, *now, unlike(ranks));
+  auto decision = compare(step, *now, unlike(ranks));
+  if (looked_) settled_at_ = newest_;  // else it is looked at again before that is told
+  return decision;
 }
 
 std::optional<Decision> Planner::compare(uint64_t step, const Measured& now,
@@ -281,6 +282,7 @@ std::optional<Decision> Planner::decide(uint64_t step, const Present& now, const
   }
   const double told = seconds / doubt_of(kind_of(found.choice), step);
   expected_ = told;
+  const std::string changed = what_changed(settled_at_, newest_);
   return Decision{
       found.choice, told, now.seconds,
       fmt::format("{}: {:.0f} ms a step expected, bound by {}; {} takes {:.0f} ms, bound by {}{}; "
@@ -288,8 +290,7 @@ std::optional<Decision> Planner::decide(uint64_t step, const Present& now, const
                   describe(job_, found.choice), 1e3 * told, to_string(found.prediction.bound),
                   describe(job_, present_), 1e3 * now.seconds, to_string(now.told.bound),
                   now.burdened() ? ", and much of what its workers bring comes too late" : "",
-                  workers_,
-                  changed_.empty() ? "" : "; since plans were last compared " + changed_)};
+                  workers_, changed.empty() ? "" : "; since plans were last compared " + changed)};
 }
 
 }  // namespace outrigger::training

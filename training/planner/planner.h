@@ -140,7 +140,7 @@ class Planner {
   std::vector<RankRates> ranks_;                // for which measured times count
   std::vector<RankRates> newest_;               // of the last step
   std::vector<RankRates> looked_at_;            // of the last look
-  std::string changed_;                         // from the look before to that, for people
+  std::vector<RankRates> settled_at_;           // of the last look that had an end
   size_t unlike_ = 1;  // ranks of which each must be tried, at the last look
   std::optional<Choice> found_before_;
   std::optional<Look> looked_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "common/log.h"
 #include "training/planner/alike.h"
@@ -12,14 +13,16 @@ namespace {
 /// The rate that changed the most of those that were looked at.
 class LargestChange {
  public:
-  /// More is faster. A rate that was not known is no change.
+  /// More is faster. What is not known is 0, and no change.
   void look(const char* what, double before, double now) {
     if (before <= 0 || now <= 0) return;
     if (std::max(before, now) * (1 - kWavers) <= std::min(before, now)) return;
     const double times = std::max(before, now) / std::min(before, now);
     if (times <= times_) return;
     times_ = times;
-    text_ = fmt::format("{} at {:.2g} times its speed", what, now / before);
+    const double part = now / before;
+    text_ = part < 10 ? fmt::format("{} at {:.2g} times its speed", what, part)
+                      : fmt::format("{} at {:.0f} times its speed", what, part);
   }
   const std::string& text() const { return text_; }
 
@@ -30,6 +33,18 @@ class LargestChange {
 
 /// Of a time.
 double speed(double seconds) { return seconds > 0 ? 1 / seconds : 0; }
+
+double link_speed(const WorkerRates& worker) {
+  return worker.bytes_per_second == kUnknownLink ? 0 : worker.bytes_per_second;
+}
+
+/// In an order in which one that was replaced by its like stands where that stood.
+std::vector<WorkerRates> by_speed(std::vector<WorkerRates> workers) {
+  std::ranges::sort(workers, [](const WorkerRates& one, const WorkerRates& other) {
+    return std::pair(one.stem_speed, -one.decode) < std::pair(other.stem_speed, -other.decode);
+  });
+  return workers;
+}
 
 std::string how_many(size_t count, const char* what) {
   return fmt::format("{} worker{} {}", count, count == 1 ? "" : "s", what);
@@ -58,12 +73,12 @@ std::string what_changed(const std::vector<RankRates>& before, const std::vector
   for (size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
     largest.look("a device works", before[i].server.cores, now[i].server.cores);
     largest.look("a server decodes", speed(before[i].server.decode), speed(now[i].server.decode));
-    const auto& was = before[i].workers;
-    const auto& is = now[i].workers;
+    const auto was = by_speed(before[i].workers);
+    const auto is = by_speed(now[i].workers);
     for (size_t k = 0; k < std::min(was.size(), is.size()); ++k) {
       largest.look("a worker decodes", speed(was[k].decode), speed(is[k].decode));
       largest.look("a worker computes", was[k].stem_speed, is[k].stem_speed);
-      largest.look("a link works", was[k].bytes_per_second, is[k].bytes_per_second);
+      largest.look("a link works", link_speed(was[k]), link_speed(is[k]));
     }
   }
   return largest.text();

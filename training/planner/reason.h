@@ -11,8 +11,8 @@ namespace outrigger::training {
 /// As people call it: "cut pool1, 4 of 8 stems away, 1 of 4 inputs made by the server itself".
 std::string describe(const JobCosts& job, const Choice& choice);
 
-/// What is different now by more than rates waver: workers that came or left, else the rate that
-/// changed the most, as "a worker decodes at 0.48 times its speed". Empty where nothing is, or
+/// What is different now by more than speeds waver: workers that came or left, else the speed that
+/// changed the most, as "a worker decodes at 0.48 times its speed". Empty where none is, or
 /// nothing is known of before.
 std::string what_changed(const std::vector<RankRates>& before, const std::vector<RankRates>& now);
 

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "http/client.h"
 #include "tests/integration/training/storm.h"
@@ -58,6 +59,16 @@ double longest_wait(const TrainingRun& run) {
   return longest;
 }
 
+/// Kills those that are there.
+bool all_workers_are_gone(TrainingRun& run) {
+  for (size_t i = 0; i < run.workers(); ++i) run.signal_worker(i, SIGKILL);
+  for (int i = 0; i < 600; ++i) {
+    if (run.status().at("workers").at("joined") == 0) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return false;
+}
+
 TEST(Storm, OfFaultsInEveryStateAndAtEveryMessageChangesNothing) {
   const bool all = std::getenv("LONG") != nullptr;
   std::vector<Fault> faults = every_kind_at(all ? kMessages : kStates);
@@ -72,6 +83,10 @@ TEST(Storm, OfFaultsInEveryStateAndAtEveryMessageChangesNothing) {
   EXPECT_THAT(storm.missing(), testing::IsEmpty());
   EXPECT_GT(count_of(run, "secondLeases"), 0);
   EXPECT_GT(count_of(run, "droppedResults"), 0);
+  const int64_t carried = count_of(run, "bytesIn");
+  EXPECT_GT(carried, 0);
+  ASSERT_TRUE(all_workers_are_gone(run));
+  EXPECT_GE(count_of(run, "bytesIn"), carried) << "over links that are gone, too";
 
   run.signal_server(SIGTERM);
   EXPECT_EQ(run.wait_for_server(), 20);

@@ -119,10 +119,15 @@ TEST_F(ReportTest, ShowsEveryRankWithItsWorkers) {
   EXPECT_THAT(html, HasSubstr("width:20.0%")) << "7 of 35, the most that any did";
   EXPECT_THAT(html, Not(HasSubstr("the job can use"))) << "it has three";
 
-  std::string later;
-  for (uint64_t i = 0; i < 300; ++i) later += step(i, 0.4);
-  write(later);
+  const std::string resumed =
+      R"({"type":"plan","plan":1,"step":1,"incarnation":2,"cut":"Input","reason":"to measure"})"
+      "\n";
+  write(step(0, 0.4) + resumed + step(1, 0.4));
   EXPECT_THAT(page(), Not(HasSubstr("rank 1"))) << "it was resumed with fewer ranks";
+  write(second + resumed, "metrics-1.jsonl");
+  EXPECT_THAT(page(), HasSubstr("rank 1"));
+  write(resumed, "metrics-1.jsonl");
+  EXPECT_THAT(page(), Not(HasSubstr("rank 1"))) << "it has done no step";
 }
 
 TEST_F(ReportTest, ShowsWhatEachLayerTakes) {

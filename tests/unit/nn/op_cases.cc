@@ -125,31 +125,45 @@ OpValues draw_values(const OpCase& op_case) {
   return values;
 }
 
+namespace {
+
+Tensor stored(const TensorSpec& spec, const std::vector<float>& values) {
+  ensure(static_cast<size_t>(element_count(spec.shape)) == values.size(),
+         "a case's values fill its tensors");
+  Tensor tensor(spec.type, spec.shape);
+  if (spec.type == ElementType::kFloat32) {
+    std::ranges::copy(values, tensor.as<float>().begin());
+  } else {
+    std::ranges::transform(values, tensor.as<uint16_t>().begin(), to_bfloat16);
+  }
+  return tensor;
+}
+
+std::vector<float> values_of(Tensor& tensor) {
+  if (tensor.type() == ElementType::kFloat32) {
+    const auto all = tensor.as<float>();
+    return {all.begin(), all.end()};
+  }
+  std::vector<float> values;
+  for (const uint16_t half : tensor.as<uint16_t>()) values.push_back(from_bfloat16(half));
+  return values;
+}
+
+}  // namespace
+
 OpResult run_case(const Backend& backend, ThreadPool& threads, const OpCase& op_case,
-                  const OpValues& values) {
+                  const OpValues& values, Precision precision) {
   const Graph& graph = *op_case.graph;
   ProgramOptions options;
   options.segment = op_case.segment;
   options.batch = op_case.batch;
   options.input_gradient = true;
   options.seed = 11;
+  options.precision = precision;
 
   OpResult result;
-  result.output.resize(values.output_gradient.size());
   result.statistics.resize(static_cast<size_t>(graph.buffer_range(op_case.segment).size));
-  result.input_gradient.resize(values.input.size());
   result.gradients.resize(values.parameters.size());
-  result.inference.resize(values.output_gradient.size());
-
-  const auto view = [](const TensorSpec& spec, const std::vector<float>& data) {
-    ensure(spec.type == ElementType::kFloat32 &&
-               static_cast<size_t>(element_count(spec.shape)) == data.size(),
-           "a case's tensors are float32");
-    return ConstTensorView{spec.type, spec.shape, reinterpret_cast<const std::byte*>(data.data())};
-  };
-  const auto writable = [](const TensorSpec& spec, std::vector<float>& data) {
-    return TensorView{spec.type, spec.shape, reinterpret_cast<std::byte*>(data.data())};
-  };
   for (const Mode mode : {Mode::kTraining, Mode::kInference}) {
     const bool training = mode == Mode::kTraining;
     options.mode = mode;
@@ -158,17 +172,20 @@ OpResult run_case(const Backend& backend, ThreadPool& threads, const OpCase& op_
     const auto weights = program->new_weights();
     program->load(*weights, values.parameters, values.buffers);
     const auto tape = program->new_tape();
-    ForwardInput in{view(program->input_spec(), values.input), op_case.batch, {}, {}};
+    const Tensor input = stored(program->input_spec(), values.input);
+    Tensor output(program->output_spec().type, program->output_spec().shape);
+    ForwardInput in{input.view(), op_case.batch, {}, {}};
     if (training) {
       in.slots = values.slots;
       in.labels = values.labels;
     }
-    auto& output = training ? result.output : result.inference;
-    program->forward(*weights, *tape, in,
-                     {writable(program->output_spec(), output), result.statistics});
+    program->forward(*weights, *tape, in, {output.view(), result.statistics});
+    (training ? result.output : result.inference) = values_of(output);
     if (!training) continue;
-    program->backward(*weights, *tape, view(program->output_spec(), values.output_gradient),
-                      {writable(program->input_spec(), result.input_gradient), result.gradients});
+    const Tensor gradient = stored(program->output_spec(), values.output_gradient);
+    Tensor input_gradient(program->input_spec().type, program->input_spec().shape);
+    program->backward(*weights, *tape, gradient.view(), {input_gradient.view(), result.gradients});
+    result.input_gradient = values_of(input_gradient);
   }
   return result;
 }

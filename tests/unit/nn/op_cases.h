@@ -49,9 +49,10 @@ struct OpResult {
   std::vector<float> inference;  // the output by running averages
 };
 
-/// Compiles, loads, and runs forward and backward in training and forward in inference.
+/// Compiles, loads, and runs forward and backward in training and forward in inference. What goes
+/// in is rounded to the type that the program takes.
 OpResult run_case(const Backend& backend, ThreadPool& threads, const OpCase& op_case,
-                  const OpValues& values);
+                  const OpValues& values, Precision precision = Precision::kFloat32);
 
 /// For GoogleTest's parameter names, which may hold letters and digits only.
 std::string test_name(const OpCase& op_case);

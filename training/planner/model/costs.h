@@ -76,11 +76,14 @@ struct ServerRates {
   double memory = std::numeric_limits<double>::infinity();  // bytes free for the job
 };
 
+/// Of a link that is not measured yet.
+inline constexpr double kUnknownLink = 1e9;  // bytes a second
+
 /// A remote worker as measured.
 struct WorkerRates {
   double stem_speed = 1;  // core-seconds a second that it does, with all its cores
   double decode = 0;      // seconds for a micro-batch, with all its cores
-  double bytes_per_second = 1e9;
+  double bytes_per_second = kUnknownLink;
   double latency = 0;                                       // seconds, one way
   bool stems = true;                                        // may run stems
   double memory = std::numeric_limits<double>::infinity();  // bytes free for the job

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "imposed_instruction_set.h"
+#include "network_run.h"
 #include "nn/cpu/backend.h"
 #include "nn/reference/backend.h"
 #include "op_cases.h"
@@ -46,6 +48,31 @@ TEST_P(EveryOperation, GivesWhatTheReferenceGives) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, EveryOperation, ::testing::ValuesIn(op_cases()),
+                         [](const auto& parameter) { return test_name(parameter.param); });
+
+class EveryConvolution : public ::testing::TestWithParam<OpCase> {};
+
+// Maps and gradients rounded to eight bits, sums in float32.
+TEST_P(EveryConvolution, ComesCloseInBfloat16) {
+  ThreadPool threads(2);
+  const auto backend = cpu::make_cpu_backend();
+  const auto values = draw_values(GetParam());
+  const OpResult exact = run_case(*backend, threads, GetParam(), values);
+  const OpResult rounded = run_case(*backend, threads, GetParam(), values, Precision::kBFloat16);
+  constexpr double kTolerance = 0.01;
+  EXPECT_LT(testing::relative_distance(rounded.output, exact.output), kTolerance);
+  EXPECT_LT(testing::relative_distance(rounded.input_gradient, exact.input_gradient), kTolerance);
+  EXPECT_LT(testing::relative_distance(rounded.gradients, exact.gradients), kTolerance);
+  EXPECT_LT(testing::relative_distance(rounded.inference, exact.inference), kTolerance);
+}
+
+std::vector<OpCase> convolutions() {
+  std::vector<OpCase> cases;
+  std::ranges::copy_if(op_cases(), std::back_inserter(cases),
+                       [](const OpCase& one) { return one.name.starts_with("convolution"); });
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(Table, EveryConvolution, ::testing::ValuesIn(convolutions()),
                          [](const auto& parameter) { return test_name(parameter.param); });
 
 }  // namespace

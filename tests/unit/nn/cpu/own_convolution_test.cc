@@ -170,6 +170,10 @@ void expect_close(const Floats& actual, const std::vector<double>& expected, int
 
 class OwnConvolutions : public ::testing::TestWithParam<Case> {
  protected:
+  void SetUp() override {
+    if (GetParam().group == kHalfPanel && is_grouped(t_.s))
+      GTEST_SKIP() << "half a panel is a narrow group here";
+  }
   const Tensors t_{GetParam()};
   const int64_t ins_ = t_.s.in_channels, outs_ = t_.s.out_channels;
   const double rounding_ = t_.s.bfloat16 ? 1.0 / 256 : 0;
@@ -283,6 +287,7 @@ std::vector<Case> grouped_cases() {
       cases.push_back(grouped_case(6, 8, 1, 4, group, bfloat16, 2, 0));   // other kernels
       cases.push_back(grouped_case(9, 6, 2, 3, group, bfloat16, 5, 2));   //
       cases.push_back(grouped_case(8, 11, 1, 3, group, bfloat16, 7, 1));  //
+      cases.push_back(grouped_case(2, 3, 1, 3, group, bfloat16, 7, 6));   // more padding than map
     }
   }
   return cases;

@@ -39,12 +39,15 @@ TEST_F(PlanCacheFile, GivesBackWhatWasPut) {
   EXPECT_EQ(cache.find(convolution(128)), std::nullopt);
 }
 
-TEST_F(PlanCacheFile, IsNotWrittenWhereItsFolderIsNotThere) {
+TEST_F(PlanCacheFile, IsWrittenOnceItsFolderIsThere) {
   const auto folder = folder_.path() / "no run";
   PlanCache cache(folder / "plans.txt", kDevice);
   cache.put(convolution(64), "eng3");
   EXPECT_EQ(cache.find(convolution(64)), "eng3");
   EXPECT_FALSE(std::filesystem::exists(folder));
+  std::filesystem::create_directory(folder);
+  cache.put(convolution(128), "eng5");
+  EXPECT_EQ(PlanCache(folder / "plans.txt", kDevice).size(), 2u);
 }
 
 TEST_F(PlanCacheFile, TellsEpiloguesApart) {

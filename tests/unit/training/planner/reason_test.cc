@@ -8,7 +8,9 @@ namespace outrigger::training {
 namespace {
 
 std::vector<RankRates> ranks(size_t workers, size_t count = 2) {
-  return std::vector<RankRates>(count, {kServer, std::vector<WorkerRates>(workers, kWorker)});
+  WorkerRates worker = kWorker;
+  worker.bytes_per_second = 1e8;
+  return std::vector<RankRates>(count, {kServer, std::vector<WorkerRates>(workers, worker)});
 }
 
 TEST(WhatChanged, AreWorkersFirst) {
@@ -32,6 +34,14 @@ TEST(WhatChanged, IsTheRateThatChangedTheMost) {
   EXPECT_EQ(what_changed(before, now), "a worker decodes at 0.2 times its speed");
 }
 
+TEST(WhatChanged, IsNothingWhereAWorkerWasReplacedByItsLike) {
+  auto before = ranks(2, 1);
+  before[0].workers[1].stem_speed /= 4;
+  auto now = before;
+  std::swap(now[0].workers[0], now[0].workers[1]);
+  EXPECT_EQ(what_changed(before, now), "");
+}
+
 TEST(WhatChanged, IsNothingWhereRatesWaverOrWereNotKnown) {
   const auto before = ranks(2);
   auto now = before;
@@ -39,6 +49,7 @@ TEST(WhatChanged, IsNothingWhereRatesWaverOrWereNotKnown) {
   EXPECT_EQ(what_changed(before, now), "");
   auto unknown = before;
   unknown[0].workers[0].stem_speed = 0;
+  unknown[1].workers[1].bytes_per_second = kUnknownLink;
   EXPECT_EQ(what_changed(unknown, now), "");
   EXPECT_EQ(what_changed({}, now), "");
 }
