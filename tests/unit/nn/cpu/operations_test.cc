@@ -68,8 +68,11 @@ TEST_P(EveryConvolution, ComesCloseInBfloat16) {
 
 std::vector<OpCase> convolutions() {
   std::vector<OpCase> cases;
-  std::ranges::copy_if(op_cases(), std::back_inserter(cases),
-                       [](const OpCase& one) { return one.name.starts_with("convolution"); });
+  // Alone behind what normalizes and the input: no kinks follow.
+  constexpr int kLayers = 3;
+  std::ranges::copy_if(op_cases(), std::back_inserter(cases), [](const OpCase& one) {
+    return one.name.starts_with("convolution") && one.graph->size() == kLayers;
+  });
   return cases;
 }
 INSTANTIATE_TEST_SUITE_P(Table, EveryConvolution, ::testing::ValuesIn(convolutions()),
