@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 
 #include "cli/plan_table.h"
@@ -9,12 +10,23 @@ namespace {
 
 using nlohmann::json;
 
-void print_row(const json& row, bool chosen, bool prices) {
+constexpr size_t kCutWidth = 20;
+constexpr size_t kLayerWidth = 28;
+
+/// Characters of a column of names, of which some are long.
+size_t width_of(const json& rows, const char* field, size_t least) {
+  size_t width = least;
+  for (const json& row : rows)
+    width = std::max(width, row[field].get_ref<const std::string&>().size());
+  return width;
+}
+
+void print_row(const json& row, size_t width, bool chosen, bool prices) {
   std::cout << fmt::format(
-      "{} {:<20} {:>4}% {:>5.0f}% {:>4.0f}% {:>9.1f} {:>9.1f} {:>10.2f} {:>10.2f} {:>9.0f} "
+      "{} {:<{}} {:>4}% {:>5.0f}% {:>4.0f}% {:>9.1f} {:>9.1f} {:>10.2f} {:>10.2f} {:>9.0f} "
       "{:>9.0f} {:>9.1f} "
       "{:>6.2f}x",
-      chosen ? '>' : ' ', row["cut"].get<std::string>(), row["sharePercent"].get<int>(),
+      chosen ? '>' : ' ', row["cut"].get<std::string>(), width, row["sharePercent"].get<int>(),
       row["serverPercent"].get<double>(), row["madeByServerPercent"].get<double>(),
       row["stemCoreMilliseconds"].get<double>(), row["headCoreMilliseconds"].get<double>(),
       row["bytesToServer"].get<double>() / 1e6, row["bytesToWorkers"].get<double>() / 1e6,
@@ -35,19 +47,20 @@ std::string workers_text(const json& told) {
 }
 
 void print_cuts(const json& told, bool prices) {
+  const size_t width = width_of(told["leftOut"], "cut", width_of(told["cuts"], "cut", kCutWidth));
   std::cout << fmt::format(
       "{} alone: {:.1f} images/s, bound by {}; decoding takes {:.1f} core-ms a "
       "micro-batch.\nWith {}, the best share of every cut:\n\n"
-      "  {:<20} {:>5} {:>6} {:>5} {:>9} {:>9} {:>10} {:>10} {:>9} {:>9} {:>9} {:>7}{}  bound by\n",
+      "  {:<{}} {:>5} {:>6} {:>5} {:>9} {:>9} {:>10} {:>10} {:>9} {:>9} {:>9} {:>7}{}  bound by\n",
       told["ranks"] == 1 ? "The server" : "The servers", told["imagesPerSecondAlone"].get<double>(),
       told["boundAlone"].get<std::string>(), told["decodeCoreMilliseconds"].get<double>(),
-      workers_text(told), "cut", "share", "server", "local", "stem ms", "head ms", "MB up",
+      workers_text(told), "cut", width, "share", "server", "local", "stem ms", "head ms", "MB up",
       "MB down", "server MB", "worker MB", "images/s", "times", prices ? " cost/epoch" : "");
   size_t index = 0;
   for (const json& row : told["cuts"])
-    print_row(row, index++ == told["choice"].get<size_t>(), prices);
+    print_row(row, width, index++ == told["choice"].get<size_t>(), prices);
   for (const json& one : told["leftOut"])
-    std::cout << fmt::format("  {:<20} does not fit: {}\n", one["cut"].get<std::string>(),
+    std::cout << fmt::format("  {:<{}} does not fit: {}\n", one["cut"].get<std::string>(), width,
                              one["why"].get<std::string>());
 }
 
@@ -89,24 +102,26 @@ void print_choice(const json& told) {
 }
 
 void print_workers(const json& rows) {
+  const size_t width = width_of(rows, "cut", kCutWidth);
   std::cout << fmt::format(
-      "\nThe best plan by the number of workers:\n\n  {:>7} {:<20} {:>9} {:>12} {:>10}\n",
-      "workers", "cut", "images/s", "epoch", "cost");
+      "\nThe best plan by the number of workers:\n\n  {:>7} {:<{}} {:>9} {:>12} {:>10}\n",
+      "workers", "cut", width, "images/s", "epoch", "cost");
   for (const json& row : rows)
     std::cout << fmt::format(
-        "  {:>7} {:<20} {:>9.1f} {:>12} {:>10.4g}\n", row["workers"].get<size_t>(),
-        row["cut"].get<std::string>(), row["imagesPerSecond"].get<double>(),
+        "  {:>7} {:<{}} {:>9.1f} {:>12} {:>10.4g}\n", row["workers"].get<size_t>(),
+        row["cut"].get<std::string>(), width, row["imagesPerSecond"].get<double>(),
         duration_text(row["epoch"]["seconds"].get<double>()), row["epoch"]["cost"].get<double>());
 }
 
 void print_layers(const json& layers) {
-  std::cout << fmt::format("\n  {:<28} {:>11} {:>12} {:>12} {:>12}\n", "layer", "forward ms",
+  const size_t width = width_of(layers, "name", kLayerWidth);
+  std::cout << fmt::format("\n  {:<{}} {:>11} {:>12} {:>12} {:>12}\n", "layer", width, "forward ms",
                            "backward ms", "kept MB", "weights MB");
   json sum{{"name", "all"}, {"forward", 0.0}, {"backward", 0.0}, {"kept", 0.0}, {"weights", 0.0}};
-  const auto print = [](const json& layer) {
+  const auto print = [width](const json& layer) {
     std::cout << fmt::format(
-        "  {:<28} {:>11.2f} {:>12.2f} {:>12.3f} {:>12.3f}\n", layer["name"].get<std::string>(),
-        1e3 * layer["forward"].get<double>(), 1e3 * layer["backward"].get<double>(),
+        "  {:<{}} {:>11.2f} {:>12.2f} {:>12.3f} {:>12.3f}\n", layer["name"].get<std::string>(),
+        width, 1e3 * layer["forward"].get<double>(), 1e3 * layer["backward"].get<double>(),
         layer["kept"].get<double>() / 1e6, layer["weights"].get<double>() / 1e6);
   };
   for (const json& layer : layers) {

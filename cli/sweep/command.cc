@@ -72,9 +72,11 @@ void add_sweep(CLI::App& program) {
   command->add_option("-w,--workers", sweep.workers, "Worker processes")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  command->add_option("--steps", sweep.steps, "Of each run; the first third does not count")
-      ->check(CLI::Range(6, 1'000'000))
-      ->capture_default_str();
+  command
+      ->add_option("--steps", sweep.steps,
+                   "Of each run; the first third does not count (default: some seconds' by the "
+                   "model, 30 at least)")
+      ->check(CLI::Range(6, 1'000'000));
   command->add_option("--rounds", sweep.rounds, "How often each share is run; the median counts")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();

@@ -151,12 +151,19 @@ class Sweeper {
     return {};
   }
 
+  /// The first steps live on what was made before the device began, of a fast one for seconds.
+  int steps_of(const SweepPoint& point) const {
+    constexpr double kSeconds = 7.5;
+    const double by_time = kSeconds * point.predicted / profile_.batch;
+    return options_.steps.value_or(static_cast<int>(std::clamp(by_time, 30.0, 1000.0)));
+  }
+
   double measure(SweepPoint& point, int round) const {
     const api::TrainingJob job = job_of(job_, {.cut = profile_.costs.cuts[cut_].name,
                                                .share_percent = point.share_percent,
                                                .away = point.away,
                                                .round = round,
-                                               .steps = options_.steps});
+                                               .steps = steps_of(point)});
     LocalRunOptions run;
     run.job_file = options_.output / (job.metadata.name + ".yaml");
     write_file_atomically(run.job_file, api::to_yaml(job));

@@ -21,7 +21,7 @@ struct SweepOptions {
   std::optional<int> threads;         // of the server; absent: the cores shared evenly
   std::optional<int> worker_threads;  // of each worker; likewise
   api::DeviceChoice device = api::DeviceChoice::kAuto;  // of the server
-  int steps = 30;                                       // of each run
+  std::optional<int> steps;  // of each run; absent: some seconds by the model, 30 at least
   int rounds = 1;
   std::filesystem::path output;  // a folder that is made
 };

@@ -286,11 +286,12 @@ std::optional<Decision> Planner::decide(uint64_t step, const Present& now, const
   return Decision{
       found.choice, told, now.seconds,
       fmt::format("{}: {:.0f} ms a step expected, bound by {}; {} takes {:.0f} ms, bound by {}{}; "
-                  "{} workers{}",
+                  "{}{}",
                   describe(job_, found.choice), 1e3 * told, to_string(found.prediction.bound),
                   describe(job_, present_), 1e3 * now.seconds, to_string(now.told.bound),
                   now.burdened() ? ", and much of what its workers bring comes too late" : "",
-                  workers_, changed.empty() ? "" : "; since plans were last compared " + changed)};
+                  count_of_workers(workers_),
+                  changed.empty() ? "" : "; since plans were last compared " + changed)};
 }
 
 }  // namespace outrigger::training

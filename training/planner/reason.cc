@@ -46,10 +46,6 @@ std::vector<WorkerRates> by_speed(std::vector<WorkerRates> workers) {
   return workers;
 }
 
-std::string how_many(size_t count, const char* what) {
-  return fmt::format("{} worker{} {}", count, count == 1 ? "" : "s", what);
-}
-
 }  // namespace
 
 std::string describe(const JobCosts& job, const Choice& choice) {
@@ -63,12 +59,16 @@ std::string describe(const JobCosts& job, const Choice& choice) {
   return text;
 }
 
+std::string count_of_workers(size_t count) {
+  return fmt::format("{} worker{}", count, count == 1 ? "" : "s");
+}
+
 std::string what_changed(const std::vector<RankRates>& before, const std::vector<RankRates>& now) {
   if (before.empty()) return "";
   const size_t had = workers_of(before);
   const size_t has = workers_of(now);
-  if (has > had) return how_many(has - had, "came");
-  if (has < had) return how_many(had - has, "left");
+  if (has > had) return count_of_workers(has - had) + " came";
+  if (has < had) return count_of_workers(had - has) + " left";
   LargestChange largest;
   for (size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
     largest.look("a device works", before[i].server.cores, now[i].server.cores);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,9 @@ namespace outrigger::training {
 
 /// As people call it: "cut pool1, 4 of 8 stems away, 1 of 4 inputs made by the server itself".
 std::string describe(const JobCosts& job, const Choice& choice);
+
+/// "1 worker", "4 workers".
+std::string count_of_workers(size_t count);
 
 /// What is different now by more than speeds waver: workers that came or left, else the speed that
 /// changed the most, as "a worker decodes at 0.48 times its speed". Empty where none is, or

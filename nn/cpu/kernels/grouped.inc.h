@@ -12,8 +12,9 @@ namespace {
 using outrigger::nn::cpu::GroupedGradient;
 using outrigger::nn::cpu::GroupedRow;
 
-constexpr int kOutputsAtOnce = 8;
+constexpr int kOutputsAtOnce = kInstrumented ? 2 : 8;
 constexpr int kTapsAtOnce = 3;  // of a row of the kernel, in a gradient
+constexpr int kTapRowsAtOnce = kInstrumented ? 1 : 3;
 
 /// In each lane, channel `kChannel` of its group.
 template <int kGroup, int kChannel>
@@ -163,7 +164,7 @@ inline void grouped_tap_rows(const GroupedGradient<T>& g, int64_t block, int64_t
 template <int kGroup, typename T>
 void grouped_gradient_of(const GroupedGradient<T>& g) {
   constexpr int kFit = kMostSums / (kTapsAtOnce * kGroup);
-  constexpr int kRows = kFit < 3 ? kFit : 3;
+  constexpr int kRows = kFit < kTapRowsAtOnce ? kFit : kTapRowsAtOnce;
   for (int64_t block = 0; block < g.channels / kLanes; ++block) {
     int64_t row = 0;
     for (; row + kRows <= g.kernel; row += kRows) grouped_tap_rows<kGroup, kRows>(g, block, row);

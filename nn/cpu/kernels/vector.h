@@ -25,6 +25,19 @@ constexpr int kMostSums = 24;  // of 32
 constexpr int kMostSums = 12;  // of 16
 #endif
 
+/// Instrumented, a loop that is written out takes a compiler minutes.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kInstrumented = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kInstrumented = true;
+#else
+constexpr bool kInstrumented = false;
+#endif
+#else
+constexpr bool kInstrumented = false;
+#endif
+
 using Vector = float __attribute__((vector_size(4 * kLanes)));
 using Bits = uint32_t __attribute__((vector_size(4 * kLanes)));
 using Mask = int32_t __attribute__((vector_size(4 * kLanes)));
