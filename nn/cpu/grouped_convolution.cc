@@ -24,9 +24,16 @@ class BlockedRows {
     return static_cast<size_t>((s.kernel + 1) * row_floats(s)) * sizeof(float);
   }
 
-  /// From now on those of another map.
-  void begin() { next_ = 0; }
-  /// What the outputs of row `y` see of `map`; `y` grows.
+  /// work(what it sees) for each row of outputs, of one map after the other.
+  template <typename T, typename Work>
+  void for_each_output_row(const T* map, int64_t maps, const Work& work) {
+    for (int64_t i = 0; i < maps; ++i, map += s_.in_height * s_.in_width * s_.in_channels) {
+      next_ = 0;
+      for (int64_t y = 0; y < s_.out_height; ++y) work(seen_by(map, y));
+    }
+  }
+
+ private:
   template <typename T>
   const float* const* seen_by(const T* map, int64_t y) {
     const int64_t first = y - s_.padding;
@@ -37,8 +44,6 @@ class BlockedRows {
     }
     return rows_.data();
   }
-
- private:
   static int64_t row_floats(const ConvolutionShape& s) { return width(s) * s.in_channels; }
   float* slot(int64_t row) const { return floats_ + (1 + row % s_.kernel) * row_floats(s_); }
   template <typename T>
@@ -112,23 +117,19 @@ void GroupedConvolution::execute(std::byte* scratchpad, const void* from, const 
   BlockedRows rows(s, *kernels_, scratchpad);
   with_type(s.bfloat16, [&](auto type) {
     using T = decltype(type);
-    const auto* map = static_cast<const T*>(from);
     auto* y = static_cast<T*>(to);
-    for (int64_t sample = 0; sample < samples; ++sample) {
-      rows.begin();
-      for (int64_t row = 0; row < s.out_height; ++row, y += s.out_width * s.out_channels) {
-        kernels_->of<T>().grouped_row({.rows = rows.seen_by(map, row),
-                                       .width = BlockedRows::width(s),
-                                       .outputs = s.out_width,
-                                       .channels = s.out_channels,
-                                       .group = group_width(s),
-                                       .kernel = s.kernel,
-                                       .weights = reinterpret_cast<const float*>(packed),
-                                       .bias = bias,
-                                       .y = y});
-      }
-      map += s.in_height * s.in_width * s.in_channels;
-    }
+    rows.for_each_output_row(static_cast<const T*>(from), samples, [&](const float* const* seen) {
+      kernels_->of<T>().grouped_row({.rows = seen,
+                                     .width = BlockedRows::width(s),
+                                     .outputs = s.out_width,
+                                     .channels = s.out_channels,
+                                     .group = group_width(s),
+                                     .kernel = s.kernel,
+                                     .weights = reinterpret_cast<const float*>(packed),
+                                     .bias = bias,
+                                     .y = y});
+      y += s.out_width * s.out_channels;
+    });
   });
 }
 
@@ -141,23 +142,18 @@ void GroupedWeightGradient::execute(std::byte* scratchpad, const void* x, const 
   std::fill_n(gradient, s.kernel * s.kernel * group_width(s) * s.out_channels, 0.0f);
   with_type(s.bfloat16, [&](auto type) {
     using T = decltype(type);
-    const auto* map = static_cast<const T*>(x);
-    const auto* row_gradient = static_cast<const T*>(dy);
-    for (int64_t sample = 0; sample < samples_; ++sample) {
-      rows.begin();
-      for (int64_t row = 0; row < s.out_height; ++row) {
-        kernels_->of<T>().grouped_gradient({.rows = rows.seen_by(map, row),
-                                            .width = BlockedRows::width(s),
-                                            .outputs = s.out_width,
-                                            .channels = s.out_channels,
-                                            .group = group_width(s),
-                                            .kernel = s.kernel,
-                                            .dy = row_gradient,
-                                            .gradient = gradient});
-        row_gradient += s.out_width * s.out_channels;
-      }
-      map += s.in_height * s.in_width * s.in_channels;
-    }
+    const auto* row = static_cast<const T*>(dy);
+    rows.for_each_output_row(static_cast<const T*>(x), samples_, [&](const float* const* seen) {
+      kernels_->of<T>().grouped_gradient({.rows = seen,
+                                          .width = BlockedRows::width(s),
+                                          .outputs = s.out_width,
+                                          .channels = s.out_channels,
+                                          .group = group_width(s),
+                                          .kernel = s.kernel,
+                                          .dy = row,
+                                          .gradient = gradient});
+      row += s.out_width * s.out_channels;
+    });
   });
 }
 
