@@ -31,12 +31,19 @@ double exposure(const Situation& in, const Choice& choice) {
   return (1 + predict(disturbed, choice).seconds / now) / 2;
 }
 
+double Contest::tried(const Choice& choice) const {
+  constexpr double kHopeless = 1.3;  // of the shortest step
+  return trial_.within ? trial_.within(in_, choice, kHopeless * least_)
+                       : trial_.seconds(in_, choice);
+}
+
 void Contest::enter(const Choice& choice) {
   if (left_ == 0 || tried_.contains(choice) || !allowed(in_, choice)) return;
   --left_;
-  const double seconds = tried_[choice] = trial_.seconds(in_, choice);
+  const double seconds = tried_[choice] = tried(choice);
   if (!holds(in_, choice, seconds)) return;
   entered_.push_back(choice);
+  least_ = std::min(least_, seconds);
   const auto of_cut = std::ranges::find(best_, choice.cut, &Choice::cut);
   if (of_cut == best_.end()) {
     best_.push_back(choice);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
@@ -38,6 +39,8 @@ class Contest {
     Choice choice;
     double seconds = 0;
   };
+  /// What the trial says, as far as it matters.
+  double tried(const Choice& choice) const;
   Candidate told(const Choice& choice, double seconds) const;
   std::vector<Choice> ranked() const;
   /// The shortest step; of those that are close, the two that slower workers would disturb least
@@ -49,6 +52,7 @@ class Contest {
   const Trial& trial_;
   size_t left_;
   std::map<Choice, double> tried_;
+  double least_ = std::numeric_limits<double>::infinity();
   std::vector<Choice> entered_;  // those of them that may be, in their order
   std::vector<Choice> best_;     // of each cut, in the order in which cuts were entered
 };

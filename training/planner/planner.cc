@@ -13,31 +13,11 @@
 namespace outrigger::training {
 namespace {
 
-/// Steps of a plan before its measured time counts: the first ones compile and warm up.
-constexpr uint32_t kWarmUp = 3;
-
 /// Steps of a plan before it is compared with others: the first ones live on what was made ahead.
 constexpr uint32_t kEnough = 8;
 
-/// Steps that a plan must have run for what it took to count alone once another is in force.
-constexpr uint32_t kLong = 20;
-
 /// Of the margin, where what would be better is no split at all: nothing may be worse than that.
 constexpr double kToUnsplit = 1.0 / 3;
-
-/// Of the steps' deviation, what a mean over the newest seven or so is off by.
-constexpr double kDoubt = 0.25;
-
-/// What a step counts for under a plan that lives on what links would bring much too late, and
-/// the server makes before: sooner or later the device waits for such a thing, and links carry them
-/// all in vain. `told`: what the step model says of it, much of which would be waiting.
-double with_burden(double seconds, const Prediction& told) {
-  constexpr double kMuchLonger = 2;
-  constexpr double kBurden = 1.06;
-  const bool waits = told.bound == Bound::kLink && std::isfinite(told.seconds) &&
-                     told.seconds > kMuchLonger * std::max(seconds, told.device);
-  return waits ? kBurden * seconds : seconds;
-}
 
 /// Steps after which plans are compared again though nothing seems to have changed: soon at first,
 /// when what was measured may still be of a start, then after twice as many each time.
@@ -92,14 +72,6 @@ void Planner::leave_present() {
   ran->second.told = std::isfinite(told) ? told : 0;
 }
 
-const Planner::Measured* Planner::lately(const Choice& choice, uint64_t step) const {
-  const auto found = measured_.find(choice);
-  if (found == measured_.end() || found->second.count <= kWarmUp ||
-      step > found->second.step + options_.memory)
-    return nullptr;
-  return &found->second;
-}
-
 void Planner::follow(uint64_t step, const std::vector<RankRates>& ranks) {
   if (are_alike(ranks_, ranks)) return;
   const bool others = workers_of(ranks_) != workers_of(ranks);
@@ -125,67 +97,6 @@ bool Planner::is_sudden(const Measured& now) const {
   if (expected_ == 0) return false;     // the first look is not
   return std::abs(now.seconds - expected_) > kSudden * expected_ ||
          !are_alike(looked_at_, newest_, kSuddenRate);
-}
-
-Planner::Kind Planner::kind_of(const Choice& choice) const {
-  if (choice.away == 0) return Kind::kUnsplit;
-  return job_.cuts[choice.cut].trains ? Kind::kTrained : Kind::kFrozen;
-}
-
-bool Planner::is_proven(Kind kind, uint64_t step) const {
-  if (kind == Kind::kUnsplit || options_.cut) return true;  // who names a cut wants it
-  const auto& last = ran_.at(static_cast<size_t>(kind));
-  return last && step <= *last + options_.memory;
-}
-
-// How far the trial is off for what has not run nobody knows.
-double Planner::doubt_of(Kind kind, uint64_t step) const {
-  return is_proven(kind, step) ? 1 : 1 + options_.margin;
-}
-
-double Planner::bias_of(Kind kind, uint64_t step) const {
-  // Where the trial is off for gradients that come back, frozen stems are not to blame; where it is
-  // off for those, trained ones are.
-  const bool of_gradients = kind == Kind::kFrozen && kind_of(present_) == Kind::kTrained;
-  double bias = of_gradients ? 0 : measured_.at(present_).bias;
-  for (const auto& [plan, of_plan] : measured_) {
-    const Kind other = kind_of(plan);
-    const bool tells = other == kind || (other == Kind::kFrozen && kind == Kind::kTrained) ||
-                       (of_gradients && other < kind);
-    if (tells && lately(plan, step) != nullptr) bias = std::max(bias, of_plan.bias);
-  }
-  return bias > 0 ? bias : measured_.at(present_).bias;
-}
-
-std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step,
-                                       const Trial& trial) const {
-  const auto doubted = [&](Kind kind) { return bias_of(kind, step) * doubt_of(kind, step); };
-  const std::array bias{doubted(Kind::kUnsplit), doubted(Kind::kFrozen), doubted(Kind::kTrained)};
-  const auto estimate = [&](const Trial::Seconds& tried, const Situation& in,
-                            const Choice& choice) {
-    const Measured* ran = lately(choice, step);
-    // Some steps of another plan, whose times spread, say less than a trial.
-    const bool known = ran != nullptr && (choice == present_ || kDoubt * ran->deviation <=
-                                                                    options_.margin * ran->seconds);
-    const double its_bias = bias.at(static_cast<size_t>(kind_of(choice)));
-    const Prediction told = predict(in, choice);
-    if (!known) return its_bias * with_burden(tried(in, choice), told);
-    // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's.
-    if (!std::isfinite(told.seconds)) return told.seconds;
-    if (choice == present_) return with_burden(ran->seconds, told);
-    // All machines may be slower or faster now than when it ran.
-    const double times = ran->told > 0 ? told.seconds / ran->told : 1;
-    const double now = with_burden(times * ran->seconds, told);
-    if (ran->count >= kLong) return now;
-    // Some steps live on what was made ahead, under this plan or the one before.
-    return std::max(now, std::min(1.0, its_bias) * tried(in, choice));
-  };
-  const auto by = [&](const Trial::Seconds& tried) -> Trial::Seconds {
-    if (!tried) return nullptr;
-    return [&](const Situation& in, const Choice& choice) { return estimate(tried, in, choice); };
-  };
-  return search(situation, present_,
-                {by(trial.seconds), trial.most, by(trial.longer), trial.thorough});
 }
 
 std::optional<Decision> Planner::go_back(uint64_t step) {

@@ -98,6 +98,12 @@ class Planner {
     double relief = 1;      // what the found plan counts for, where slower workers disturb it less
     bool burdened() const { return counts_for > seconds; }
   };
+  /// What tells how long plans take: trials, and how far they are off for each kind.
+  struct Estimate {
+    uint64_t step = 0;
+    std::array<double, 3> bias{};
+    Trial::Within tried = nullptr;
+  };
   const Measured* lately(const Choice& choice, uint64_t step) const;
   /// What steps of that length pay for between two moves.
   uint64_t length_of_trials(double seconds) const;
@@ -125,6 +131,13 @@ class Planner {
   double doubt_of(Kind kind, uint64_t step) const;
   /// How far the trial is off for plans of a kind, as far as that is known.
   double bias_of(Kind kind, uint64_t step) const;
+  /// What a step counts for under a plan that lives on what links would bring much too late, and
+  /// the server makes before: sooner or later the device waits for such a thing, and links carry
+  /// them all in vain. `told`: what the step model says of it, much of which would be waiting.
+  static double with_burden(double seconds, const Prediction& told);
+  /// Seconds of a step, or more than `enough`.
+  double counts_for(const Situation& in, const Choice& choice, const Estimate& by,
+                    double enough) const;
   /// The best plan by the trial, corrected, and by what was measured.
   std::optional<Candidate> best(const Situation& situation, uint64_t step,
                                 const Trial& trial) const;
@@ -150,6 +163,12 @@ class Planner {
   bool has_looked_ = false;
   std::optional<double> look_takes_;
   static constexpr double kMostLooks = 4;
+  /// Steps of a plan before its measured time counts: the first ones compile and warm up.
+  static constexpr uint32_t kWarmUp = 3;
+  /// Steps that a plan must have run for what it took to count alone once another is in force.
+  static constexpr uint32_t kLong = 20;
+  /// Of the steps' deviation, what a mean over the newest seven or so is off by.
+  static constexpr double kDoubt = 0.25;
 };
 
 }  // namespace outrigger::training

@@ -61,6 +61,10 @@ struct Trial {
   /// Whether it is as well to be believed where plans come close that differ much: such are tried
   /// in the place of some that the step model likes.
   bool thorough = false;
+  /// As `seconds`, but what is sure to take longer than `enough` may end early, with any number
+  /// above that; absent: `seconds` is asked.
+  using Within = std::function<double(const Situation&, const Choice&, double enough)>;
+  Within within = nullptr;
 };
 
 /// What `predict` says.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,15 +38,6 @@ struct SimulatedCluster {
   std::optional<RateChange> change;  // of the server
 };
 
-struct SimulationOptions {
-  uint64_t steps = 200;
-  uint64_t seed = 1;
-  /// Every piece of work takes its time times 1 ± this, evenly spread.
-  double jitter = 0.05;
-  PlannerOptions planner;
-  std::optional<Choice> fixed;  // this plan throughout; absent: the planner's
-};
-
 struct SimulatedStep {
   double seconds = 0;
   double device = 0;  // of these, the device worked on micro-batches
@@ -53,6 +45,17 @@ struct SimulatedStep {
   uint64_t workers = 0;     // remote ones joined when it began
   feed::StallTimes stalls;  // what the device waited for
   double local = 0;         // share of the pixels that the server decoded itself
+};
+
+struct SimulationOptions {
+  uint64_t steps = 200;
+  uint64_t seed = 1;
+  /// Every piece of work takes its time times 1 ± this, evenly spread.
+  double jitter = 0.05;
+  PlannerOptions planner;
+  std::optional<Choice> fixed;  // this plan throughout; absent: the planner's
+  /// Whether that is enough: asked after each step, and no further one is run; absent: never.
+  std::function<bool(const std::vector<SimulatedStep>&)> enough = nullptr;
 };
 
 struct SimulatedMove {

@@ -65,6 +65,7 @@ class Simulator {
       world_.begin_step(step);
       run_step(step);
       if (!options_.fixed) plan_ahead(step);
+      if (options_.enough && options_.enough(result_.steps)) break;
     }
     result_.micro_batches = world_.micro_batches();
     result_.second_leases = world_.coordinator().second_leases();

@@ -63,7 +63,8 @@ std::optional<WorkerModel::Piece> WorkerModel::first_at(Stage stage) const {
   for (const auto& [key, work] : works_) {
     if (work.stage != stage) continue;
     if (stage == Stage::kForward && !stems_.contains(work.lease.stem_version)) continue;
-    return Piece{key, stage, seconds(work)};
+    const int parts = stage == Stage::kDecode ? kDecodeParts - work.decoded : 1;
+    return Piece{key, stage, seconds(work), parts};
   }
   return std::nullopt;
 }
@@ -78,15 +79,16 @@ std::optional<WorkerModel::Piece> WorkerModel::next() const {
 void WorkerModel::done(const Piece& piece) {
   const auto at = works_.find(piece.key);
   if (at == works_.end()) return;
-  if (piece.stage == Stage::kDecode) decoded(at, piece.seconds);
+  if (piece.stage == Stage::kDecode) decoded(at, piece);
   if (piece.stage == Stage::kForward) forward_done(at, piece.seconds);
   if (piece.stage == Stage::kBackward) backward_done(at, piece.seconds);
 }
 
-void WorkerModel::decoded(Works::iterator at, double seconds) {
+void WorkerModel::decoded(Works::iterator at, const Piece& piece) {
   Work& work = at->second;
-  work.times.decode += static_cast<float>(seconds);
-  if (++work.decoded < kDecodeParts) return;
+  work.times.decode += static_cast<float>(piece.parts * piece.seconds);
+  work.decoded += piece.parts;
+  if (work.decoded < kDecodeParts) return;
   if (work.lease.cut > 0) {
     work.stage = Stage::kForward;
     return;

@@ -20,10 +20,13 @@ class WorkerModel {
 
   void receive(const feed::ServerMessage& message);
   enum class Stage : uint8_t { kDecode, kForward, kAwaitGradient, kBackward };
+  /// Some parts of work that follow on each other; after each it looks for more urgent work.
   struct Piece {
     feed::WorkKey key;
     Stage stage = Stage::kDecode;
-    double seconds = 0;
+    double seconds = 0;  // of a part
+    int parts = 1;
+    bool continues(const Piece& other) const { return key == other.key && stage == other.stage; }
   };
   /// The most urgent piece. Nothing: wait for a message.
   std::optional<Piece> next() const;
@@ -47,7 +50,7 @@ class WorkerModel {
   /// Of the first work that is at this stage and has what it needs.
   std::optional<Piece> first_at(Stage stage) const;
   double seconds(const Work& work) const;
-  void decoded(Works::iterator at, double seconds);
+  void decoded(Works::iterator at, const Piece& piece);
   void forward_done(Works::iterator at, double seconds);
   void backward_done(Works::iterator at, double seconds);
   void send_micro_batch(Works::iterator at);

@@ -109,7 +109,9 @@ void World::begin_step(uint64_t step) {
     if (worker.leaves == step) lose_worker(place);
     const auto id = joined_.find(place);
     if (!worker.change || worker.change->step != step || id == joined_.end()) continue;
-    peers_.at(id->second).model->set_rates(changed(worker.rates, *worker.change));
+    Peer& peer = peers_.at(id->second);
+    peer.model->set_rates(changed(worker.rates, *worker.change));
+    if (peer.at_work) end_with_part(id->second, peer);
   }
   if (cluster_.change && cluster_.change->step == step) change_server(*cluster_.change);
 }
@@ -129,16 +131,47 @@ std::vector<WorkerRates> World::rates() const {
 
 void World::start_work(feed::WorkerId id) {
   Peer& peer = peers_.at(id);
-  if (peer.at_work) return;
-  peer.at_work = peer.model->next();
-  if (!peer.at_work) return;
-  const double seconds = jittered(peer.at_work->seconds);
-  const auto finish = [this, id] { finish_work(id); };
-  if (peer.place) {
-    events_.after(duration(seconds), finish);
-  } else {
-    (server_.shared ? device_ : local_cores_).start(seconds, finish);
+  if (peer.at_work && peer.at_work->parts == 1) return;
+  const auto next = peer.model->next();
+  if (peer.at_work) {
+    if (!next || !next->continues(*peer.at_work)) end_with_part(id, peer);
+    return;
   }
+  peer.at_work = next;
+  if (next) begin_work(id, peer);
+}
+
+void World::begin_work(feed::WorkerId id, Peer& peer) {
+  WorkerModel::Piece& piece = *peer.at_work;
+  if (!peer.place) {
+    piece.parts = 1;
+    (server_.shared ? device_ : local_cores_).start(jittered(piece.seconds), [this, id] {
+      finish_work(id);
+    });
+    return;
+  }
+  double seconds = 0;
+  for (int i = 0; i < piece.parts; ++i) seconds += jittered(piece.seconds);
+  peer.since = now();
+  peer.part = seconds / piece.parts;
+  settle_end(id, peer);
+}
+
+void World::settle_end(feed::WorkerId id, Peer& peer) {
+  const TimePoint end = peer.since + duration(peer.at_work->parts * peer.part);
+  events_.at(end, [this, id, number = ++peer.ends] {
+    const auto found = peers_.find(id);
+    if (found != peers_.end() && found->second.ends == number) finish_work(id);
+  });
+}
+
+void World::end_with_part(feed::WorkerId id, Peer& peer) {
+  WorkerModel::Piece& piece = *peer.at_work;
+  const double passed = std::chrono::duration<double>(now() - peer.since).count();
+  const int begun = 1 + static_cast<int>(peer.part > 0 ? passed / peer.part : 0);
+  if (begun >= piece.parts) return;
+  piece.parts = begun;
+  settle_end(id, peer);
 }
 
 void World::finish_work(feed::WorkerId id) {

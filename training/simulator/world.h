@@ -65,6 +65,9 @@ class World {
     std::unique_ptr<WorkerModel> model;
     std::optional<size_t> place;  // in the cluster; nothing: the local worker
     std::optional<WorkerModel::Piece> at_work;
+    TimePoint since{};  // when it began with that
+    double part = 0;    // seconds that each of its parts takes
+    uint64_t ends = 0;  // how often it was settled when that ends: earlier ends no longer count
     Way to_server;
     Way to_worker;
   };
@@ -77,6 +80,11 @@ class World {
   }
   void tick();
   void start_work(feed::WorkerId id);
+  /// Begins with the piece, which is there.
+  void begin_work(feed::WorkerId id, Peer& peer);
+  void settle_end(feed::WorkerId id, Peer& peer);
+  /// Ends what a worker is at with the present part.
+  void end_with_part(feed::WorkerId id, Peer& peer);
   void finish_work(feed::WorkerId id);
   void flush(feed::WorkerId id);
   void deliver(feed::WorkerId id, const feed::ServerMessage& message);

@@ -96,6 +96,34 @@ TEST_F(Search, OfTwoThatAreCloseALongerTrialDecides) {
   EXPECT_EQ(finalists, (std::vector{unsplit, split}));
 }
 
+TEST_F(Search, WhatTakesMuchLongerMayEndEarlyAndTheSamePlanWins) {
+  double shortest = std::numeric_limits<double>::infinity();
+  size_t early = 0;
+  Trial trial{Oracle{&asked}};
+  trial.within = [&](const Situation& in, const Choice& choice, double enough) {
+    EXPECT_GE(enough, 1.2 * shortest);
+    const double seconds = trial.seconds(in, choice);
+    shortest = std::min(shortest, seconds);
+    early += seconds > enough ? 1 : 0;
+    return std::min(seconds, 1.001 * enough);
+  };
+  EXPECT_EQ(run(trial)->choice, (Choice{2, 5, 1}));
+  EXPECT_GT(early, 0u);
+}
+
+TEST(BySimulation, EndsEarlyWhereAPlanTakesLongerThanIsEnough) {
+  const JobCosts job = four_cut_job();
+  const PlannerOptions options;
+  const std::vector<WorkerRates> workers(2, kWorker);
+  const Situation situation{job, options, kServer, workers};
+  const Trial trial = by_simulation(job);
+  for (const Choice& choice : {Choice{}, Choice{.local = 3}, Choice{1, 3}, Choice{2, 8}}) {
+    const double seconds = trial.seconds(situation, choice);
+    EXPECT_DOUBLE_EQ(trial.within(situation, choice, 1.01 * seconds), seconds) << "is waited for";
+    EXPECT_GT(trial.within(situation, choice, 0.7 * seconds), 0.7 * seconds);
+  }
+}
+
 // lenet5 with a worker of a quarter of a core, as measured: the worker holds the first of the two
 // up, and took 12 ms soon after.
 TEST(BySimulation, OfTwoThatAreCloseTheOneIsBestThatASlowerWorkerDisturbsLess) {

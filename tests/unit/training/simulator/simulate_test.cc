@@ -99,6 +99,33 @@ TEST(Simulate, AnOwnWorkerIsNoFasterThanItsOwnCores) {
   EXPECT_GT(seconds(100, 1), 1.1 * seconds(100, 8));
 }
 
+// Else a gradient would wait until all of the next sample is decoded.
+TEST(Simulate, AWorkerLooksForMoreUrgentWorkWhileItDecodes) {
+  auto described = cluster(1);
+  described.server = {.cores = 2, .decode = 0.001, .shared = false, .own_cores = 2};
+  JobCosts costs = job();
+  costs.micro_batches = 4;
+  const auto seconds = [&](double decode) {
+    described.workers[0].rates.decode = decode;
+    return simulate(costs, described, {.steps = 30, .jitter = 0, .fixed = Choice{1, 1, 3}})
+        .mean_seconds(10, 30);
+  };
+  const double part = 0.4 / 8;
+  EXPECT_LT(seconds(0.4), seconds(0.001) + part + 0.01);
+}
+
+TEST(Simulate, EndsWhereThatIsEnough) {
+  uint64_t asked = 0;
+  const auto enough = [&](const std::vector<SimulatedStep>& steps) {
+    EXPECT_EQ(steps.size(), ++asked);
+    return asked == 7;
+  };
+  const auto ended = simulate(job(), cluster(2), {.steps = 30, .jitter = 0, .enough = enough});
+  const auto whole = simulate(job(), cluster(2), {.steps = 30, .jitter = 0});
+  ASSERT_EQ(ended.steps.size(), 7u);
+  EXPECT_EQ(ended.steps.back().seconds, whole.steps[6].seconds);
+}
+
 TEST(Simulate, TheSameSeedGivesTheSameSteps) {
   const auto a = simulate(job(), cluster(3), {.steps = 30, .seed = 4, .jitter = 0.1});
   const auto b = simulate(job(), cluster(3), {.steps = 30, .seed = 4, .jitter = 0.1});

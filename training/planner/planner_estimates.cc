@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "training/planner/planner.h"
+
+/// What plans count for when the planner compares them: trials, corrected by what was measured.
+namespace outrigger::training {
+
+double Planner::with_burden(double seconds, const Prediction& told) {
+  constexpr double kMuchLonger = 2;
+  constexpr double kBurden = 1.06;
+  const bool waits = told.bound == Bound::kLink && std::isfinite(told.seconds) &&
+                     told.seconds > kMuchLonger * std::max(seconds, told.device);
+  return waits ? kBurden * seconds : seconds;
+}
+
+const Planner::Measured* Planner::lately(const Choice& choice, uint64_t step) const {
+  const auto found = measured_.find(choice);
+  if (found == measured_.end() || found->second.count <= kWarmUp ||
+      step > found->second.step + options_.memory)
+    return nullptr;
+  return &found->second;
+}
+
+Planner::Kind Planner::kind_of(const Choice& choice) const {
+  if (choice.away == 0) return Kind::kUnsplit;
+  return job_.cuts[choice.cut].trains ? Kind::kTrained : Kind::kFrozen;
+}
+
+bool Planner::is_proven(Kind kind, uint64_t step) const {
+  if (kind == Kind::kUnsplit || options_.cut) return true;  // who names a cut wants it
+  const auto& last = ran_.at(static_cast<size_t>(kind));
+  return last && step <= *last + options_.memory;
+}
+
+// How far the trial is off for what has not run nobody knows.
+double Planner::doubt_of(Kind kind, uint64_t step) const {
+  return is_proven(kind, step) ? 1 : 1 + options_.margin;
+}
+
+double Planner::bias_of(Kind kind, uint64_t step) const {
+  // Where the trial is off for gradients that come back, frozen stems are not to blame; where it is
+  // off for those, trained ones are.
+  const bool of_gradients = kind == Kind::kFrozen && kind_of(present_) == Kind::kTrained;
+  double bias = of_gradients ? 0 : measured_.at(present_).bias;
+  for (const auto& [plan, of_plan] : measured_) {
+    const Kind other = kind_of(plan);
+    const bool tells = other == kind || (other == Kind::kFrozen && kind == Kind::kTrained) ||
+                       (of_gradients && other < kind);
+    if (tells && lately(plan, step) != nullptr) bias = std::max(bias, of_plan.bias);
+  }
+  return bias > 0 ? bias : measured_.at(present_).bias;
+}
+
+double Planner::counts_for(const Situation& in, const Choice& choice, const Estimate& by,
+                           double enough) const {
+  const Measured* ran = lately(choice, by.step);
+  // Some steps of another plan, whose times spread, say less than a trial.
+  const bool known = ran != nullptr && (choice == present_ ||
+                                        kDoubt * ran->deviation <= options_.margin * ran->seconds);
+  const double its_bias = by.bias.at(static_cast<size_t>(kind_of(choice)));
+  const Prediction told = predict(in, choice);
+  if (!known) return its_bias * with_burden(by.tried(in, choice, enough / its_bias), told);
+  // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's.
+  if (!std::isfinite(told.seconds)) return told.seconds;
+  if (choice == present_) return with_burden(ran->seconds, told);
+  // All machines may be slower or faster now than when it ran.
+  const double times = ran->told > 0 ? told.seconds / ran->told : 1;
+  const double now = with_burden(times * ran->seconds, told);
+  if (ran->count >= kLong || now > enough) return now;
+  // Some steps live on what was made ahead, under this plan or the one before.
+  const double believed = std::min(1.0, its_bias);
+  return std::max(now, believed * by.tried(in, choice, enough / believed));
+}
+
+std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step,
+                                       const Trial& trial) const {
+  const auto bias = [&](Kind kind) { return bias_of(kind, step) * doubt_of(kind, step); };
+  const Estimate basis{.step = step,
+                       .bias = {bias(Kind::kUnsplit), bias(Kind::kFrozen), bias(Kind::kTrained)}};
+  const auto within = [&](Trial::Within tried) -> Trial::Within {
+    if (!tried) return nullptr;
+    return [this, by = Estimate{basis.step, basis.bias, std::move(tried)}](
+               const Situation& in, const Choice& choice, double enough) {
+      return counts_for(in, choice, by, enough);
+    };
+  };
+  const auto whole = [&](const Trial::Seconds& tried) -> Trial::Seconds {
+    if (!tried) return nullptr;
+    const auto any = within(
+        [&tried](const Situation& in, const Choice& choice, double) { return tried(in, choice); });
+    return [any](const Situation& in, const Choice& choice) {
+      return any(in, choice, std::numeric_limits<double>::infinity());
+    };
+  };
+  return search(situation, present_,
+                {whole(trial.seconds), trial.most, whole(trial.longer), trial.thorough,
+                 within(trial.within)});
+}
+
+}  // namespace outrigger::training
