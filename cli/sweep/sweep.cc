@@ -143,8 +143,7 @@ class Sweeper {
     if (server < split.min_server_percent)
       return fmt::format("leaves {:.0f} % on the server, spec.split.minServerPercent is {}", server,
                          split.min_server_percent);
-    const double rate =
-        training::traffic(profile_.costs, choice, machines_.workers.size()) / seconds;
+    const double rate = training::traffic(profile_.costs, choice, machines_.workers) / seconds;
     if (split.max_bytes_per_second && rate > static_cast<double>(*split.max_bytes_per_second))
       return fmt::format("moves {:.3g} bytes a second, spec.split.maxBytesPerSecond is {}", rate,
                          *split.max_bytes_per_second);

@@ -6,6 +6,10 @@
 namespace outrigger::training {
 namespace {
 
+/// What takes so many times as long as the shortest step is not worth to know how long exactly, nor
+/// to look around.
+constexpr double kHopeless = 1.2;
+
 std::vector<WorkerRates> slowed(std::span<const WorkerRates> workers) {
   constexpr double kSlower = 1.1;
   std::vector<WorkerRates> slow(workers.begin(), workers.end());
@@ -32,7 +36,6 @@ double exposure(const Situation& in, const Choice& choice) {
 }
 
 double Contest::tried(const Choice& choice) const {
-  constexpr double kHopeless = 1.3;  // of the shortest step
   return trial_.within ? trial_.within(in_, choice, kHopeless * least_)
                        : trial_.seconds(in_, choice);
 }
@@ -72,6 +75,7 @@ void Contest::climb() {
   std::ranges::stable_sort(starts, {}, [this](const Choice& one) { return tried_.at(one); });
   constexpr size_t kClimbs = 2;
   if (starts.size() > kClimbs) starts.resize(kClimbs);
+  std::erase_if(starts, [&](const Choice& one) { return tried_.at(one) > kHopeless * least_; });
   for (const Choice& start : starts) climb_from(start);
 }
 

@@ -149,21 +149,27 @@ Prediction predict(const Situation& in, const Choice& choice) {
   return with_others(in, choice, predict(in.job, in.server, in.workers, choice));
 }
 
-double traffic(const JobCosts& job, const Choice& choice, size_t workers) {
+double traffic(const JobCosts& job, const Choice& choice, std::span<const WorkerRates> workers) {
   const CutCosts& cut = job.cuts[choice.cut];
   const double pixels = job.pixels * (job.micro_batches - choice.away - choice.local);
   const double to_server = pixels + choice.away * cut.activations;
   if (choice.away == 0 || !cut.trains) return to_server;
-  // Every stem sends its weights' gradients; every worker gets the weights.
+  // Every stem sends its weights' gradients; whoever has one in a step gets the weights.
+  const double memory = memory_for_stems(job, workers, choice);
+  const auto able = std::ranges::count_if(workers, [memory](const WorkerRates& worker) {
+    return worker.stems && worker.memory >= memory;
+  });
+  const auto with_stems = std::min<int64_t>(able, choice.away);
   return std::max(to_server + choice.away * cut.weights,
-                  choice.away * cut.gradients + static_cast<double>(workers) * cut.weights);
+                  choice.away * cut.gradients + static_cast<double>(with_stems) * cut.weights);
 }
 
 bool holds(const Situation& in, const Choice& choice, double seconds) {
-  size_t workers = in.workers.size();
-  for (const RankRates& rank : in.others) workers = std::max(workers, rank.workers.size());
-  return allowed(in, choice) && std::isfinite(seconds) &&
-         traffic(in.job, choice, workers) <= in.options.most_bytes_per_second * seconds;
+  if (!allowed(in, choice) || !std::isfinite(seconds)) return false;
+  double bytes = traffic(in.job, choice, in.workers);
+  for (const RankRates& rank : in.others)
+    bytes = std::max(bytes, traffic(in.job, choice, rank.workers));
+  return bytes <= in.options.most_bytes_per_second * seconds;
 }
 
 std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& options,
@@ -188,7 +194,8 @@ std::optional<Candidate> search(const Situation& situation, const Choice& presen
   return contest(situation, present, trial).winner();
 }
 
-std::vector<Candidate> best_plans(const Situation& situation, const Trial& trial, size_t count) {
+std::vector<Candidate> best_plans(const Situation& situation, Trial trial, size_t count) {
+  trial.within = nullptr;  // those that are not the best are told of as well
   return contest(situation, {}, trial).best(count);
 }
 

@@ -71,7 +71,7 @@ struct Trial {
 Trial by_model();
 
 /// Bytes that a step moves between the server and its workers, in the fuller direction.
-double traffic(const JobCosts& job, const Choice& choice, size_t workers);
+double traffic(const JobCosts& job, const Choice& choice, std::span<const WorkerRates> workers);
 
 /// Whether the options allow a plan whose steps take so long, and memory holds it.
 bool holds(const Situation& in, const Choice& choice, double seconds);
@@ -90,7 +90,7 @@ std::optional<Candidate> search(const Situation& situation, const Choice& presen
 
 /// At most `count` plans, those with the shortest steps among all that such a search tries, in the
 /// order of these.
-std::vector<Candidate> best_plans(const Situation& situation, const Trial& trial, size_t count);
+std::vector<Candidate> best_plans(const Situation& situation, Trial trial, size_t count);
 
 /// `candidates` with the trial's seconds in place of the model's, and what a search finds in the
 /// row of its cut.

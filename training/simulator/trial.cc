@@ -12,12 +12,12 @@
 namespace outrigger::training {
 namespace {
 
-/// A trial is of so many micro-batches, or steps where that is more; a third of it, until what was
-/// begun at once has ended, does not count.
+/// A trial is of so many micro-batches, or steps where that is more; a quarter of it, until what
+/// was begun at once has ended, does not count.
 constexpr uint64_t kMicroBatches = 120;
 constexpr uint64_t kFewestSteps = 12;
 
-/// Simulating so many takes about 25 ms.
+/// Simulating so many takes 15 to 30 ms, less where many plans are clearly worse than the best.
 constexpr size_t kMicroBatchesASearch = 3000;
 constexpr size_t kFewestTrials = 6;
 
@@ -25,35 +25,42 @@ uint64_t steps_of(const JobCosts& job) {
   return std::max(kFewestSteps, kMicroBatches / job.micro_batches);
 }
 
-/// The mean step. Steps often come in a pattern of some, which a window with soft edges takes for
-/// what it is wherever it begins.
-double steady_seconds(std::span<const SimulatedStep> steps) {
+/// What a step's seconds count for in the mean of so many. Steps often come in a pattern of some,
+/// which a window with soft edges takes for what it is wherever it begins.
+std::vector<double> weights_of(uint64_t count) {
+  std::vector<double> weights(count);
   double sum = 0;
-  double weights = 0;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const double place = (static_cast<double>(i) + 0.5) / static_cast<double>(steps.size());
-    const double weight = std::pow(std::sin(std::numbers::pi * place), 2);  // Hann's
-    sum += weight * steps[i].seconds;
-    weights += weight;
+  for (uint64_t i = 0; i < count; ++i) {
+    const double place = (static_cast<double>(i) + 0.5) / static_cast<double>(count);
+    sum += weights[i] = std::pow(std::sin(std::numbers::pi * place), 2);  // Hann's
   }
-  return sum / weights;
+  for (double& weight : weights) weight /= sum;
+  return weights;
 }
 
-/// No longer than this on average, for `enough` steps of it.
-double simulated_seconds(const SimulatedCluster& cluster, const JobCosts& job, const Choice& choice,
-                         uint64_t steps, double enough) {
-  const uint64_t begun = steps / 4;  // which lived on what was begun at once
-  constexpr uint64_t kSure = 4;      // further ones
-  double seconds = 0;                // of these
-  const auto is_longer = [&](const std::vector<SimulatedStep>& until_now) {
-    if (until_now.size() <= begun) return false;
-    seconds += until_now.back().seconds;
-    const uint64_t counted = until_now.size() - begun;
-    return counted >= kSure && seconds > enough * static_cast<double>(counted);
-  };
-  const auto result =
-      simulate(job, cluster, {.steps = steps, .jitter = 0, .fixed = choice, .enough = is_longer});
-  return steady_seconds(std::span(result.steps).subspan(begun));
+/// The mean of steps, once so many have begun, as they come, and the least that it can be.
+class MeanStep {
+ public:
+  /// No step takes less than `least`.
+  MeanStep(uint64_t begun, uint64_t steps, double least)
+      : begun_(begun), weights_(weights_of(steps - begun)), least_(least), seconds_(least) {}
+  void add(uint64_t step, double seconds) {
+    if (step >= begun_) seconds_ += weights_[step - begun_] * (seconds - least_);
+  }
+  double seconds() const { return seconds_; }
+
+ private:
+  const uint64_t begun_;
+  const std::vector<double> weights_;
+  const double least_;
+  double seconds_;
+};
+
+/// Seconds of a step in which the device works.
+double device_seconds(const JobCosts& job, const ServerRates& server, const Choice& choice) {
+  const CutCosts& cut = job.cuts[choice.cut];
+  const double stems = (job.micro_batches - choice.away) * cut.stem_here();
+  return (job.micro_batches * cut.head + stems + job.optimizer) / server.cores;
 }
 
 double simulated_seconds(const JobCosts& job, const ServerRates& server,
@@ -71,14 +78,25 @@ double simulated_seconds(const JobCosts& job, const ServerRates& server,
   if (least > enough) return least;
   SimulatedCluster cluster{server, {}};
   for (const WorkerRates& rates : workers) cluster.workers.push_back({.name = "", .rates = rates});
-  return std::max(least, simulated_seconds(cluster, job, choice, steps, enough));
+  MeanStep mean(steps / 4, steps, device_seconds(job, server, choice));
+  static_cast<void>(simulate(job, cluster,
+                             {.steps = steps,
+                              .jitter = 0,
+                              .fixed = choice,
+                              .enough = [&](const std::vector<SimulatedStep>& until_now) {
+                                mean.add(until_now.size() - 1, until_now.back().seconds);
+                                return mean.seconds() > enough;
+                              }}));
+  return std::max(least, mean.seconds());
 }
 
 /// Of the slowest rank.
 double simulated_seconds(const Situation& in, const Choice& choice, uint64_t steps, double enough) {
+  if (!in.others.empty() && !std::isfinite(predict(in, choice).seconds))
+    return std::numeric_limits<double>::infinity();
   double slowest = simulated_seconds(in.job, in.server, in.workers, choice, steps, enough);
   for (const RankRates& rank : in.others) {
-    if (slowest > enough || !std::isfinite(slowest)) break;
+    if (slowest > enough) break;
     slowest = std::max(slowest,
                        simulated_seconds(in.job, rank.server, rank.workers, choice, steps, enough));
   }
