@@ -81,6 +81,53 @@ void describe(Struct<Cluster>& s) {
 
 }  // namespace schema
 
+namespace {
+
+/// A step of the file, and where it stands.
+struct ClusterStep {
+  std::string path;
+  int64_t step = 0;
+};
+
+std::string told(const ClusterStep& step, const std::string& wanted) {
+  return step.path + " is " + std::to_string(step.step) + "; " + wanted;
+}
+
+void check_is_simulated(const ClusterStep& step, int64_t steps, std::vector<FieldError>& errors) {
+  if (step.step < steps) return;
+  errors.push_back({step.path, std::to_string(step.step) + " is never reached; at most " +
+                                   std::to_string(steps - 1) + ", or more steps"});
+}
+
+/// What would never come about, or not in this order.
+void check_steps(const ClusterWorkers& group, const std::string& path, int64_t steps,
+                 std::vector<FieldError>& errors) {
+  const ClusterStep joins{path + ".joinStep", group.join_step};
+  check_is_simulated(joins, steps, errors);
+  if (group.leave_step && *group.leave_step <= joins.step)
+    errors.push_back({path + ".leaveStep", std::to_string(*group.leave_step) + " is too early; " +
+                                               told(joins, "at least one more")});
+  if (!group.change) return;
+  const ClusterStep change{path + ".change.step", group.change->step};
+  check_is_simulated(change, steps, errors);
+  if (change.step < joins.step)
+    errors.push_back({change.path, std::to_string(change.step) + " is too early; " +
+                                       told(joins, "at least that")});
+  if (group.leave_step && change.step >= *group.leave_step)
+    errors.push_back(
+        {change.path, std::to_string(change.step) + " is too late; " +
+                          told({path + ".leaveStep", *group.leave_step}, "at most one less")});
+}
+
+void check_steps(const Cluster& cluster, std::vector<FieldError>& errors) {
+  if (cluster.server.change)
+    check_is_simulated({"server.change.step", cluster.server.change->step}, cluster.steps, errors);
+  for (size_t i = 0; i < cluster.workers.size(); ++i)
+    check_steps(cluster.workers[i], "workers[" + std::to_string(i) + "]", cluster.steps, errors);
+}
+
+}  // namespace
+
 Cluster load_cluster(const std::filesystem::path& path) {
   constexpr size_t kMostBytes = size_t{1} << 20;
   std::vector<FieldError> errors;
@@ -92,6 +139,7 @@ Cluster load_cluster(const std::filesystem::path& path) {
       schema::struct_of<Cluster>().read(root, &cluster, "", reader);
     errors = reader.take_errors();
     if (errors.empty()) schema::struct_of<Cluster>().check(&cluster, "", errors);
+    if (errors.empty()) check_steps(cluster, errors);
     const auto places = reader.take_places();
     for (FieldError& error : errors) {
       const auto place = places.find(error.path);

@@ -32,6 +32,7 @@ struct PlanOptions {
   double worker_cores = 2;
   double megabits = 1000;
   double milliseconds = 0.2;
+  double server_megabits = 10'000;
   std::optional<double> server_memory;  // gigabytes
   std::optional<double> worker_memory;
   std::optional<double> server_price;  // an hour
@@ -41,13 +42,18 @@ struct PlanOptions {
   std::string format = "text";
 };
 
+/// Of all ranks.
+int planned_workers(const PlanOptions& options, const api::TrainingJob& job) {
+  return options.workers.value_or(job.spec.workers.replicas);
+}
+
 PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
   api::Launch launch;
   launch.mounts = parse_mounts(options.mounts);
   launch.device = options.device;
-  // Ranks of one pod share its cores, as gpu_server::run_ranks has it.
-  const int threads =
-      std::max(1, options.threads.value_or(available_cores()) / api::ranks_per_pod(job.spec));
+  // Ranks of one pod share what it has, cores as gpu_server::run_ranks does it.
+  const int ranks = api::ranks_per_pod(job.spec);
+  const int threads = std::max(1, options.threads.value_or(available_cores()) / ranks);
   MeasuredJob told = measure_job(job, launch, threads);
   PlannedJob measured{.profile = std::move(told.profile),
                       .servers = job.spec.server.replicas,
@@ -56,17 +62,17 @@ PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
   measured.server = {.cores = told.cores,
                      .decode = decode / threads,
                      .shared = told.shared,
-                     .own_cores = static_cast<double>(threads)};
+                     .own_cores = static_cast<double>(threads),
+                     .bytes_per_second = options.server_megabits * 1e6 / 8 / ranks};
   measured.server.memory =
       options.server_memory ? *options.server_memory * 1e9 : static_cast<double>(free_memory());
-  measured.server.memory /= api::ranks_per_pod(job.spec);
+  measured.server.memory /= ranks;
   training::WorkerRates worker{.stem_speed = options.worker_cores,
                                .decode = decode / options.worker_cores,
                                .bytes_per_second = options.megabits * 1e6 / 8,
                                .latency = options.milliseconds / 1000};
   if (options.worker_memory) worker.memory = *options.worker_memory * 1e9;
-  measured.workers.assign(static_cast<size_t>(options.workers.value_or(job.spec.workers.replicas)),
-                          worker);
+  measured.workers.assign(static_cast<size_t>(planned_workers(options, job)), worker);
   if (options.server_price || options.worker_price)
     measured.prices = {options.server_price.value_or(0), options.worker_price.value_or(0)};
   return measured;
@@ -79,7 +85,11 @@ api::TrainingJob load_job(const PlanOptions& options) {
 }
 
 void plan(const PlanOptions& options) {
-  const json told = plan_table(measure(options, load_job(options)));
+  const api::TrainingJob job = load_job(options);
+  check_workers(options.workers ? "--workers" : "spec.workers.replicas (or --workers)",
+                static_cast<size_t>(planned_workers(options, job)),
+                static_cast<uint32_t>(api::rank_count(job.spec)));
+  const json told = plan_table(measure(options, job));
   if (options.format == "json") {
     std::cout << told << "\n";
   } else {
@@ -120,7 +130,8 @@ void add_plan(CLI::App& program) {
     return command->add_option(name, value, text)->excludes(simulated);
   };
   add("-w,--workers", options->workers,
-      "Workers to reckon with, of all ranks (default: spec.workers.replicas)");
+      "Workers to reckon with, of all ranks (default: spec.workers.replicas)")
+      ->check(CLI::Range(0, 10'000));
   add("--worker-cores", options->worker_cores, "Cores of each, as fast as those of this machine")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
@@ -130,6 +141,10 @@ void add_plan(CLI::App& program) {
   add("--latency", options->milliseconds, "Milliseconds one way")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  add("--server-link", options->server_megabits,
+      "Megabits a second through a server's network card, each way, over all workers")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   add("--server-memory", options->server_memory,
       "Gigabytes that the job may take in a server's pod (default: what is free here)")
       ->check(CLI::PositiveNumber);

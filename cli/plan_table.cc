@@ -7,9 +7,11 @@
 
 #include "cli/plan_bounds.h"
 #include "common/error.h"
+#include "common/log.h"
 #include "training/planner/batch_advice.h"
 #include "training/planner/model/memory.h"
 #include "training/planner/planner.h"
+#include "training/planner/reason.h"
 #include "training/simulator/trial.h"
 
 namespace outrigger::cli {
@@ -57,6 +59,9 @@ json row_of(const PlannedJob& job, const Candidate& one, double unsplit) {
   const double local = std::max<double>(one.choice.local, one.prediction.local_input * others);
   return {
       {"cut", cut.name},
+      {"plan", describe(costs, one.choice)},
+      {"stemsAway", one.choice.away},
+      {"localInputs", one.choice.local},
       {"sharePercent", 100 * one.choice.away / costs.micro_batches},
       {"localInputPercent", one.choice.local == 0 ? 0 : 100 * one.choice.local / others},
       {"serverPercent", 100 - (100 - cut.server_percent) * away / costs.micro_batches},
@@ -128,6 +133,13 @@ std::vector<std::string> advice_of(const PlannedJob& job, const std::vector<Cand
 bool is_of_gpu(const training::JobCosts& costs) {
   return std::ranges::any_of(
       costs.cuts, [](const training::CutCosts& cut) { return cut.device_stem.has_value(); });
+}
+
+void check_workers(const char* field, size_t workers, uint32_t ranks) {
+  if (workers == 0 || workers >= ranks) return;
+  throw InvalidInput(
+      fmt::format("{}: the job's {} ranks share {} workers; give each rank one at least, or none",
+                  field, ranks, workers));
 }
 
 json plan_table(const PlannedJob& job) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -29,6 +31,9 @@ struct PlannedJob {
 
 /// Whether `head`, `device_stem` and `optimizer` are seconds of a GPU, not of cores.
 bool is_of_gpu(const training::JobCosts& costs);
+
+/// Throws InvalidInput that names `field` where some ranks would have a worker and others none.
+void check_workers(const char* field, size_t workers, uint32_t ranks);
 
 /// The best share of every cut with rate, bytes, memory and, with prices, costs; which cuts have
 /// none and why; the choice; advice. Throws InvalidInput where no plan fits into the memory.

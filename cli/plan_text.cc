@@ -64,12 +64,6 @@ void print_cuts(const json& told, bool prices) {
                              one["why"].get<std::string>());
 }
 
-std::string plan_text(const json& row) {
-  const int share = row["sharePercent"].get<int>();
-  if (share == 0) return "cut Input";
-  return fmt::format("cut {} with {} % of the stems away", row["cut"].get<std::string>(), share);
-}
-
 std::string parts_text(const json& memory) {
   std::string text;
   for (const auto& [name, bytes] : memory.items()) {
@@ -90,10 +84,10 @@ void print_choice(const json& told) {
     if (next == nullptr || cuts[i]["imagesPerSecond"] > (*next)["imagesPerSecond"]) next = &cuts[i];
   }
   std::cout << fmt::format("\nThe choice is {}: its step is the shortest, bound by {}",
-                           plan_text(best), best["bound"].get<std::string>());
+                           best["plan"].get<std::string>(), best["bound"].get<std::string>());
   if (next != nullptr)
     std::cout << fmt::format(
-        "; the next, {}, has {:.2f}x its rate, bound by {}", plan_text(*next),
+        "; the next, {}, has {:.2f}x its rate, bound by {}", (*next)["plan"].get<std::string>(),
         (*next)["imagesPerSecond"].get<double>() / best["imagesPerSecond"].get<double>(),
         (*next)["bound"].get<std::string>());
   std::cout << ".\nIts MB on the server: " << parts_text(best["serverMemory"]) << ".\n";
@@ -113,11 +107,24 @@ void print_workers(const json& rows) {
         duration_text(row["epoch"]["seconds"].get<double>()), row["epoch"]["cost"].get<double>());
 }
 
-void print_layers(const json& layers) {
+/// Whether workers pay, where that is a question.
+void print_gain(const json& told, const json& best) {
+  if (told["workers"] == 0) {
+    std::cout << "\nThis is reckoned without workers: --workers N tells what N of them would bring "
+                 "(--worker-cores, --link: what they are like).\n";
+  } else if (best["timesUnsplit"].get<double>() < 1.02) {
+    std::cout << "\nWorkers would not pay here: with and without them the limit is "
+              << best["bound"].get<std::string>() << ".\n";
+  }
+}
+
+/// Of a GPU's job only the layers of stems were timed.
+void print_layers(const json& layers, bool of_stems) {
+  const char* all = of_stems ? "all layers of stems" : "all";
   const size_t width = width_of(layers, "name", kLayerWidth);
   std::cout << fmt::format("\n  {:<{}} {:>11} {:>12} {:>12} {:>12}\n", "layer", width, "forward ms",
                            "backward ms", "kept MB", "weights MB");
-  json sum{{"name", "all"}, {"forward", 0.0}, {"backward", 0.0}, {"kept", 0.0}, {"weights", 0.0}};
+  json sum{{"name", all}, {"forward", 0.0}, {"backward", 0.0}, {"kept", 0.0}, {"weights", 0.0}};
   const auto print = [width](const json& layer) {
     std::cout << fmt::format(
         "  {:<{}} {:>11.2f} {:>12.2f} {:>12.3f} {:>12.3f}\n", layer["name"].get<std::string>(),
@@ -133,7 +140,10 @@ void print_layers(const json& layers) {
   std::cout
       << "\nLayers that run as one (convolution, batch norm, activation) count for their parts, "
          "mostly as the first.\nkept: of one micro-batch from forward to backward, where "
-         "nothing is recomputed.\n";
+         "nothing is recomputed.\n"
+      << (of_stems ? "Times are of one core; layers behind the deepest cut run on the GPU alone "
+                     "and are not listed.\n"
+                   : "Times are of one core.\n");
 }
 
 }  // namespace
@@ -150,10 +160,7 @@ void print_plan_table(const json& told, bool layers) {
   print_choice(told);
   if (prices) print_workers(told["byWorkers"]);
   const json& best = told["cuts"][told["choice"].get<size_t>()];
-  if (best["timesUnsplit"].get<double>() < 1.02) {
-    std::cout << "\nWorkers would not pay here: with and without them the limit is "
-              << best["bound"].get<std::string>() << ".\n";
-  }
+  print_gain(told, best);
   for (const json& one : told["advice"]) std::cout << "\n" << one.get<std::string>() << "\n";
   std::cout << fmt::format(
       "\n{} for a micro-batch, bytes are of a step; server: of the network's multiply-adds, done "
@@ -165,7 +172,7 @@ void print_plan_table(const json& told, bool layers) {
       duration_text(best["epoch"]["seconds"].get<double>()),
       told["fixed"].get<bool>() ? "`run` keeps to the plan that the job fixes."
                                 : "`run` goes on measuring and moves the cut.");
-  if (layers) print_layers(told["profile"]["layers"]);
+  if (layers) print_layers(told["profile"]["layers"], told["device"] == "GPU");
 }
 
 }  // namespace outrigger::cli

@@ -80,19 +80,22 @@ void add_run(CLI::App& program) {
   command->add_option("--worker-threads", options->run.worker_threads,
                       "Cores of each worker (default: all, shared evenly)");
   const CLI::Range counts(1, 1'000'000);
-  command
-      ->add_option("--emulate", options->run.emulate,
-                   "For experiments: compute nothing, take the times of a profile (outrigger "
-                   "plan -o json)")
-      ->check(CLI::ExistingFile);
+  CLI::Option* emulate =
+      command
+          ->add_option("--emulate", options->run.emulate,
+                       "For experiments: compute nothing, take the times of a profile (outrigger "
+                       "plan -o json)")
+          ->check(CLI::ExistingFile);
   command
       ->add_option("--device-cores", options->run.device_cores,
                    "How many cores of the profile's machine the emulated device is worth")
       ->capture_default_str()
-      ->check(counts);
+      ->check(counts)
+      ->needs(emulate);
   command->add_option("--worker-cores", options->run.worker_cores, "And each emulated worker")
       ->capture_default_str()
-      ->check(counts);
+      ->check(counts)
+      ->needs(emulate);
   command
       ->add_option("--link-megabits", options->run.link_megabits,
                    "For experiments: what links carry a second, each way; 0: no limit")

@@ -115,14 +115,20 @@ training::ServerRates server_of(const api::ClusterServer& server,
 /// Those of one rank, of that which has the fewest: workers are given out to ranks in turn.
 std::vector<training::SimulatedWorker> of_one_rank(
     const std::vector<training::SimulatedWorker>& all, uint32_t ranks) {
-  if (!all.empty() && all.size() < ranks)
-    throw InvalidInput(
-        fmt::format("workers: the job's {} ranks share {} workers; give each rank "
-                    "one at least, or none",
-                    ranks, all.size()));
+  check_workers("workers", all.size(), ranks);
   std::vector<training::SimulatedWorker> its;
   for (size_t i = ranks - 1; i < all.size(); i += ranks) its.push_back(all[i]);
   return its;
+}
+
+/// The profile does not say how tensors travel.
+SplitNotes split_of(const training::Profile& profile, const training::Choice& choice) {
+  const training::PlannerOptions& options = profile.options;
+  return {.stems_away = choice.away > 0,
+          .stems_train = profile.costs.cuts[choice.cut].trains,
+          .cut_is_open = !options.cut,
+          .share_is_open = options.cut != 0u && !options.away,
+          .staleness = profile.costs.staleness};
 }
 
 /// Nobody trains with less than cut Input takes on the server.
@@ -202,7 +208,9 @@ json simulate_job(const api::Cluster& cluster, const training::Profile& profile)
   std::string cause;
   double most = -1;
   for (const auto& [name, percent] : told["stallPercentByCause"].items()) {
-    if (name == feed::to_string(feed::StallCause::kOptimizer)) continue;
+    if (name == feed::to_string(feed::StallCause::kOptimizer) ||
+        name == feed::to_string(feed::StallCause::kRanks))
+      continue;
     stall += percent.get<double>();
     if (percent.get<double>() > most) cause = name;
     most = std::max(most, percent.get<double>());
@@ -214,7 +222,8 @@ json simulate_job(const api::Cluster& cluster, const training::Profile& profile)
               .stall_cause = cause,
               .optimizer_percent =
                   told["stallPercentByCause"][feed::to_string(feed::StallCause::kOptimizer)],
-              .workers = result.steps.back().workers});
+              .workers = result.steps.back().workers,
+              .split = split_of(profile, result.steps.back().choice)});
   return told;
 }
 

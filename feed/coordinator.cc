@@ -49,6 +49,14 @@ double Coordinator::memory_for_stems(const Plan& plan) const {
   return std::min(needs, plan.stem_memory.needs(plan.stems_away, plan.stem_trains, 1));
 }
 
+size_t Coordinator::stem_workers() const {
+  const double needs = memory_for_stems(plan_);
+  return static_cast<size_t>(std::ranges::count_if(workers_, [needs](const auto& entry) {
+    const WorkerTraits& traits = entry.second.traits;
+    return !traits.local && traits.runs_stems && traits.memory >= needs;
+  }));
+}
+
 WorkItem Coordinator::make_item(uint64_t step, uint32_t index, const Plan& plan) {
   WorkItem item;
   item.step = step;

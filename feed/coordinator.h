@@ -90,6 +90,9 @@ class Coordinator {
   const std::vector<Replacement>& replacements() const { return replacements_; }
   const Ledger& ledger() const { return ledger_; }
   size_t workers() const { return workers_.size(); }
+  /// Remote workers that are given stems of the newest plan, where it has any away: who may run
+  /// them and has the memory.
+  size_t stem_workers() const;
   bool has_worker(WorkerId worker) const { return workers_.contains(worker); }
   uint64_t present_step() const { return step_; }
   uint64_t second_leases() const { return second_leases_; }

@@ -7,8 +7,8 @@
 namespace outrigger::feed {
 
 const char* to_string(StallCause cause) {
-  constexpr std::array<const char*, kStallCauses> kNames = {"Read", "Decode",  "Stem",
-                                                            "Link", "Weights", "Optimizer"};
+  constexpr std::array<const char*, kStallCauses> kNames = {"Read",    "Decode",    "Stem", "Link",
+                                                            "Weights", "Optimizer", "Ranks"};
   return kNames[static_cast<size_t>(cause)];
 }
 

@@ -14,8 +14,9 @@ enum class StallCause : uint8_t {
   kLink,       // tensors on the wire
   kWeights,    // new weights on their way to a stem
   kOptimizer,  // the step's end: sums, clipping, optimizer, commit
+  kRanks,      // other ranks, until all have added up what they have
 };
-inline constexpr size_t kStallCauses = 6;
+inline constexpr size_t kStallCauses = 7;
 const char* to_string(StallCause cause);  // "Read", "Decode", …
 
 /// Seconds by cause.

@@ -274,7 +274,10 @@ void Run::after_step(const training::StepReport& told) {
                .local = std::move(local)};
   const TimePoint compared = clock_.now();
   plan_ahead(report, measured_);
-  reporter_.step(report, feed_.snapshot(), stalls, clock_.now() - compared);
+  const Duration planning = clock_.now() - compared;
+  const FeedSnapshot snapshot = feed_.snapshot();
+  warn_of_stems(report.plan, snapshot);
+  reporter_.step(report, snapshot, stalls, planning);
   tell_of_workers(report, measured_);
   const auto replacements = feed_.replacements();
   for (; replacements_told_ < replacements.size(); ++replacements_told_) {

@@ -76,6 +76,8 @@ class Run {
   void hear_ranks();
   /// Warns, once, where a plan leaves workers nothing to level.
   void advise(const feed::Plan& plan);
+  /// Where stems of the plan in force are to run on workers and none of these is given any.
+  void warn_of_stems(const feed::Plan& plan, const FeedSnapshot& feed);
   void tell_of_plan();
   /// Of a plan that somebody asked for.
   void warn_of_memory(const feed::Plan& plan);
@@ -177,6 +179,7 @@ class Run {
   size_t replacements_told_ = 0;
   std::optional<TimePoint> workers_told_;
   bool advised_ = false;
+  uint64_t warned_of_ = 0;  // the plan whose stems no worker is given
   std::atomic<bool> ready_{false};
   std::atomic<bool> stop_wanted_{false};
   std::mutex wish_mutex_;

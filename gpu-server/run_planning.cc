@@ -177,9 +177,11 @@ void Run::tell_of_plan() {
   {
     const std::scoped_lock lock(wish_mutex_);
     asked_for = plan_fixed_ || !wants_planner(edited_);
-    reporter_.plan(plan_, trainer_.counters().step, wanted_reason_);
+    const std::string reason =
+        wanted_reason_.empty() && !first_rank() ? "as the first rank decided" : wanted_reason_;
+    reporter_.plan(plan_, trainer_.counters().step, reason);
     log::info("plan {} from step {} or the next: {}", plan_.number, trainer_.counters().step,
-              wanted_reason_);
+              reason);
   }
   if (first_rank() && asked_for) warn_of_memory(plan_);
 }
@@ -214,6 +216,17 @@ void Run::advise(const feed::Plan& plan) {
   if (advised_ || !trained_away || !few) return;
   advised_ = true;
   log::warning("{}", *few);
+}
+
+void Run::warn_of_stems(const feed::Plan& plan, const FeedSnapshot& feed) {
+  if (plan.stems_away == 0 || plan.number != plan_.number || warned_of_ == plan.number) return;
+  if (feed.workers == 0 || feed.stem_workers > 0) return;
+  warned_of_ = plan.number;
+  log::warning(
+      "the server runs the stems of {} itself: of its {} workers none may run stems and has the "
+      "{:.0f} MB that they take",
+      plan.cut_name, feed.workers,
+      plan.stem_memory.needs(plan.stems_away, plan.stem_trains, feed.workers) / 1e6);
 }
 
 void Run::wish(feed::Plan plan, const std::string& reason, Wisher wisher) {

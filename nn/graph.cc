@@ -85,10 +85,11 @@ const Cut& Graph::cut(const std::string& name) const {
   for (const Cut& cut : cuts_) {
     if (cut.layers == wanted) return cut;
   }
-  throw InvalidInput("cannot cut " + name_ + " at \"" + name + "\": " +
-                     (wanted < 0 ? "there is no such layer"
-                                 : "more than one tensor crosses there, or a group of layers that "
-                                   "run as one would be split") +
+  const char* why =
+      "more than one tensor crosses there, or a group of layers that run as one would be split";
+  if (wanted < 0) why = "there is no such layer";
+  if (wanted == size()) why = "it is the last layer, behind which nothing is left for the server";
+  throw InvalidInput("cannot cut " + name_ + " at \"" + name + "\": " + why +
                      nearest_cuts(cuts_, layers_, name, wanted) + "; it can be cut at " +
                      join_names(cuts_));
 }

@@ -12,6 +12,8 @@ namespace outrigger::controller {
 
 /// On pods: how many pods of this index failed in a row before this one was made.
 inline constexpr std::string_view kFailuresAnnotation = "outrigger.dev/failures";
+/// On servers: Karpenter does not move them of itself, as Cluster Autoscaler does not.
+inline constexpr std::string_view kDoNotDisruptAnnotation = "karpenter.sh/do-not-disrupt";
 /// Who sends events and writes objects.
 inline constexpr std::string_view kComponent = "outrigger-operator";
 

@@ -121,6 +121,7 @@ struct Observed {
   api::TrainingJob job;  // with the status last written
   /// Why spec cannot be run as it is; empty: it can.
   std::vector<api::FieldError> errors = {};
+  bool only_invalid = false;              // all of spec was read; fields do not go together
   std::vector<std::string> unknown = {};  // fields of spec that this operator does not know
   std::vector<Pod> pods = {};
   std::optional<ServiceState> service = {};

@@ -17,7 +17,7 @@ namespace {
 // The first that has something to say ends the pass: its word goes into the status before anything
 // is done.
 bool decide(Pass& pass) {
-  if (complete(pass) || refuse(pass)) return true;
+  if (refuse(pass)) return true;
   if (hold_of(pass)) return false;
   begin_first(pass);
   return resume(pass) || fail_by_deadline(pass) || restart(pass) || autoscale(pass);
@@ -41,8 +41,13 @@ void keep(Pass& pass) {
 
 void go_on(Pass& pass) {
   if (has_begun_untold(pass)) begin_first(pass);
+  const bool told = take_last_words(pass);
+  if (complete(pass)) {  // a job that is done needs no place any more
+    pass.plan.unfinished = true;
+    return;
+  }
   if (is_place_unknown(pass)) return pass.again_at(pass.now + std::chrono::seconds(5));
-  if (!take_last_words(pass)) take_report(pass);
+  if (!told) take_report(pass);
   if (decide(pass)) {
     pass.plan.unfinished = true;
   } else {

@@ -39,6 +39,7 @@ JobRecord read_job(Json object) {
     record.errors = api::validate(record.job);
     std::erase_if(record.errors,
                   [](const auto& error) { return error.path.starts_with("status"); });
+    record.only_invalid = !record.errors.empty();
   }
   return record;
 }
@@ -50,7 +51,7 @@ JobRecord read_job_again(Json object, const JobRecord& before) {
     return read_job(std::move(object));
   // That the spec is missing is one of the errors, none of which is new.
   auto read = api::parse_training_job_object(known_parts(std::move(object), false));
-  JobRecord record{std::move(read.job), before.errors, before.unknown};
+  JobRecord record{std::move(read.job), before.errors, before.unknown, before.only_invalid};
   record.job.spec = before.job.spec;
   if (!record.job.status) record.job.status.emplace();
   return record;

@@ -14,6 +14,7 @@ struct JobRecord {
   api::TrainingJob job;                   // always has a status
   std::vector<api::FieldError> errors;    // in spec
   std::vector<std::string> unknown = {};  // fields of spec that a newer definition has
+  bool only_invalid = false;              // all of spec was read; fields do not go together
 };
 
 /// Fields of metadata that Kubernetes adds without our knowing are passed over. So is what a newer

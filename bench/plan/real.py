@@ -117,7 +117,7 @@ def plans_of_the_model(scenario, job, programs, scratch):
     told = subprocess.run(
         ["taskset", "-c", str(training_run.two_cores()[0]), programs / "outrigger", "plan", file, "--workers",
          str(scenario.workers), "--worker-cores", str(scenario.cores), "--link", str(scenario.megabits or 10000),
-         "--threads", "1", "-o", "json"], check=True, capture_output=True, text=True)
+         "--server-link", "100000", "--threads", "1", "-o", "json"], check=True, capture_output=True, text=True)
     table = json.loads(told.stdout)
     best = [plan_of(row["cut"], row["stemsAway"], row["localInputs"]) for row in table["best"]]
     return best, [cut["name"] for cut in table["profile"]["cuts"]]

@@ -1,5 +1,9 @@
 #include "cli/report/advice.h"
 
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
 #include "common/log.h"
 
 namespace outrigger::cli {
@@ -7,18 +11,70 @@ namespace {
 
 constexpr double kLittle = 5;  // percent
 
-std::string remedy(const std::string& cause, uint64_t workers) {
-  const std::string more = workers == 0 ? "A worker, on cores of its own," : "More workers";
-  if (cause == "Read")
+/// "Faster links, an earlier cut, or spec.training.staleness: 1 would help."
+std::string would_help(const std::vector<std::string>& remedies) {
+  std::string text;
+  for (size_t i = 0; i < remedies.size(); ++i) {
+    const bool last = i + 1 == remedies.size();
+    if (i > 0) text += last ? (i == 1 ? " or " : ", or ") : ", ";
+    text += remedies[i];
+  }
+  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text + " would help.";
+}
+
+/// What is the planner's to choose is not named: it has chosen.
+std::vector<std::string> for_stems(const SplitNotes& split) {
+  std::vector<std::string> remedies{"more or faster workers"};
+  if (!split.stems_away) return remedies;
+  if (!split.share_is_open) remedies.emplace_back("a smaller spec.split.sharePercent");
+  if (!split.cut_is_open) remedies.emplace_back("an earlier cut");
+  // Frozen stems run ahead anyway.
+  if (split.stems_train && split.staleness == 0)
+    remedies.emplace_back("spec.training.staleness: 1");
+  return remedies;
+}
+
+std::vector<std::string> for_weights(const SplitNotes& split) {
+  std::vector<std::string> remedies;
+  if (!split.cut_is_open) remedies.emplace_back("an earlier cut");
+  remedies.emplace_back("faster links");
+  if (split.stems_train && split.staleness == 0)
+    remedies.emplace_back("spec.training.staleness: 1");
+  return remedies;
+}
+
+/// What travels over the cut in more than a byte a value, as spec.split.wire has it.
+std::string wider_wires(const SplitNotes& split) {
+  std::string fields;
+  if (split.activations != "int8") fields = "activations: Int8";
+  if (split.stems_train && split.gradients != "int8")
+    fields += fields.empty() ? "gradients: Int8" : ", gradients: Int8";
+  return fields;
+}
+
+std::vector<std::string> for_links(const SplitNotes& split) {
+  std::vector<std::string> remedies{"faster links"};
+  const std::string wires = split.stems_away ? wider_wires(split) : "";  // pixels are bytes
+  const bool known = !split.activations.empty();
+  if (!wires.empty())
+    remedies.push_back("spec.split.wire: {" + wires + "}" +
+                       (known ? "" : " where it is not that already"));
+  if (split.stems_away && !split.cut_is_open)
+    remedies.emplace_back("a cut whose activations are smaller");
+  // A plan that is fixed keeps no input local.
+  remedies.emplace_back(split.is_planned() ? "more cores for the server" : "spec.split.cut: Auto");
+  return remedies;
+}
+
+std::string remedy(const Limits& limits) {
+  const std::string more = limits.workers == 0 ? "A worker, on cores of its own," : "More workers";
+  if (limits.stall_cause == "Read")
     return more + " or a faster disk would help; so would images packed into shards (WebDataset).";
-  if (cause == "Stem")
-    return "More or faster workers, a smaller spec.split.sharePercent, an earlier cut, or "
-           "spec.training.staleness: 1 would help.";
-  if (cause == "Link")
-    return "Faster links, spec.split.wire with Int8, or a cut whose activations are smaller would "
-           "help; what the server decodes itself crosses no link.";
-  if (cause == "Weights")
-    return "An earlier cut, faster links, or spec.training.staleness: 1 would help.";
+  if (limits.stall_cause == "Stem") return would_help(for_stems(limits.split));
+  if (limits.stall_cause == "Link")
+    return would_help(for_links(limits.split)) + " What the server decodes itself crosses no link.";
+  if (limits.stall_cause == "Weights") return would_help(for_weights(limits.split));
   return more + " or faster cores would help; smaller photos on the disk make decoding cheaper.";
 }
 
@@ -28,23 +84,47 @@ std::string wanted(const Limits& limits) {
                      *limits.desired_workers, limits.workers);
 }
 
+/// What holds training up between its steps; empty: little does.
+std::string told_of_stops(const Limits& limits) {
+  std::string text;
+  if (limits.evaluation_percent >= kLittle)
+    text = fmt::format(
+        "Training stands still {:.0f} % of its time while the server evaluates. A larger "
+        "spec.training.evaluate.everySteps would help; so would {}, which can evaluate beside "
+        "training (spec.training.evaluate.place: Workers). ",
+        limits.evaluation_percent, limits.workers == 0 ? "workers" : "more workers");
+  if (limits.checkpoint_percent >= kLittle)
+    text += fmt::format(
+        "Training stands still {:.0f} % of its time while checkpoints are written. A larger "
+        "spec.checkpoint.everySteps or a faster disk for spec.checkpoint.path would help. ",
+        limits.checkpoint_percent);
+  return text;
+}
+
 }  // namespace
 
 std::string advice(const Limits& limits) {
+  const std::string stops = told_of_stops(limits);
+  const std::string begin = stops.empty() ? "The" : stops + "Within steps the";
   if (limits.stall_percent >= kLittle)
-    return fmt::format("The device waits {:.0f} % of its time, most of it for: {}. {}{}",
-                       limits.stall_percent, limits.stall_cause,
-                       remedy(limits.stall_cause, limits.workers), wanted(limits));
+    return fmt::format("{} device waits {:.0f} % of its time, most of it for: {}. {}{}", begin,
+                       limits.stall_percent, limits.stall_cause, remedy(limits), wanted(limits));
+  if (limits.ranks_percent >= std::max(2 * kLittle, limits.optimizer_percent))
+    return fmt::format(
+        "{} wait for other ranks takes {:.0f} % of the time. Workers for the rank that the others "
+        "wait for, a faster network between servers, spec.training.allReducePrecision: BFloat16, "
+        "or a larger spec.training.batchSize would help.",
+        begin, limits.ranks_percent);
   if (limits.optimizer_percent >= 2 * kLittle)
     return fmt::format(
-        "The end of each step (sums, optimizer, commit) takes {:.0f} % of the time, and the device "
+        "{} end of each step (sums, optimizer, commit) takes {:.0f} % of the time, and the device "
         "waits for little else. A larger spec.training.batchSize would help.",
-        limits.optimizer_percent);
+        begin, limits.optimizer_percent);
   return fmt::format(
-      "The device is the limit: it waits {:.1f} % of its time. A faster device, or a cut that "
+      "{} device is the limit: it waits {:.1f} % of its time. A faster device, or a cut that "
       "takes "
       "more off it, would help; more workers alone would not.",
-      limits.stall_percent);
+      begin, limits.stall_percent);
 }
 
 }  // namespace outrigger::cli

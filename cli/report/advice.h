@@ -6,16 +6,33 @@
 
 namespace outrigger::cli {
 
-/// How a job has spent its time, measured or simulated.
-struct Limits {
-  double stall_percent = 0;      // the device waits for workers or links
-  std::string stall_cause;       // for what most: "Read", "Decode", "Stem", "Link", "Weights"
-  double optimizer_percent = 0;  // the end of the step
-  uint64_t workers = 0;
-  std::optional<uint64_t> desired_workers = std::nullopt;  // that it can use, by the planner
+/// How a job is split at its end, and what it leaves to the planner. As it stands: of a job of
+/// which no more is known.
+struct SplitNotes {
+  bool stems_away = true;    // false: cut Input
+  bool stems_train = true;   // gradients come back from the server
+  bool cut_is_open = false;  // the planner moves it
+  bool share_is_open = false;
+  uint64_t staleness = 0;
+  std::string activations;  // how they travel, as plans tell it: "int8", …; empty: not known
+  std::string gradients;
+  bool is_planned() const { return cut_is_open || share_is_open; }
 };
 
-/// What limits the job and what to change, in two or three sentences.
+/// How a job has spent its time, measured or simulated.
+struct Limits {
+  double stall_percent = 0;      // of its steps' time the device waits for workers or links
+  std::string stall_cause;       // for what most: "Read", "Decode", "Stem", "Link", "Weights"
+  double optimizer_percent = 0;  // of that time, the end of the step
+  double ranks_percent = 0;      // of that time, other ranks
+  uint64_t workers = 0;
+  std::optional<uint64_t> desired_workers = std::nullopt;  // that it can use, by the planner
+  double evaluation_percent = 0;  // of all time training stands still while the server evaluates
+  double checkpoint_percent = 0;  // and while a checkpoint is written
+  SplitNotes split = {};
+};
+
+/// What limits the job and what to change, in some sentences.
 std::string advice(const Limits& limits);
 
 }  // namespace outrigger::cli

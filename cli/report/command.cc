@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/report/history.h"
 #include "cli/report/page.h"
+#include "cli/report/split_notes.h"
 #include "cli/sweep/sweep.h"
 #include "common/file.h"
 
@@ -38,8 +39,9 @@ std::optional<Sweep> find_sweep(const ReportOptions& options) {
 void report(const ReportOptions& options) {
   const RunHistory history = read_history(options.folder);
   const auto output = options.output.empty() ? options.folder / "report.html" : options.output;
-  write_file_atomically(
-      output, report_page(named(options.folder).filename().string(), history, find_sweep(options)));
+  const std::string name = named(options.folder).filename().string();
+  write_file_atomically(output, report_page(name, history, split_notes(history, options.folder),
+                                            find_sweep(options)));
   std::cout << output.string() << "\n";
 }
 

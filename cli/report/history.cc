@@ -15,12 +15,17 @@ using nlohmann::json;
 
 double number(const json& line, const char* field) { return line.value(field, 0.0); }
 uint64_t count(const json& line, const char* field) { return line.value(field, uint64_t{0}); }
+std::optional<double> number_if_any(const json& line, const char* field) {
+  return line.contains(field) ? std::optional(number(line, field)) : std::nullopt;
+}
 
-/// A resumed run does some steps again, the first being `step`. What was evaluated before that step
-/// stays: a checkpoint is written behind the evaluation that is due with it.
+/// A resumed run does some steps again, the first being `step`. The checkpoint that it goes on from
+/// stays, and what was evaluated before that step: a checkpoint is written behind the evaluation
+/// that is due with it.
 void resumed_at(uint64_t step, RunHistory& history) {
   std::erase_if(history.steps, [step](const auto& former) { return former.step >= step; });
   std::erase_if(history.evaluations, [step](const auto& former) { return former.step > step; });
+  std::erase_if(history.checkpoints, [step](const auto& former) { return former.step > step; });
 }
 
 void add_step(const json& line, RunHistory& history) {
@@ -43,15 +48,17 @@ void add_step(const json& line, RunHistory& history) {
 }
 
 void add_plan(const json& line, RunHistory& history) {
-  RunHistory::Plan plan{count(line, "plan"),
-                        count(line, "step"),
-                        line.value("cut", ""),
-                        line.value("sharePercent", 0),
-                        line.value("localInputPercent", 0),
-                        std::nullopt,
-                        line.value("reason", "")};
+  RunHistory::Plan plan{.number = count(line, "plan"),
+                        .step = count(line, "step"),
+                        .cut = line.value("cut", ""),
+                        .stems_away = count(line, "stemsAway"),
+                        .share_percent = line.value("sharePercent", 0),
+                        .local_percent = line.value("localInputPercent", 0),
+                        .server_percent = number_if_any(line, "serverPercent"),
+                        .activations = line.value("activations", ""),
+                        .gradients = line.value("gradients", ""),
+                        .reason = line.value("reason", "")};
   history.incarnation = count(line, "incarnation");
-  if (line.contains("serverPercent")) plan.server_percent = number(line, "serverPercent");
   // A run numbers its plans anew when it is resumed.
   if (!history.plans.empty() && plan.number <= history.plans.back().number) {
     resumed_at(plan.step, history);
@@ -60,12 +67,31 @@ void add_plan(const json& line, RunHistory& history) {
   history.plans.push_back(std::move(plan));
 }
 
+/// One that workers began and the server made in the end has its time from when they began, with
+/// steps beside it; how long these stood still in it is not told.
+double stood_still(const json& line, const RunHistory& history) {
+  const bool beside = !history.steps.empty() && history.steps.back().step >= count(line, "step");
+  return beside || line.value("by", "server") != "server" ? 0 : number(line, "seconds");
+}
+
 void add_evaluation(const json& line, RunHistory& history) {
-  const RunHistory::Evaluation evaluation{count(line, "step"), number(line, "accuracy"),
-                                          number(line, "loss")};
+  const RunHistory::Evaluation evaluation{.step = count(line, "step"),
+                                          .accuracy = number_if_any(line, "accuracy"),
+                                          .loss = number_if_any(line, "loss"),
+                                          .verification = number_if_any(line, "verification"),
+                                          .identification = number_if_any(line, "identification"),
+                                          .stood_still = stood_still(line, history)};
   std::erase_if(history.evaluations,
                 [&](const auto& former) { return former.step >= evaluation.step; });
   history.evaluations.push_back(evaluation);
+}
+
+void add_checkpoint(const json& line, RunHistory& history) {
+  const RunHistory::Checkpoint checkpoint{.step = count(line, "step"),
+                                          .stood_still = number(line, "seconds")};
+  std::erase_if(history.checkpoints,
+                [&](const auto& former) { return former.step >= checkpoint.step; });
+  history.checkpoints.push_back(checkpoint);
 }
 
 RunHistory::Worker worker_of(const json& told) {
@@ -100,6 +126,7 @@ void add(const json& line, RunHistory& history) {
   if (type == "workers") add_workers(line, history);
   if (type == "plan") add_plan(line, history);
   if (type == "evaluation") add_evaluation(line, history);
+  if (type == "checkpoint") add_checkpoint(line, history);
   if (type == "profile") set_layers(line, history);
 }
 
@@ -128,7 +155,8 @@ RunHistory read_rank(const std::filesystem::path& path) {
 
 std::string RunHistory::Plan::name() const {
   std::string text = "cut Input";
-  if (share_percent > 0) text = cut + " " + std::to_string(share_percent) + " %";
+  const std::string share = share_percent > 0 ? std::to_string(share_percent) : "<1";
+  if (splits()) text = cut + " " + share + " %";
   if (local_percent > 0) text += ", " + std::to_string(local_percent) + " % of the input local";
   return text;
 }
@@ -136,6 +164,21 @@ std::string RunHistory::Plan::name() const {
 std::vector<RunHistory::Step> RunHistory::settled() const {
   const size_t left_out = std::min<size_t>(3, steps.size() / 4);
   return {steps.begin() + static_cast<ptrdiff_t>(left_out), steps.end()};
+}
+
+RunHistory::Stops RunHistory::stops() const {
+  const auto sum = [this](const auto& list) {
+    double seconds = 0;
+    for (const auto& one : list) {
+      if (!steps.empty() && one.step <= steps.back().step) seconds += one.stood_still;
+    }
+    return seconds;
+  };
+  const double evaluating = sum(evaluations);
+  const double saving = sum(checkpoints);
+  double all = std::max(evaluating + saving, 1e-9);
+  for (const Step& step : steps) all += step.seconds;
+  return {.evaluation_percent = 100 * evaluating / all, .checkpoint_percent = 100 * saving / all};
 }
 
 RunHistory read_history(const std::filesystem::path& folder) {

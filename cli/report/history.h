@@ -29,17 +29,30 @@ struct RunHistory {
     uint64_t number = 0;
     uint64_t step = 0;  // when it was decided
     std::string cut;
-    int share_percent = 0;
-    int local_percent = 0;  // of the pixels that a step needs, made by the server itself
+    uint64_t stems_away = 0;  // of a step
+    int share_percent = 0;    // which these are, rounded down
+    int local_percent = 0;    // of the pixels that a step needs, made by the server itself
     std::optional<double> server_percent;  // of the multiply-adds; absent: of an older run
+    std::string activations;               // how they travel: "float32", "bfloat16", "int8"
+    std::string gradients;
     std::string reason;
+    /// Whether any stem is away: without one it is cut Input, whatever cut it names.
+    bool splits() const { return stems_away > 0 || share_percent > 0; }
     /// As people call it: "pool1 50 %", "cut Input, 75 % of the input local".
     std::string name() const;
   };
+  /// What was not measured is absent.
   struct Evaluation {
     uint64_t step = 0;
-    double accuracy = 0;
-    double loss = 0;
+    std::optional<double> accuracy;
+    std::optional<double> loss;
+    std::optional<double> verification;
+    std::optional<double> identification;
+    double stood_still = 0;  // training did, while the server made it; 0: beside training
+  };
+  struct Checkpoint {
+    uint64_t step = 0;
+    double stood_still = 0;  // training did, while it was written
   };
   struct Worker {
     uint64_t micro_batches = 0;
@@ -49,7 +62,8 @@ struct RunHistory {
     double bytes_per_second = 0;
     double latency = 0;
   };
-  /// What a layer costs on a core, or on the GPU, for one micro-batch.
+  /// What a layer costs on a core for one micro-batch. Of a GPU's run only those that stems can
+  /// have are told.
   struct Layer {
     std::string name;
     double forward = 0;
@@ -61,6 +75,7 @@ struct RunHistory {
   std::vector<Step> steps;
   std::vector<Plan> plans;
   std::vector<Evaluation> evaluations;
+  std::vector<Checkpoint> checkpoints;
   std::map<std::string, Worker> workers;    // by name, as last told
   std::optional<Worker> local;              // the server's own, likewise
   std::optional<uint64_t> desired_workers;  // that the job can use, as the planner last reckoned
@@ -70,6 +85,14 @@ struct RunHistory {
 
   /// The steps that count for rates: the first ones compile and warm up.
   std::vector<Step> settled() const;
+
+  /// For what training stood still between two steps, in percent of the time of steps and stops:
+  /// what came behind the last step held nothing up.
+  struct Stops {
+    double evaluation_percent = 0;
+    double checkpoint_percent = 0;
+  };
+  Stops stops() const;
 };
 
 /// Reads `folder`/metrics.jsonl, and of further ranks metrics-1.jsonl and so on; a last line that

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "cli/report/advice.h"
 #include "cli/report/chart.h"
 #include "cli/report/work.h"
 #include "common/log.h"
@@ -15,9 +14,11 @@ using Step = RunHistory::Step;
 
 constexpr size_t kMostPoints = 400;
 constexpr std::array<const char*, feed::kStallCauses> kCauseColors = {
-    "#7c6fd0", "#e08a3c", "#3f8f5f", "#c9485b", "#b89b2c", "#8a94a3"};
+    "#7c6fd0", "#e08a3c", "#3f8f5f", "#c9485b", "#b89b2c", "#8a94a3", "#4a5568"};
 constexpr const char* kBlue = "#2f6fb5";
 constexpr const char* kOrange = "#e08a3c";
+constexpr const char* kGreen = "#3f8f5f";
+constexpr const char* kPurple = "#7c6fd0";
 
 constexpr const char* kStyle = R"(<style>
 :root { color-scheme: light; }
@@ -76,6 +77,28 @@ Sums sums_of(const std::vector<Step>& steps) {
   return sums;
 }
 
+std::string percent_tile(const std::string& what, const std::optional<double>& part) {
+  return part ? tile(what, fmt::format("{:.2f} %", 100 * *part)) : "";
+}
+
+/// Of the last evaluation, where there was one.
+std::string evaluation_tiles(const RunHistory& history) {
+  if (history.evaluations.empty()) return "";
+  const auto& last = history.evaluations.back();
+  return percent_tile("held-out accuracy", last.accuracy) +
+         percent_tile("held-out verification", last.verification) +
+         percent_tile("held-out identification", last.identification);
+}
+
+std::string stop_tiles(const RunHistory::Stops& stops) {
+  std::string text;
+  if (stops.evaluation_percent > 0)
+    text += tile("stands still to evaluate", fmt::format("{:.1f} %", stops.evaluation_percent));
+  if (stops.checkpoint_percent > 0)
+    text += tile("and for checkpoints", fmt::format("{:.1f} %", stops.checkpoint_percent));
+  return text;
+}
+
 std::string tiles(const RunHistory& history, const Sums& sums) {
   const Step& last = history.steps.back();
   std::string text = "<div class=\"tiles\">\n";
@@ -85,44 +108,60 @@ std::string tiles(const RunHistory& history, const Sums& sums) {
       "a step",
       fmt::format("{:.1f} ms", 1e3 * sums.seconds / static_cast<double>(history.settled().size())));
   text += tile("the device waits", fmt::format("{:.1f} %", 100 * sums.waited / sums.seconds));
+  text += stop_tiles(history.stops());
   text += tile("loss at the end", fmt::format("{:.4f}", last.loss));
-  if (!history.evaluations.empty())
-    text += tile("held-out accuracy",
-                 fmt::format("{:.2f} %", 100 * history.evaluations.back().accuracy));
-  return text + "</div>\n";
+  return text + evaluation_tiles(history) + "</div>\n";
 }
 
-std::string limits(const RunHistory& history, const Sums& sums) {
+std::string limits(const RunHistory& history, const Sums& sums, const SplitNotes& split) {
   const auto inputs =
       std::span(sums.stalls).first(static_cast<size_t>(feed::StallCause::kOptimizer));
   const auto worst = std::ranges::max_element(inputs) - inputs.begin();
   uint64_t workers = history.steps.back().workers;
   for (const RunHistory& rank : history.further_ranks) workers += rank.steps.back().workers;
-  const Limits told{
-      .stall_percent = 100 * sums.waited / sums.seconds,
-      .stall_cause = feed::to_string(static_cast<feed::StallCause>(worst)),
-      .optimizer_percent = 100 * feed::of(sums.stalls, feed::StallCause::kOptimizer) / sums.seconds,
-      .workers = workers,
-      .desired_workers = history.desired_workers};
+  const RunHistory::Stops stops = history.stops();
+  const auto percent = [&sums](feed::StallCause cause) {
+    return 100 * feed::of(sums.stalls, cause) / sums.seconds;
+  };
+  const Limits told{.stall_percent = 100 * sums.waited / sums.seconds,
+                    .stall_cause = feed::to_string(static_cast<feed::StallCause>(worst)),
+                    .optimizer_percent = percent(feed::StallCause::kOptimizer),
+                    .ranks_percent = percent(feed::StallCause::kRanks),
+                    .workers = workers,
+                    .desired_workers = history.desired_workers,
+                    .evaluation_percent = stops.evaluation_percent,
+                    .checkpoint_percent = stops.checkpoint_percent,
+                    .split = split};
   return "<section class=\"limit\"><h2>What limits this run</h2>\n<p>" + escaped(advice(told)) +
          "</p></section>\n";
 }
 
-std::string loss_section(const RunHistory& history) {
-  std::vector<Series> series{
-      series_of("loss", kBlue, history.steps, [](const Step& step) { return step.loss; })};
-  Series held_out{.name = "held-out loss", .color = kOrange, .points = true};
-  Series accuracy{.name = "held-out accuracy", .color = kOrange, .points = true};
+/// Of the evaluations that have the figure, which is multiplied by `times`.
+Series held_out(Series series, const RunHistory& history,
+                std::optional<double> RunHistory::Evaluation::*figure, double times) {
+  series.points = true;
   for (const auto& one : history.evaluations) {
-    held_out.x.push_back(static_cast<double>(one.step));
-    held_out.y.push_back(one.loss);
-    accuracy.x.push_back(static_cast<double>(one.step));
-    accuracy.y.push_back(100 * one.accuracy);
+    const std::optional<double>& value = one.*figure;
+    if (!value) continue;
+    series.x.push_back(static_cast<double>(one.step));
+    series.y.push_back(times * *value);
   }
-  series.push_back(held_out);
-  const std::vector<Series> right{series_of("training accuracy", kBlue, history.steps,
-                                            [](const Step& step) { return 100 * step.accuracy; }),
-                                  accuracy};
+  return series;
+}
+
+std::string loss_section(const RunHistory& history) {
+  using Held = RunHistory::Evaluation;
+  const std::vector<Series> series{
+      series_of("loss", kBlue, history.steps, [](const Step& step) { return step.loss; }),
+      held_out({.name = "held-out loss", .color = kOrange}, history, &Held::loss, 1)};
+  const std::vector<Series> right{
+      series_of("training accuracy", kBlue, history.steps,
+                [](const Step& step) { return 100 * step.accuracy; }),
+      held_out({.name = "held-out accuracy", .color = kOrange}, history, &Held::accuracy, 100),
+      held_out({.name = "held-out verification", .color = kGreen}, history, &Held::verification,
+               100),
+      held_out({.name = "held-out identification", .color = kPurple}, history,
+               &Held::identification, 100)};
   return page_section("Loss", line_chart({.label = "Loss by step", .x_label = "step"}, series)) +
          page_section(
              "Accuracy",
@@ -196,13 +235,13 @@ std::string page(const std::string& title, const std::string& text, const std::s
          "</main></body></html>\n";
 }
 
-std::string report_page(const std::string& name, const RunHistory& history,
+std::string report_page(const std::string& name, const RunHistory& history, const SplitNotes& split,
                         const std::optional<Sweep>& swept) {
   const Sums sums = sums_of(history.settled());
   return page(name,
               "What an Outrigger run did, from its metrics.jsonl. Rates leave out the first steps, "
               "which compile and warm up.",
-              tiles(history, sums) + limits(history, sums) + loss_section(history) +
+              tiles(history, sums) + limits(history, sums, split) + loss_section(history) +
                   rate_section(history) + stall_section(history, sums) + plan_section(history) +
                   work_sections(history) + (swept ? sweep_sections(*swept) : ""));
 }

@@ -55,6 +55,15 @@ std::string worker_row(const std::string& name, const RunHistory::Worker& worker
       worker.stem_gradients, 1e3 * worker.decode, link);
 }
 
+/// Rate and delay; what is not measured yet is 0.
+std::string link_cells(const RunHistory::Worker& worker) {
+  const auto cell = [](double value, const std::string& text) {
+    return "<td>" + (value > 0 ? text : std::string("–")) + "</td>";
+  };
+  return cell(worker.bytes_per_second, fmt::format("{:.1f} MB/s", worker.bytes_per_second / 1e6)) +
+         cell(worker.latency, fmt::format("{:.2f} ms", 1e3 * worker.latency));
+}
+
 uint64_t most_micro_batches(const RunHistory& history) {
   uint64_t most = 1;
   for (const RunHistory* rank : ranks_of(history)) {
@@ -81,9 +90,7 @@ std::string worker_section(const RunHistory& history) {
       table +=
           worker_row(whose + "the server's own", *ranks[rank]->local, most, "<td></td><td></td>");
     for (const auto& [name, worker] : ranks[rank]->workers)
-      table += worker_row(whose + name, worker, most,
-                          fmt::format("<td>{:.1f} MB/s</td><td>{:.2f} ms</td>",
-                                      worker.bytes_per_second / 1e6, 1e3 * worker.latency));
+      table += worker_row(whose + name, worker, most, link_cells(worker));
   }
   return page_section("Workers", table + "</table>");
 }
@@ -109,9 +116,10 @@ std::string layer_section(const RunHistory& history) {
         bar((layer.forward + layer.backward) / most), layer.kept / 1e6, layer.weights / 1e6);
   return page_section(
       "Layers",
-      fmt::format("<p class=\"soft\">Of a micro-batch, on one core or the GPU, as measured at the "
-                  "start. From forward to backward it keeps {:.1f} MB; weights are {:.1f} MB, held "
-                  "more than once (outrigger plan tells what each process needs).</p>\n"
+      fmt::format("<p class=\"soft\">Of a micro-batch, on one core, as measured at the start: all "
+                  "layers, or where the device is a GPU those of stems. From forward to backward "
+                  "these keep {:.1f} MB; their weights are {:.1f} MB, held more than once "
+                  "(outrigger plan tells what each process needs).</p>\n"
                   "<details><summary>{} layers</summary>\n",
                   kept / 1e6, weights / 1e6, history.layers.size()) +
           table + "</table></details>");

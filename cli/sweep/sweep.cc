@@ -54,7 +54,8 @@ class Sweeper {
     const training::CutCosts& whole = profile_.costs.cuts[0];
     Sweep sweep{.cut = cut.name, .workers = options_.workers};
     sweep.stem_part = 1 - cut.head / std::max(whole.head, 1e-12);
-    for (const int percent : options_.shares) sweep.points.push_back(reckon(percent, sweep));
+    for (const int percent : distinct(options_.shares))
+      sweep.points.push_back(reckon(percent, sweep));
     std::vector<std::vector<double>> rates(sweep.points.size());
     for (int round = 0; round < options_.rounds; ++round) {
       for (size_t i = 0; i < sweep.points.size(); ++i) {

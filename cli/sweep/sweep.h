@@ -26,6 +26,9 @@ struct SweepOptions {
   std::filesystem::path output;  // a folder that is made
 };
 
+/// Each once, in the order in which they were given: a run goes by its share.
+std::vector<int> distinct(const std::vector<int>& shares);
+
 /// What the names of its runs begin with.
 inline constexpr const char* kRunOfSweep = "share-";
 

@@ -1,7 +1,17 @@
+#include <algorithm>
+
 #include "cli/sweep/sweep.h"
 #include "common/log.h"
 
 namespace outrigger::cli {
+
+std::vector<int> distinct(const std::vector<int>& shares) {
+  std::vector<int> once;
+  for (const int share : shares) {
+    if (std::ranges::find(once, share) == once.end()) once.push_back(share);
+  }
+  return once;
+}
 
 api::TrainingJob job_of(const api::TrainingJob& job, const SweepRun& run) {
   api::TrainingJob its = job;

@@ -147,6 +147,7 @@ FeedSnapshot ServerFeed::snapshot() {
     snapshot.worker_names.push_back(joined.second->name());
     traffic.add(joined.second->stats());
   }
+  snapshot.stem_workers = coordinator_.stem_workers();
   snapshot.bytes_in = traffic.in;
   snapshot.bytes_out = traffic.out;
   snapshot.second_leases = coordinator_.second_leases();

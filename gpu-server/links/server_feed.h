@@ -36,7 +36,8 @@ struct JoinTerms {
 
 /// What the feed is doing, for people.
 struct FeedSnapshot {
-  size_t workers = 0;  // remote ones that have joined
+  size_t workers = 0;       // remote ones that have joined
+  size_t stem_workers = 0;  // of these, given stems of the newest plan
   std::vector<std::string> worker_names;
   uint64_t second_leases = 0;
   uint64_t dropped_results = 0;

@@ -63,7 +63,10 @@ void Reporter::count_stalls(const feed::StallTimes& stalls) {
 void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed,
                     const feed::StallTimes& waits, Duration planning) {
   feed::StallTimes stalls = waits;
-  feed::of(stalls, feed::StallCause::kOptimizer) = to_seconds(report.optimizer);
+  const double end = to_seconds(report.optimizer);
+  const double ranks = std::min(end, to_seconds(report.waited_for_ranks));
+  feed::of(stalls, feed::StallCause::kOptimizer) = end - ranks;
+  feed::of(stalls, feed::StallCause::kRanks) = ranks;
   // The first steps compile and warm up; the averages forget them.
   const double keep =
       std::min(0.9, static_cast<double>(steps_here_) / static_cast<double>(steps_here_ + 2));

@@ -69,7 +69,8 @@ Applier::Outcome Applier::carry_out(const Create& create) {
   if (error.already_exists()) return look_at_existing(create, child);
   if (error.not_found() && create.kind != ObjectKind::kWorkload)
     return Outcome::kStale;  // the namespace is gone
-  if (error.conflict() || only_time_mends(error)) throw kube::ApiError(error);
+  if (error.conflict() || (only_time_mends(error) && !is_of_webhook(error)))
+    throw kube::ApiError(error);
   if (create.kind == ObjectKind::kSecret && memory_.had_secret()) {
     // It is most likely there yet: a quota that is used up is no reason to make no pods.
     log::warning("{}/{}: {} is not made again: {}", job_.metadata.namespace_name,
@@ -138,9 +139,8 @@ Applier::Outcome Applier::carry_out(const Remove& remove) {
             child_name(remove.kind, remove.name), remove.why);
   if (remove.kind == ObjectKind::kPod && kube::is_deleting(*result))
     memory_.wrote_pod(*result, now());
-  if (remove.kind == ObjectKind::kWorkload) memory_.dropped_workload(remove.uid);
   if (remove.kind == ObjectKind::kConfigMap || remove.kind == ObjectKind::kWorkload)
-    memory_.child_is_gone(child_name(remove.kind, remove.name));
+    memory_.dropped(child_name(remove.kind, remove.name), remove.uid);
   return Outcome::kDone;
 }
 

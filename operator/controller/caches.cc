@@ -87,6 +87,11 @@ bool comes_along(const kube::CachedPtr<PodRecord>& pod) {
          (state.phase == PodPhase::kPending || state.phase == PodPhase::kRunning);
 }
 
+template <typename T>
+GoneChild gone_child(ObjectKind kind, const kube::Cached<T>& child) {
+  return {child_name(kind, child.key.name), child.uid, child.value.job_uid};
+}
+
 }  // namespace
 
 std::string child_name(ObjectKind kind, const std::string& name) {
@@ -181,15 +186,15 @@ void Caches::on_pod_gone(const GoneNotice& notice) {
   }
 }
 
-void Caches::on_child_gone(const GoneNotice& notice) {
+void Caches::on_child_gone(const GoneChildNotice& notice) {
   for (auto& [ns, scope] : scopes_) {
     scope->workloads->on_change([notice](const auto& before, const auto& after) {
-      if (!after) notice(job_key_of(*before), child_name(ObjectKind::kWorkload, before->key.name));
+      if (!after) notice(job_key_of(*before), gone_child(ObjectKind::kWorkload, *before));
     });
     for (auto& child : scope->children) {
       const ObjectKind kind = child.first;
       child.second->on_change([notice, kind](const auto& before, const auto& after) {
-        if (!after) notice(job_key_of(*before), child_name(kind, before->key.name));
+        if (!after) notice(job_key_of(*before), gone_child(kind, *before));
       });
     }
   }

@@ -35,6 +35,13 @@ struct WorkloadRecord {
   std::string job_uid;  // of the owner
 };
 
+/// A child but for pods that is gone.
+struct GoneChild {
+  std::string child;  // "Service faces-server"
+  std::string uid;
+  std::string job_uid;  // of the owner
+};
+
 /// How a child is called in memory and messages: "Pod faces-server-0-0".
 std::string child_name(ObjectKind kind, const std::string& name);
 
@@ -71,10 +78,11 @@ class Caches {
   void on_child_change(const ChildNotice& notice);
   /// Called with the job and the UID of a pod that is gone, before on_child_change()'s notice where
   /// it was added before. Before start() only.
-  using GoneNotice = std::function<void(const std::string& job_key, const std::string& what)>;
+  using GoneNotice = std::function<void(const std::string& job_key, const std::string& uid)>;
   void on_pod_gone(const GoneNotice& notice);
-  /// The same of another child: "Service faces-server".
-  void on_child_gone(const GoneNotice& notice);
+  /// The same of another child.
+  using GoneChildNotice = std::function<void(const std::string& job_key, const GoneChild& gone)>;
+  void on_child_gone(const GoneChildNotice& notice);
 
   void start();
   /// Whether all of a namespace is in the caches, but for Workloads: a cluster need not know them.

@@ -131,19 +131,22 @@ bool JobMemory::had_secret() const {
   return secret_.has_value();
 }
 
-void JobMemory::child_is_gone(const std::string& child) {
+void JobMemory::child_is_gone(const GoneChild& gone) {
   const std::scoped_lock lock(mutex_);
+  std::erase_if(refusals_, [&](const Refusal& one) { return one.object == gone.child; });
+  dropped_.erase(gone.uid);
+  if (gone.job_uid == uid_) children_.erase(gone.child);
+}
+
+void JobMemory::dropped(const std::string& child, const std::string& uid) {
+  const std::scoped_lock lock(mutex_);
+  dropped_.insert(uid);
   children_.erase(child);
 }
 
-void JobMemory::dropped_workload(const std::string& uid) {
+bool JobMemory::is_dropped(const std::string& uid) const {
   const std::scoped_lock lock(mutex_);
-  dropped_workload_ = uid;
-}
-
-bool JobMemory::is_dropped_workload(const std::string& uid) const {
-  const std::scoped_lock lock(mutex_);
-  return dropped_workload_ == uid;
+  return dropped_.contains(uid);
 }
 
 std::optional<Placement> JobMemory::flavor(const std::string& name) const {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,11 +55,13 @@ class JobMemory {
   std::optional<Duration> secret_age(int attempt, TimePoint now) const;
   /// Whether it was, in any attempt.
   bool had_secret() const;
-  void child_is_gone(const std::string& child);
+  /// Its name is free: whoever was refused it may ask at once. One of a former job of this name is
+  /// not ours.
+  void child_is_gone(const GoneChild& gone);
 
-  /// We deleted that Workload: what the cache still shows of it is no admission.
-  void dropped_workload(const std::string& uid);
-  bool is_dropped_workload(const std::string& uid) const;
+  /// We deleted that child: what the cache still shows of it is not there, and no admission.
+  void dropped(const std::string& child, const std::string& uid);
+  bool is_dropped(const std::string& uid) const;
   /// ResourceFlavors as they were read for the present admission.
   std::optional<Placement> flavor(const std::string& name) const;
   void read_flavor(const std::string& name, const Placement& flavor);
@@ -99,7 +102,7 @@ class JobMemory {
   std::map<std::string, TimePoint> gone_;  // UIDs of pods that are gone, and since when
   std::map<std::string, WrittenChild> children_;
   std::optional<WrittenChild> secret_;  // and the attempt that it was made or found for
-  std::string dropped_workload_;
+  std::set<std::string> dropped_;       // UIDs, until the cache shows it
   std::map<std::string, Placement> flavors_;
   std::vector<Refusal> refusals_;
   std::optional<ServerReport> report_;

@@ -74,7 +74,7 @@ const MetricInfo kJobRestarts{"outrigger_job_restarts",
                               "Restarts of an active job that counted.",
                               {"job_namespace", "job_name"}};
 const MetricInfo kJobWorkers{
-    "outrigger_workers", "Workers of all jobs, desired and ready.", {"state"}};
+    "outrigger_workers", "Workers of active jobs, desired and ready.", {"state"}};
 const MetricInfo kRestarts{"outrigger_job_restarts_total",
                            "Restarts of jobs, by the role that failed and why.",
                            {"role", "cause", "counted"}};
@@ -90,12 +90,17 @@ const HistogramInfo kFirstStep{
     {"outrigger_job_first_step_seconds", "Time from a job's start to its first step.", {}},
     kFirstStepBounds};
 
+// Whether it has started and not ended.
+bool is_active(const api::TrainingJobStatus& status) {
+  return status.start_time && !status.completion_time;
+}
+
 constexpr std::array kStates{"Pending",    "Queued",    "Starting", "Running", "Restarting",
                              "Suspending", "Suspended", "Complete", "Failed"};
 
 }  // namespace
 
-/// What is told of each job that has started and not ended.
+/// What is told of each active job.
 struct ControllerMetrics::ActiveJobs {
   struct Job {
     kube::ObjectKey key;
@@ -108,7 +113,7 @@ struct ControllerMetrics::ActiveJobs {
     std::vector<Job> active;
     for (const auto& job : all) {
       const auto& status = *job->value.job.status;
-      if (!status.start_time || status.completion_time) continue;
+      if (!is_active(status)) continue;
       active.push_back({job->key, status.progress ? status.progress->percent / 100.0 : 0,
                         status.split ? status.split->stall_percent / 100.0 : 0,
                         static_cast<double>(status.restarts)});
@@ -203,6 +208,7 @@ void ControllerMetrics::count(const std::vector<kube::CachedPtr<JobRecord>>& job
     const auto& status = *job->value.job.status;
     look_for_failure(job->key.ns, status);
     ++states[status.state.empty() ? "Pending" : status.state];
+    if (!is_active(status)) continue;
     for (const auto& role : status.roles) {
       if (role.name != role_name(api::Role::kWorker)) continue;
       desired += role.desired;

@@ -87,6 +87,7 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
   Observed seen;
   seen.job = record.job;
   seen.errors = record.errors;
+  seen.only_invalid = record.only_invalid;
   seen.unknown = record.unknown;
   const TimePoint steady = SystemClock().now();
   seen.pods = memory.overlay(caches_.pods(job_key), steady);
@@ -94,7 +95,9 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
   const std::string& uid = record.job.metadata.uid;
   const auto own = [&](ObjectKind kind) {
     auto children = caches_.children(kind, job_key);
-    std::erase_if(children, [&](const auto& child) { return child->value.job_uid != uid; });
+    std::erase_if(children, [&](const auto& child) {
+      return child->value.job_uid != uid || memory.is_dropped(child->uid);
+    });
     return children;
   };
   const auto known = [&](ObjectKind kind, const std::string& child) {

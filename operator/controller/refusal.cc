@@ -33,6 +33,10 @@ RefusalCause cause_of(const kube::ApiError& error) {
   return RefusalCause::kForbidden;
 }
 
+bool is_of_webhook(const kube::ApiError& error) {
+  return error.code() == 500 && says(error, "failed calling webhook");
+}
+
 std::optional<RefusalCause> collision_with(const Json& object, const api::Metadata& job) {
   const auto owner = kube::controller_of(object);
   if (!owner || owner->kind != api::kKind || owner->name != job.name) return RefusalCause::kForeign;

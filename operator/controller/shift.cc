@@ -73,8 +73,8 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
   caches_.on_pod_gone([this](const std::string& job_key, const std::string& uid) {
     if (const auto memory = memory_.find(job_key)) memory->pod_is_gone(uid, SystemClock().now());
   });
-  caches_.on_child_gone([this](const std::string& job_key, const std::string& child) {
-    if (const auto memory = memory_.find(job_key)) memory->child_is_gone(child);
+  caches_.on_child_gone([this](const std::string& job_key, const GoneChild& gone) {
+    if (const auto memory = memory_.find(job_key)) memory->child_is_gone(gone);
   });
   caches_.on_change(
       [this](const std::string& job_key, bool only_status, const std::string& version) {

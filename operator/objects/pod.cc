@@ -192,8 +192,10 @@ Json complete_metadata(const api::TrainingJob& job, const PodOrder& order) {
   metadata["labels"][std::string(api::kIndexLabel)] = std::to_string(order.place.index);
   metadata["labels"][std::string(api::kAttemptLabel)] = std::to_string(order.attempt);
   metadata["annotations"] = {{api::kDefaultContainerAnnotation, role_name(role)}};
-  if (role == api::Role::kServer)
+  if (role == api::Role::kServer) {
     metadata["annotations"][std::string(api::kSafeToEvictAnnotation)] = "false";
+    metadata["annotations"][std::string(kDoNotDisruptAnnotation)] = "true";
+  }
   if (order.failures > 0)
     metadata["annotations"][std::string(kFailuresAnnotation)] = std::to_string(order.failures);
   const Json given = template_part(job, role, "metadata");

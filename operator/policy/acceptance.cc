@@ -66,18 +66,22 @@ const char* final_reason(RefusalCause cause) {
   }
 }
 
-// Workers never fail a job that runs: a policy that somebody put on its namespace meanwhile costs
-// it workers, and no more.
+// Only servers fail a job that has run, or began anew: a policy that somebody put on its namespace
+// meanwhile costs it workers, or the time until its Service is taken, and no more. What waits for
+// its first attempt in a queue has not run, whatever its Running says.
 bool is_final(const Pass& pass, const Refusal& refusal) {
-  return final_reason(refusal.cause) != nullptr &&
-         !(refusal.role == api::Role::kWorker && has_run(pass.plan.status));
+  const auto& status = pass.plan.status;
+  const int attempts = status.execution_attempts;
+  const bool ran = attempts > 1 || (attempts == 1 && has_run(status));
+  return final_reason(refusal.cause) != nullptr && (refusal.role == api::Role::kServer || !ran);
 }
 
 }  // namespace
 
 bool refuse(Pass& pass) {
   const bool started = pass.plan.status.start_time.has_value();
-  if (!pass.seen.errors.empty()) {
+  // Of a job that runs, what could be read is gone on with (summary.cc tells of the errors).
+  if (!pass.seen.errors.empty() && !(started && pass.seen.only_invalid)) {
     const std::string text = api::to_string(pass.seen.errors);
     if (started) {
       set_condition(pass, api::kConditionDegraded, true, {"InvalidSpec", text});

@@ -53,8 +53,8 @@ void fail(Pass& pass, const std::string& reason, const std::string& message) {
 
 bool complete(Pass& pass) {
   const auto servers = current_servers(pass);
-  const bool first_done = std::any_of(servers.begin(), servers.end(), [](const Pod* pod) {
-    return pod->index == 0 && is_done(*pod);
+  const bool first_done = std::any_of(servers.begin(), servers.end(), [&](const Pod* pod) {
+    return pod->index == 0 && has_done_its_work(pass, *pod);
   });
   if (!first_done) return false;
   if (!std::all_of(servers.begin(), servers.end(), [](const Pod* pod) { return is_over(*pod); }))

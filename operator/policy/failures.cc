@@ -11,8 +11,12 @@ namespace {
 
 using api::FailureAction;
 
+// A server of the user's own that ends well when it is deleted has not done its work.
+bool ended_well(const Pod& pod) { return pod.ended && pod.ended->exit_code == 0; }
+
 std::string reason_of(const Pod& pod) {
   if (is_disrupted(pod)) return "Disrupted";
+  if (pod.deleting && ended_well(pod)) return "PodDeleted";
   if (!pod.ended) {
     if (pod.ended_for && !pod.ended_for->reason.empty()) return pod.ended_for->reason;
     return pod.deleting ? "PodDeleted" : "PodFailed";
@@ -28,7 +32,7 @@ std::string message_of(const Pod& pod) {
     return words ? words->message : pod.ended->message;
   }
   if (pod.ended_for && !pod.ended_for->message.empty()) return pod.ended_for->message;
-  if (!pod.ended && pod.deleting) return "somebody deleted the pod";
+  if (pod.deleting && (!pod.ended || ended_well(pod))) return "somebody deleted the pod";
   return pod.ended ? "no last words" : "";
 }
 
@@ -46,12 +50,12 @@ bool fits(const api::FailureRule& rule, const Pod& pod) {
          (pod.ended && contains(rule.on_reasons, pod.ended->reason));
 }
 
-// A pod that others delete ends as asked: with Stopped, by its signal, or without a word.
+// A pod that others delete ends as asked: well, with Stopped, by its signal, or without a word.
 bool ended_as_asked(const Pod& pod) {
   constexpr int kKilled = 137;
   constexpr int kTerminated = 143;
   if (!pod.deleting) return false;
-  if (!pod.ended) return true;
+  if (!pod.ended || ended_well(pod)) return true;
   if (pod.ended->reason == "OOMKilled") return false;
   return pod.ended->exit_code == kKilled || pod.ended->exit_code == kTerminated;
 }

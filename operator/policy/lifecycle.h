@@ -11,8 +11,9 @@ namespace outrigger::controller {
 /// Refuses what cannot be run: a spec that is not valid, a field that is not built yet, an object
 /// of our name that is not ours, a pod that the API server will never take. True: the pass ends
 /// here, and a job that had not started has failed. One that runs is not ended for its spec, which
-/// another version of the operator took: it goes on as it is, or without what is not built, and is
-/// Degraded.
+/// another version of the operator took: it is Degraded, and goes on with the spec as it is and
+/// without what is not built; where the spec could not be read, its pods are left alone. Nor is it
+/// ended for what is refused but for servers.
 bool refuse(Pass& pass);
 
 /// The fields that ask for what is not built yet.

@@ -13,6 +13,11 @@ bool is_done(const Pod& pod) {
   return pod.ended ? pod.ended->exit_code == 0 : pod.phase == PodPhase::kSucceeded;
 }
 
+bool has_done_its_work(const Pass& pass, const Pod& server) {
+  const bool external = pass.spec.server.engine == api::Engine::kExternal;
+  return is_done(server) && !(external && (server.deleting || is_disrupted(server)));
+}
+
 bool is_overdue(const Pod& pod, api::Time now) {
   return pod.deleting && now > *pod.deleting + kDeletionMargin;
 }

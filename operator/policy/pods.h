@@ -16,6 +16,9 @@ inline constexpr std::chrono::seconds kDeletionMargin{30};
 bool is_over(const Pod& pod);
 /// Over, and all is well; whatever sidecars do.
 bool is_done(const Pod& pod);
+/// Whether a server has done its work. One of the user's own may end with 0 when it is asked to
+/// stop, so of one that was deleted or disrupted that says nothing.
+bool has_done_its_work(const Pass& pass, const Pod& server);
 inline bool is_failed(const Pod& pod) { return is_over(pod) && !is_done(pod); }
 /// Was to be gone by now: nobody on its node answers.
 bool is_overdue(const Pod& pod, api::Time now);

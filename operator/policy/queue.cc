@@ -170,6 +170,17 @@ void give_back_workers(Pass& pass) {
   patch(pass, {{"status", {{"reclaimablePods", std::move(list)}}}}, "status");
 }
 
+// Of a job that has no Workload: why it has none yet.
+std::string entering_text(const Pass& pass) {
+  if (!pass.seen.queue.problem.empty()) return pass.seen.queue.problem;
+  std::string text = "enters queue " + queue_of(pass);
+  for (const Refusal& refusal : pass.seen.refusals) {
+    if (refusal.object == "Workload " + workload_name(pass.job_name()))
+      text += ": " + refusal.message;
+  }
+  return text;
+}
+
 void remove(Pass& pass, const std::string& why) {
   const Workload& workload = *pass.seen.queue.workload;
   pass.plan.actions.push_back(Remove{ObjectKind::kWorkload, workload.name, workload.uid, {}, why});
@@ -207,9 +218,7 @@ std::optional<ConditionText> hold_of(const Pass& pass) {
   if (!queue.known)
     return held(
         "the API server knows no Workloads: is Kueue installed, and may the operator see them?");
-  if (!queue.workload) {
-    return held(!queue.problem.empty() ? queue.problem : "enters queue " + queue_of(pass));
-  }
+  if (!queue.workload) return held(entering_text(pass));
   if (holds(*queue.workload, "Evicted") && holds(*queue.workload, "QuotaReserved")) {
     return held("evicted from queue " + queue_of(pass) + ": " +
                 said(*queue.workload, "Evicted", "reason") + ": " +

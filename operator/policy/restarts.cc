@@ -11,6 +11,7 @@
 #include "operator/policy/ends.h"
 #include "operator/policy/failures.h"
 #include "operator/policy/pods.h"
+#include "operator/policy/queue.h"
 #include "operator/policy/reasons.h"
 
 namespace outrigger::controller {
@@ -61,7 +62,7 @@ std::vector<Failure> server_failures(Pass& pass) {
   std::set<int> there;
   for (const Pod* pod : current_servers(pass)) {
     there.insert(pod->index);
-    if (is_done(*pod)) continue;
+    if (has_done_its_work(pass, *pod)) continue;
     if (is_over(*pod) || is_overdue(*pod, pass.now)) {
       failures.push_back(failure_of_pod(pass, *pod));
     } else if (pod->deleting) {
@@ -75,12 +76,18 @@ std::vector<Failure> server_failures(Pass& pass) {
   return failures;
 }
 
+// Workers are asked to end when there are to be fewer, say. Those of a drain are judged all the
+// same: a rule may name DisruptionTarget.
+bool is_wanted(const Pass& pass, const Pod& worker) {
+  return worker.index < allowed_workers(pass) && (!worker.deleting || is_disrupted(worker));
+}
+
 // Workers count only where a rule says so, and while a restart is under way none does: their failed
 // pods are deleted then.
 void add_worker_failures(const Pass& pass, std::vector<Failure>& failures) {
   if (is_true(pass.plan.status, api::kConditionRestarting)) return;
   for (const Pod* pod : own_pods(pass, api::Role::kWorker)) {
-    if (!is_failed(*pod)) continue;
+    if (!is_failed(*pod) || !is_wanted(pass, *pod)) continue;
     Failure failure = failure_of_pod(pass, *pod);
     if (failure.verdict.action != FailureAction::kReplacePod)
       failures.push_back(std::move(failure));

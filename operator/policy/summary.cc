@@ -113,6 +113,7 @@ void tell_degraded(Pass& pass) {
   auto trouble = failed_worker(pass);
   const auto unknown = not_supported(pass);
   if (!unknown.empty()) trouble = Why{"NotSupported", api::to_string(unknown)};
+  if (!pass.seen.errors.empty()) trouble = Why{"InvalidSpec", api::to_string(pass.seen.errors)};
   if (!trouble) trouble = trouble_of(pass, api::Role::kWorker);
   const bool was = is_true(pass.plan.status, api::kConditionDegraded);
   if (trouble) {

@@ -59,5 +59,24 @@ TEST_F(ClusterFile, RefusesWithPlaceFieldValueAndWhatIsAllowed) {
   EXPECT_THAT(error_of("- 1\n"), HasSubstr("a cluster is needed"));
 }
 
+TEST_F(ClusterFile, RefusesWhatWouldNeverComeAbout) {
+  const auto error = [&](const std::string& worker) {
+    return error_of("server: {}\nsteps: 100\nworkers:\n  - {name: a, " + worker + "}\n");
+  };
+  EXPECT_EQ(error("joinStep: 99, leaveStep: 150"), "");
+  EXPECT_EQ(error("joinStep: 10, change: {step: 10}, leaveStep: 11"), "");
+  EXPECT_THAT(error("joinStep: 100"),
+              EndsWith("workers[0].joinStep: 100 is never reached; at most 99, or more steps"));
+  EXPECT_THAT(error("joinStep: 50, leaveStep: 50"),
+              EndsWith("cluster.yaml:4:40: workers[0].leaveStep: 50 is too early; "
+                       "workers[0].joinStep is 50; at least one more"));
+  EXPECT_THAT(error("joinStep: 50, change: {step: 20}"),
+              HasSubstr("workers[0].change.step: 20 is too early; workers[0].joinStep is 50"));
+  EXPECT_THAT(error("leaveStep: 50, change: {step: 50}"),
+              HasSubstr("workers[0].change.step: 50 is too late; workers[0].leaveStep is 50"));
+  EXPECT_THAT(error_of("server: {change: {step: 300}}\n"),
+              EndsWith("server.change.step: 300 is never reached; at most 199, or more steps"));
+}
+
 }  // namespace
 }  // namespace outrigger::api

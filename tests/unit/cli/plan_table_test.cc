@@ -50,19 +50,48 @@ std::string why(const PlannedJob& job, const std::string& cut) {
   return "";
 }
 
-std::string printed(const PlannedJob& job) {
+std::string printed(const PlannedJob& job, bool layers = false) {
   testing::internal::CaptureStdout();
-  print_plan_table(plan_table(job), false);
+  print_plan_table(plan_table(job), layers);
   return testing::internal::GetCapturedStdout();
 }
 
 TEST(PlanTable, SaysWhatIsChosenWhyAndWhatTheNextWouldGive) {
   const std::string text = printed(planned_job());
-  EXPECT_THAT(text, testing::ContainsRegex("The choice is cut relu3 with [0-9]+ % of the stems "
-                                           "away: its step is the shortest, bound by "));
-  EXPECT_THAT(text, testing::ContainsRegex("; the next, cut relu2 .*, has 0\\.[0-9]+x its rate"));
+  EXPECT_THAT(text, testing::ContainsRegex("The choice is cut relu3, [0-9] of 8 stems away.*: its "
+                                           "step is the shortest, bound by "));
+  EXPECT_THAT(text, testing::ContainsRegex("; the next, cut relu2, .*, has 0\\.[0-9]+x its rate"));
   EXPECT_THAT(text, testing::ContainsRegex("Its MB on the server: .*activations [0-9]+"));
   EXPECT_THAT(text, HasSubstr("And on a worker: "));
+}
+
+TEST(PlanTable, SaysWhatTheChoiceKeepsLocal) {
+  PlannedJob job = planned_job();
+  job.profile.options.away = 0;
+  for (training::WorkerRates& worker : job.workers) worker.bytes_per_second = 1e6;
+  EXPECT_THAT(printed(job), testing::ContainsRegex("The choice is cut Input, [0-9] of 8 inputs "
+                                                   "made by the server itself: its step"));
+}
+
+TEST(PlanTable, SaysHowFewStemsAreAway) {
+  PlannedJob job = planned_job();
+  job.profile.batch = 256;
+  job.profile.costs.micro_batches = 128;
+  job.profile.options.cut = 3;
+  job.profile.options.away = 1;
+  EXPECT_THAT(printed(job), HasSubstr("cut relu3, 1 of 128 stems away"));
+}
+
+TEST(PlanTable, SaysOfWhichLayersTheSumIs) {
+  PlannedJob job = planned_job();
+  job.profile.costs.layers = {{.name = "conv1", .forward = 0.001, .backward = 0.002}};
+  const std::string of_cores = printed(job, true);
+  EXPECT_THAT(of_cores, HasSubstr("\n  all  "));
+  EXPECT_THAT(of_cores, HasSubstr("Times are of one core.\n"));
+  for (training::CutCosts& cut : job.profile.costs.cuts) cut.device_stem = 0.001;
+  const std::string of_gpu = printed(job, true);
+  EXPECT_THAT(of_gpu, HasSubstr("\n  all layers of stems  "));
+  EXPECT_THAT(of_gpu, HasSubstr("layers behind the deepest cut run on the GPU alone"));
 }
 
 TEST(PlanTable, SaysWhichCutsLeaveTheServerTooLittle) {

@@ -125,8 +125,7 @@ TEST_F(PlanCommand, SharesWorkersOutOverRanksAndPaysForEachServer) {
   std::vector<size_t> counts;
   for (const json& row : told["byWorkers"]) counts.push_back(row["workers"]);
   EXPECT_THAT(counts, testing::ElementsAre(0, 2, 4, 5));
-  const json one = json::parse(plan(two, {"--workers", "1", "-o", "json"}));
-  EXPECT_EQ(one["cuts"].size(), 1u) << "a rank has nobody who runs stems";
+  EXPECT_THROW(plan(two, {"--workers", "1"}), InvalidInput) << "a rank has nobody";
   EXPECT_THAT(plan(two, {"--workers", "5"}), HasSubstr("With 5 workers for 2 ranks"));
 
   write("profile.json", measured);
@@ -219,7 +218,20 @@ TEST_F(PlanCommand, LeavesOutWhatMemoryDoesNotHold) {
 TEST_F(PlanCommand, WithoutWorkersOnlyTheServerIsLeft) {
   const json told = json::parse(plan("{cut: Auto}", {"--workers", "0", "-o", "json"}));
   EXPECT_EQ(told["cuts"].size(), 1u);
-  EXPECT_THAT(plan("{cut: Auto}", {"--workers", "0"}), HasSubstr("Workers would not pay here"));
+  const std::string text = plan("{cut: Auto}", {"--workers", "0"});
+  EXPECT_THAT(text, HasSubstr("reckoned without workers: --workers N"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("would not pay")));
+}
+
+TEST_F(PlanCommand, TakesNumbersOfWorkersThatCanBe) {
+  for (const char* workers : {"--workers=-3", "--workers=10001"})
+    EXPECT_THROW(plan("{cut: Auto}", {workers}), CLI::ValidationError) << workers;
+}
+
+TEST_F(PlanCommand, AllWorkersShareTheServersNetworkCard) {
+  const json told = json::parse(plan(
+      "{cut: Auto}", {"--workers", "2", "--threads", "1", "--server-link", "0.05", "-o", "json"}));
+  EXPECT_GT(told["cuts"][0]["localInputPercent"].get<double>(), 50);
 }
 
 TEST_F(PlanCommand, ShowsOnlyTheCutThatTheJobNames) {
@@ -306,7 +318,7 @@ TEST_F(PlanCommand, TakesAGpusProfileForSecondsOfThatGpu) {
 
 TEST_F(PlanCommand, ADescribedClusterLeavesNothingOfTheMachinesToOptions) {
   const auto cluster = write("cluster.yaml", "server: {cores: 1}\n");
-  for (const char* option : {"--workers", "--link", "--server-memory", "--worker-price"})
+  for (const char* option : {"--workers", "--link", "--server-link", "--worker-price"})
     EXPECT_THROW(run({"--simulate", cluster.string(), option, "2"}), CLI::ExcludesError) << option;
 }
 

@@ -3,41 +3,18 @@
 
 #include <fstream>
 
-#include "cli/report/advice.h"
 #include "cli/report/chart.h"
 #include "cli/report/history.h"
 #include "cli/sweep/sweep.h"
 #include "common/error.h"
 #include "common/file.h"
-#include "tests/unit/cli/run_command.h"
+#include "tests/unit/cli/report_fixture.h"
 
 namespace outrigger::cli {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-class ReportTest : public testing::Test {
- protected:
-  std::string step(uint64_t number, double decode) const {
-    return R"({"type":"step","step":)" + std::to_string(number) +
-           R"(,"loss":1.5,"accuracy":0.5,"samplesPerSecond":100,"seconds":1.0,"waitedForInput":)" +
-           std::to_string(decode) +
-           R"(,"waitedForGradients":0,"workers":1,"plan":1,"stall":{"Decode":)" +
-           std::to_string(decode) + R"(,"Optimizer":0.01}})" + "\n";
-  }
-  void write(const std::string& text, const char* file = "metrics.jsonl") const {
-    std::filesystem::create_directories(folder());
-    std::ofstream(folder() / file) << text;
-  }
-  std::filesystem::path folder() const { return folder_.path() / "faces <1>"; }
-  std::string page() const {
-    output_of({"report", folder().string()});
-    return read_file(folder() / "report.html");
-  }
-
-  TemporaryDirectory folder_{"outrigger-report"};
-};
 
 TEST_F(ReportTest, ShowsLossStallPlansAndWorkersOnOnePageThatNeedsNothingElse) {
   std::string text =
@@ -136,8 +113,42 @@ TEST_F(ReportTest, ShowsWhatEachLayerTakes) {
       "\n" +
       step(0, 0.1));
   const std::string html = page();
-  for (const char* part : {"conv&lt;1&gt;", "2.00 ms", "4.00 ms", "3.00 MB", "it keeps 3.0 MB"})
+  for (const char* part : {"conv&lt;1&gt;", "2.00 ms", "4.00 ms", "3.00 MB", "these keep 3.0 MB",
+                           "on one core", "where the device is a GPU those of stems"})
     EXPECT_THAT(html, HasSubstr(part));
+}
+
+TEST_F(ReportTest, ShowsADashForALinkThatIsNotMeasured) {
+  const std::string both =
+      R"({"name":"new","microBatches":1},{"name":"old","bytesPerSecond":2e6,"latencySeconds":0.001})";
+  write(step(0, 0.1) + R"({"type":"workers","step":0,"workers":[)" + both + "]}\n");
+  const std::string html = page();
+  EXPECT_THAT(html, HasSubstr("<td>–</td><td>–</td>"));
+  EXPECT_THAT(html, HasSubstr("<td>2.0 MB/s</td><td>1.00 ms</td>"));
+  EXPECT_THAT(html, Not(HasSubstr("<td>0.0 MB/s")));
+}
+
+TEST_F(ReportTest, ShowsWhatEvaluationsOfFacesMeasured) {
+  const std::string begin =
+      step(0, 0.1) + R"({"type":"evaluation","step":1,"accuracy":0.25,"loss":3)";
+  write(begin + "}\n");
+  for (const char* figure : {"verification", "identification"})
+    EXPECT_THAT(page(), Not(HasSubstr(figure)));
+  write(begin + R"(,"verification":0.975,"identification":0.8125})" + "\n");
+  const std::string html = page();
+  for (const char* part :
+       {"97.50 %</b><span>held-out verification", "81.25 %</b><span>held-out identification",
+        "25.00 %</b><span>held-out accuracy", "</i>held-out verification</span>",
+        "</i>held-out identification</span>"})
+    EXPECT_THAT(html, HasSubstr(part));
+}
+
+TEST_F(ReportTest, AShareBelowAPercentIsNoCutInput) {
+  write(
+      R"({"type":"plan","plan":1,"step":0,"cut":"pool1","stemsAway":1,"microBatches":128,"sharePercent":0,"reason":"r"})"
+      "\n" +
+      step(0, 0.1));
+  EXPECT_EQ(read_history(folder()).plans.front().name(), "pool1 <1 %");
 }
 
 TEST_F(ReportTest, StepsThatAResumedRunDidAgainCountOnce) {
@@ -187,13 +198,6 @@ TEST_F(ReportTest, ARunWithoutAStepHasNothingToShow) {
   write(R"({"type":"plan","plan":1,"step":0})"
         "\n");
   EXPECT_THROW(read_history(folder()), InvalidInput);
-}
-
-TEST(Advice, NamesTheLimitAndTheRemedy) {
-  EXPECT_THAT(advice({.stall_percent = 1}), HasSubstr("The device is the limit"));
-  EXPECT_THAT(advice({.stall_percent = 30, .stall_cause = "Link"}), HasSubstr("Int8"));
-  EXPECT_THAT(advice({.stall_percent = 30, .stall_cause = "Stem"}), HasSubstr("sharePercent"));
-  EXPECT_THAT(advice({.optimizer_percent = 40}), HasSubstr("batchSize"));
 }
 
 TEST(Chart, ThinsByMeans) {

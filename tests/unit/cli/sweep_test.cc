@@ -30,6 +30,10 @@ TEST(SweepRun, HasItsCheckpointsBesideItsOtherFiles) {
   EXPECT_FALSE(unsplit.spec.split.share_percent);
 }
 
+TEST(SweepRun, IsOneForEachShareHoweverOftenItIsNamed) {
+  EXPECT_EQ(distinct({50, 0, 50, 100, 0}), (std::vector<int>{50, 0, 100}));
+}
+
 TEST(SweepCommand, WantsAWorkerForEachRank) {
   const TemporaryDirectory folder("outrigger-sweep");
   const auto file = folder.path() / "job.yaml";

@@ -135,7 +135,9 @@ TEST_F(CoordinatorTest, AWorkerWithTooLittleMemoryForThePlansStemsGetsPixelsOnly
   const auto small = sent<Lease>(feed, join_with(1e9));
   EXPECT_THAT(small, SizeIs(6)) << "two steps' pixels";
   for (const Lease& lease : small) EXPECT_EQ(lease.cut, 0);
+  EXPECT_EQ(feed.stem_workers(), 0u);
   const auto stems = sent<Lease>(feed, join_with(2e9));
+  EXPECT_EQ(feed.stem_workers(), 1u);
   ASSERT_THAT(stems, SizeIs(2));
   for (const Lease& lease : stems) EXPECT_EQ(lease.cut, kCut);
 }

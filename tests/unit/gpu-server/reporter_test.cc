@@ -64,6 +64,17 @@ TEST_F(ReporterTest, TellsWhatTheDeviceWaitedFor) {
               HasSubstr("outrigger_server_stall_seconds_total{cause=\"decode\"} 0.6"));
 }
 
+TEST_F(ReporterTest, TellsOtherRanksFromTheEndOfAStep) {
+  training::StepReport waited = report(0);
+  waited.waited_for_ranks = waited.optimizer / 4;
+  reporter_.step(waited, {}, waits());
+  const json seconds = json::parse(reporter_.status_json())["split"]["stallSeconds"];
+  EXPECT_NEAR(seconds["Ranks"].get<double>(), to_seconds(waited.optimizer) / 4, 1e-9);
+  EXPECT_NEAR(seconds["Optimizer"].get<double>(), to_seconds(waited.optimizer) * 3 / 4, 1e-9);
+  EXPECT_THAT(metrics_.exposition(),
+              HasSubstr("outrigger_server_stall_seconds_total{cause=\"ranks\"}"));
+}
+
 TEST_F(ReporterTest, TellsHowMuchOfTheNetworkTheServerDoes) {
   feed::Plan plan{.number = 1, .cut = 3, .cut_name = "relu1", .stems_away = 3};
   plan.stem_percent = 40;

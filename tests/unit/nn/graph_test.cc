@@ -96,6 +96,8 @@ TEST(Graph, AnImpossibleCutIsRefusedWithAllPossibleOnes) {
   EXPECT_THAT([&] { graph.cut("block.bn"); },
               ThrowsMessage<InvalidInput>(
                   AllOf(HasSubstr("block.bn"), HasSubstr("Input, relu, block.relu, pool"))));
+  EXPECT_THAT([&] { graph.cut("fc"); },
+              ThrowsMessage<InvalidInput>(HasSubstr("it is the last layer, behind which nothing")));
   EXPECT_THAT([&] { graph.cut("blo"); }, ThrowsMessage<InvalidInput>(HasSubstr("no such layer")));
   EXPECT_THAT([&] { graph.cut("blok"); },
               ThrowsMessage<InvalidInput>(HasSubstr("did you mean \"block\"?")));

@@ -121,5 +121,51 @@ TEST(External, IsRestartedSuspendedAndCompletedLikeOurs) {
   EXPECT_THAT(world.living("server"), IsEmpty());
 }
 
+TEST(External, OneThatEndsWellBecauseItWasDeletedIsStartedAgainAndNotCounted) {
+  for (const char* server : {"faces-server-0-0", "faces-server-1-0"}) {
+    World world = running(kSpec);
+    world.ask_to_delete(server);
+    world.end(server, {0});
+    world.settle();
+    EXPECT_EQ(world.condition("Complete"), "") << server;
+    EXPECT_EQ(world.condition("Failed"), "") << server;
+    EXPECT_EQ(world.status().last_failure->reason, "PodDeleted");
+    EXPECT_EQ(world.status().last_failure->message, "somebody deleted the pod");
+    world.finish_deletions();
+    world.settle();
+    EXPECT_EQ(world.living("server").size(), 2U);
+    EXPECT_EQ(world.status().execution_attempts, 2);
+    EXPECT_EQ(world.status().restarts, 0);
+  }
+}
+
+TEST(External, OneThatEndsWellInADrainHasNotCompletedTheJob) {
+  World world = running(kSpec);
+  for (const char* server : {"faces-server-0-0", "faces-server-1-0"}) {
+    world.end(server, {0});
+    world.add_condition(server, {{"type", "DisruptionTarget"}, {"status", "True"}});
+  }
+  world.settle();
+  EXPECT_EQ(world.condition("Complete"), "");
+  EXPECT_EQ(world.condition("Restarting"), "True/Disrupted");
+  EXPECT_EQ(world.status().restarts, 0);
+}
+
+TEST(External, OneThatEndsWellWhenItIsSuspendedGoesOnWhenItIsResumed) {
+  World world = running(kSpec);
+  world.spec().suspend = true;
+  world.settle();
+  for (const char* server : {"faces-server-0-0", "faces-server-1-0"}) world.end(server, {0});
+  for (int i = 0; i < 3; ++i) {
+    world.settle();
+    world.finish_deletions();
+  }
+  world.settle();
+  EXPECT_EQ(world.condition("Suspended"), "True/Suspended");
+  world.spec().suspend = false;
+  world.settle();
+  EXPECT_EQ(world.living("server").size(), 2U);
+}
+
 }  // namespace
 }  // namespace outrigger::controller

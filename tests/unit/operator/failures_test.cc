@@ -155,6 +155,43 @@ TEST(Failures, WorkersThatARuleNamesRestartTheJobOnceForAllThatFailedTogether) {
   EXPECT_EQ(world.living("worker").size(), 2U);
 }
 
+TEST(Failures, NoRuleJudgesWorkersThatWereAskedToEnd) {
+  for (const char* action : {"FailJob", "RestartJob"}) {
+    World fewer = with_rule(action);
+    fewer.spec().workers.replicas = 1;
+    fewer.settle();
+    fewer.end("faces-worker-1-0", {7});
+    fewer.settle();
+    EXPECT_EQ(fewer.condition("Failed"), "") << action;
+    EXPECT_EQ(fewer.status().execution_attempts, 1) << action;
+    World deleted = with_rule(action);
+    deleted.ask_to_delete("faces-worker-0-0");
+    deleted.end("faces-worker-0-0", {7});
+    deleted.settle();
+    EXPECT_EQ(deleted.condition("Failed"), "") << action;
+    EXPECT_EQ(deleted.status().execution_attempts, 1) << action;
+  }
+}
+
+TEST(Failures, AWorkerThatFailedBeforeThereWereToBeFewerIsJudgedByNoRule) {
+  World world = with_rule("FailJob");
+  world.end("faces-worker-1-0", {7});
+  world.spec().workers.replicas = 1;
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "");
+}
+
+TEST(Failures, ADrainedWorkerIsJudgedThoughItWasAskedToEnd) {
+  World world = running(
+      "  workers: {replicas: 2}\n  failurePolicy: {rules: [{name: it, role: Worker, "
+      "onPodConditions: [DisruptionTarget], action: RestartJob}]}\n");
+  world.ask_to_delete("faces-worker-0-0");
+  world.end("faces-worker-0-0", {143});
+  world.add_condition("faces-worker-0-0", {{"type", "DisruptionTarget"}, {"status", "True"}});
+  world.settle();
+  EXPECT_EQ(world.status().execution_attempts, 2);
+}
+
 TEST(Failures, AWorkerReplacedByRuleLeavesTheServersAlone) {
   World world = with_rule("ReplacePod");
   world.end("faces-worker-0-0", {7});

@@ -99,6 +99,8 @@ TEST(Pod, AServerHasTheCheckpointsGraceAndIsNotMovedByAutoscalers) {
   const Json pod = server_of("  checkpoint: {gracePeriodSeconds: 77}\n");
   EXPECT_EQ(pod["spec"]["terminationGracePeriodSeconds"], 77);
   EXPECT_EQ(pod["metadata"]["annotations"][std::string(api::kSafeToEvictAnnotation)], "false");
+  EXPECT_EQ(pod["metadata"]["annotations"]["karpenter.sh/do-not-disrupt"], "true");
+  EXPECT_FALSE(worker_of()["metadata"]["annotations"].contains("karpenter.sh/do-not-disrupt"));
   EXPECT_EQ(pod["spec"]["hostname"], "faces-server-0");
   EXPECT_EQ(pod["spec"]["subdomain"], "faces-server");
 }

@@ -86,6 +86,29 @@ TEST(Queue, AJobThatRunsStaysAsItIsWhileNobodyKnowsItsWorkload) {
   EXPECT_EQ(world.living("server").size(), 1U);
 }
 
+TEST(Queue, AJobThatIsDoneIsCompleteThoughNobodyKnowsItsWorkload) {
+  World world = admitted();
+  world.queue.known = false;
+  world.others.erase(kWorkloadKey);
+  world.end("faces-server-0-0",
+            {0, "", R"({"exitCode":0,"message":"done","progress":{"step":300,"percent":100}})"});
+  world.settle();
+  EXPECT_EQ(world.condition("Complete"), "True/Trained");
+  EXPECT_EQ(world.status().progress->step, 300);
+}
+
+TEST(Queue, AJobWhoseWorkloadIsRefusedSaysWhyItWaits) {
+  World world = queued();
+  world.others.erase(kWorkloadKey);
+  world.refusals = {{"Workload trainingjob-faces", std::nullopt, RefusalCause::kOther,
+                     "failed calling webhook", world.now}};
+  world.settle();
+  EXPECT_EQ(told(world, "Suspended"), "enters queue team-a: failed calling webhook");
+  world.refusals[0].cause = RefusalCause::kInvalid;
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "True/InvalidPod") << "it has never run";
+}
+
 TEST(Queue, PodsFollowWhatTheFlavorSays) {
   World world = admitted();
   for (const char* name : {"faces-server-0-0", "faces-worker-1-0"}) {

@@ -47,6 +47,20 @@ TEST(ReadJob, ASpecThatIsNotValidNamesItsFields) {
   EXPECT_NE(errors.find("spec.training.batchSize"), std::string::npos);
 }
 
+TEST(ReadJob, ASpecOnlyWhoseFieldsDoNotGoTogetherWasReadWhole) {
+  const World world;
+  Json object = object_of(world);
+  EXPECT_FALSE(read_job(object).only_invalid) << "nothing is wrong";
+  object["spec"]["server"]["replicas"] = 7;  // that do not share a batch of 96
+  const JobRecord invalid = read_job(object);
+  EXPECT_FALSE(invalid.errors.empty());
+  EXPECT_TRUE(invalid.only_invalid);
+  EXPECT_EQ(invalid.job.spec.server.replicas, 7);
+  EXPECT_TRUE(read_job_again(object, invalid).only_invalid);
+  object["spec"]["training"]["batchSize"] = 0;
+  EXPECT_FALSE(read_job(object).only_invalid);
+}
+
 TEST(ReadJob, WhatANewerDefinitionHasIsPassedOverAndNamed) {
   const World world;
   Json object = object_of(world);

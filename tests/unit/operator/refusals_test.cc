@@ -103,6 +103,44 @@ TEST(Refusals, APolicyPutOnTheNamespaceOfARunningJobCostsItWorkersAndNoMore) {
   EXPECT_EQ(world.condition("Degraded"), "True/PodSecurity");
 }
 
+TEST(Refusals, NorIsItsJobFailedForThemWhenItsServersAreLostMeanwhile) {
+  for (const auto cause :
+       {RefusalCause::kPodSecurity, RefusalCause::kInvalid, RefusalCause::kForeign}) {
+    World world = running("  workers: {replicas: 1}\n");
+    world.vanish("faces-worker-0-0");
+    world.vanish("faces-server-0-0");
+    world.refusals = {refusal(world, cause, api::Role::kWorker)};
+    world.settle();
+    EXPECT_EQ(world.condition("Failed"), "");
+    EXPECT_EQ(world.status().execution_attempts, 2);
+    world.run_all();
+    world.settle();
+    EXPECT_EQ(world.condition("Running"), "True/ServersReady");
+  }
+}
+
+TEST(Refusals, AChildThatIsRefusedFailsNoJobThatHasRunAndIsTriedAgain) {
+  World world = running();
+  world.others.erase("Service/faces-server");
+  const Refusal service{"Service faces-server", std::nullopt, RefusalCause::kInvalid, "the text",
+                        world.now};
+  world.refusals = {service};
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "");
+  EXPECT_EQ(world.condition("PodsScheduled"), "False/InvalidPod");
+  EXPECT_FALSE(world.others.contains("Service/faces-server"));
+  world.vanish("faces-server-0-0");
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "") << "nor does it in the attempt after";
+  world.advance(seconds(15));
+  world.settle();
+  EXPECT_TRUE(world.others.contains("Service/faces-server"));
+  World fresh;
+  fresh.refusals = {service};
+  fresh.settle();
+  EXPECT_EQ(fresh.condition("Failed"), "True/InvalidPod") << "it has never run";
+}
+
 TEST(Refusals, AJobThatRunsIsNotEndedByAnOperatorThatDoesNotUnderstandIt) {
   World world("  workers: {replicas: 1}\n");
   world.settle();
@@ -118,6 +156,39 @@ TEST(Refusals, AJobThatRunsIsNotEndedByAnOperatorThatDoesNotUnderstandIt) {
   world.settle();
   EXPECT_EQ(world.condition("Degraded"), "True/NotSupported");
   EXPECT_EQ(world.status().state, "Running");
+}
+
+TEST(Refusals, AJobThatRunsGoesOnThoughItsFieldsDoNotGoTogether) {
+  World world = running("  workers: {replicas: 1}\n");
+  const auto look = [&] {
+    Observed seen = world.observe();
+    seen.errors = {{"spec.training.batchSize", "96 is not a multiple of the 5 ranks"}};
+    seen.only_invalid = true;
+    return plan(seen, world.options, world.now);
+  };
+  Plan made = look();
+  EXPECT_THAT(made.actions, IsEmpty());
+  world.write_status(made);
+  EXPECT_EQ(world.condition("Degraded"), "True/InvalidSpec");
+  EXPECT_THAT(message(world, "Degraded"),
+              HasSubstr("spec.training.batchSize: 96 is not a multiple"));
+  EXPECT_EQ(world.condition("Running"), "True/ServersReady");
+  world.vanish("faces-server-0-0");
+  world.write_status(look());
+  EXPECT_EQ(world.status().execution_attempts, 2);
+  made = look();
+  world.carry_out(made, made.actions.size());
+  EXPECT_EQ(world.living("server").size(), 1U);
+  world.settle();  // under an operator that takes it
+  EXPECT_EQ(world.condition("Degraded"), "False/WorkersWell");
+}
+
+TEST(Refusals, FieldsThatDoNotGoTogetherFailAJobThatHasNotBegun) {
+  World world;
+  Observed seen = world.observe();
+  seen.errors = {{"spec.training.batchSize", "96 is not a multiple of the 5 ranks"}};
+  seen.only_invalid = true;
+  EXPECT_EQ(plan(seen, world.options, world.now).status.state, "Failed");
 }
 
 TEST(Refusals, ANamespaceThatEndsIsNoFailure) {

@@ -5,6 +5,7 @@
 #include "kube/client/base64.h"
 #include "kube/object/object.h"
 #include "operator/controller/resources.h"
+#include "operator/objects/children.h"
 #include "tests/unit/operator/controller/manager_scene.h"
 
 namespace outrigger::controller {
@@ -98,7 +99,7 @@ TEST_F(ManagerTest, CreatingIsNeverRepeatedThoughEveryAnswerIsLost) {
 }
 
 TEST_F(ManagerTest, AJobWhosePodsCannotBeMadeHasBegunAllTheSame) {
-  // As where the webhook of somebody else's admission is broken.
+  // As where its storage is broken.
   server_.fail("POST " + std::string(kPodsPath), {.status = 500}, 1000);
   operator_.start();
   apply(job());
@@ -235,6 +236,18 @@ TEST_F(ManagerTest, AChildThatIsRefusedIsShownAndNotAskedForWithoutAnEnd) {
   std::this_thread::sleep_for(std::chrono::seconds(2));  // more passes would have asked by then
   EXPECT_THAT(server_.requests(services), SizeIs(1));
   EXPECT_THAT(pods(), IsEmpty());
+}
+
+TEST_F(ManagerTest, AFormerJobsServiceThatGoesMakesRoomAtOnce) {
+  const std::string services = "/api/v1/namespaces/team/services";
+  server_.store().create(*fakes::ApiPath::parse(services), build_service(world_.job, 1));
+  operator_.start();
+  apply(job());
+  ASSERT_TRUE(eventually([&] { return condition("PodsScheduled") == "False/FormerPodsRemain"; }));
+  const auto begin = std::chrono::steady_clock::now();
+  server_.store().remove(*fakes::ApiPath::parse(services + "/faces-server"), Json::object());
+  ASSERT_TRUE(all_made());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(10)) << "15 s after the refusal";
 }
 
 // As where a quota counts Secrets and is used up: it asks before it is looked whether there is one.

@@ -171,6 +171,38 @@ TEST(Memory, AChildThatIsGoneBeforeAnyWatchShowedItIsBelievedForAMinuteAtMost) {
   EXPECT_FALSE(memory.awaits_caches());
 }
 
+TEST(Memory, WhatIsGoneMakesRoomForWhatWasRefusedForIt) {
+  JobMemory memory("uid");
+  const api::Time now;
+  memory.refused({"Service s", std::nullopt, RefusalCause::kLeftover, "in the way", now});
+  memory.refused({"ConfigMap m", std::nullopt, RefusalCause::kLeftover, "in the way", now});
+  memory.child_is_gone({"Service s", "a", "former"});
+  ASSERT_EQ(memory.refusals(now).size(), 1U);
+  EXPECT_EQ(memory.refusals(now)[0].object, "ConfigMap m");
+}
+
+TEST(Memory, AFormerJobsChildThatIsGoneIsNotOurs) {
+  JobMemory memory("uid");
+  memory.wrote_child("Service s", 1, TimePoint());
+  memory.child_is_gone({"Service s", "a", "former"});
+  EXPECT_EQ(memory.child("Service s", std::nullopt, TimePoint()), 1);
+  memory.child_is_gone({"Service s", "b", "uid"});
+  EXPECT_EQ(memory.child("Service s", std::nullopt, TimePoint()), std::nullopt);
+}
+
+TEST(Memory, WhatWeDeletedIsNotThereUntilTheCacheShowsThatItIsGone) {
+  JobMemory memory("uid");
+  memory.wrote_child("ConfigMap m", 1, TimePoint());
+  memory.dropped("ConfigMap m", "a");
+  memory.dropped("Workload w", "b");
+  EXPECT_EQ(memory.child("ConfigMap m", std::nullopt, TimePoint()), std::nullopt);
+  EXPECT_TRUE(memory.is_dropped("a"));
+  EXPECT_TRUE(memory.is_dropped("b"));
+  memory.child_is_gone({"ConfigMap m", "a", "uid"});
+  EXPECT_FALSE(memory.is_dropped("a"));
+  EXPECT_TRUE(memory.is_dropped("b"));
+}
+
 TEST(Memory, ASecretIsMadeSureOfAgainWithEachAttempt) {
   JobMemory memory("uid");
   EXPECT_EQ(memory.secret_age(1, TimePoint()), std::nullopt);

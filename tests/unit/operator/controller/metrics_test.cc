@@ -84,6 +84,16 @@ TEST_F(ControllerMetricsTest, CountsJobsByStateAndTheirWorkers) {
   EXPECT_THAT(page(), HasSubstr("outrigger_workers{state=\"ready\"} 6"));
 }
 
+TEST_F(ControllerMetricsTest, CountsNoWorkersOfJobsThatHaveEndedOrAreSuspended) {
+  const auto done = running("done", 100);
+  done->value.job.status->completion_time = Time(seconds(2000));
+  const auto suspended = running("suspended", 1);
+  suspended->value.job.status->start_time.reset();
+  metrics_.count({running("a", 1), done, suspended});
+  EXPECT_THAT(page(), HasSubstr("outrigger_workers{state=\"desired\"} 4"));
+  EXPECT_THAT(page(), HasSubstr("outrigger_workers{state=\"ready\"} 3"));
+}
+
 TEST_F(ControllerMetricsTest, TellsRestartsByRoleAndCauseAndTheTimeToTheFirstStepOnce) {
   const auto before = job("faces", "Starting");
   Plan plan;

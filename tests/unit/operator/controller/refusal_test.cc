@@ -35,6 +35,16 @@ TEST(Refusal, EachAnswerOfTheApiServerHasItsCause) {
   EXPECT_EQ(cause_of(error(418, "teapot")), RefusalCause::kOther);
 }
 
+TEST(Refusal, AWebhookThatDoesNotAnswerIsToldFromAServerThatIsBroken) {
+  const auto webhook =
+      error(500,
+            "Internal error occurred: failed calling webhook \"pods.example\": failed to call "
+            "webhook: Post \"https://hook.example.svc:443/\": connection refused");
+  EXPECT_TRUE(is_of_webhook(webhook));
+  EXPECT_EQ(cause_of(webhook), RefusalCause::kOther);
+  EXPECT_FALSE(is_of_webhook(error(500, "Internal error occurred: etcdserver: no leader")));
+}
+
 Json owned_by(const std::string& kind, const std::string& name, const std::string& uid) {
   return {{"metadata",
            {{"ownerReferences", Json::array({{{"apiVersion", "outrigger.dev/v1alpha1"},

@@ -1,0 +1,55 @@
+#include "operator/controller/reconciler.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/operator/controller/manager_scene.h"
+
+namespace outrigger::controller {
+namespace {
+
+using testing::SizeIs;
+
+/// A reconciler that works when the test says so, over caches that follow the server.
+class ReconcilerTest : public ManagerScene {
+ protected:
+  static constexpr const char* kJobKey = "team/faces";
+
+  ~ReconcilerTest() override { caches_.stop(); }
+
+  // The job's first attempt is made, the caches show it, and it was looked at since.
+  bool made_first_attempt() {
+    apply(job());
+    caches_.start();
+    if (!caches_.wait_for_sync({})) return false;
+    const bool made = eventually([&] {
+      reconciler_.reconcile(kJobKey);
+      return condition("Running") == "False/Starting" && caches_.pods(kJobKey).size() == 3 &&
+             caches_.children(ObjectKind::kConfigMap, kJobKey).size() == 1;
+    });
+    reconciler_.reconcile(kJobKey);
+    return made;
+  }
+
+  kube::Client client_{server_.config()};
+  Memory memory_;
+  Caches caches_{client_, {}, [](const auto&, const auto&) { return nullptr; }};
+  kube::EventRecorder events_{client_, {}};
+  telemetry::Metrics page_;
+  ControllerMetrics metrics_{page_};
+  Reconciler reconciler_{client_, caches_, memory_, events_, metrics_, world_.options};
+};
+
+TEST_F(ReconcilerTest, AConfigMapIsDeletedOnceThoughTheCacheShowsItForAWhile) {
+  ASSERT_TRUE(made_first_attempt());
+  server_.store().remove(*fakes::ApiPath::parse(std::string(kPodsPath) + "/faces-server-0-0"),
+                         Json::object());
+  ASSERT_TRUE(eventually([&] { return caches_.pods(kJobKey).size() == 2; }));
+  server_.silence_watches();
+  for (int pass = 0; pass < 5; ++pass) reconciler_.reconcile(kJobKey);
+  EXPECT_EQ(status()["executionAttempts"], 2);
+  EXPECT_THAT(server_.requests("DELETE /api/v1/namespaces/team/configmaps/faces-config-1"),
+              SizeIs(1));
+}
+
+}  // namespace
+}  // namespace outrigger::controller
