@@ -88,6 +88,7 @@ struct Refusal {
   RefusalCause cause = RefusalCause::kOther;
   std::string message;  // the server's text
   api::Time at;
+  std::chrono::seconds patience{15};  // before it is asked again
 };
 
 /// What a server's status page said.

@@ -38,6 +38,9 @@ void add_node(Json& answer, const Json& sent) {
     answer["spec"]["nodeName"] = (*spec)["nodeName"];
 }
 
+// The API server may wait for a webhook for ten seconds and more each time.
+constexpr std::chrono::seconds kWebhookPatience{45};
+
 // The server is overloaded or broken: what was asked for is not to blame.
 bool only_time_mends(const kube::ApiError& error) {
   return error.code() >= 500 || error.too_many_requests() || error.code() == 401;
@@ -78,7 +81,8 @@ Applier::Outcome Applier::carry_out(const Create& create) {
     remember(create, child, create.object);
     return Outcome::kDone;
   }
-  return refuse(create, child, cause_of(error), error.message());
+  return refuse(create, child, cause_of(error), error.message(),
+                is_of_webhook(error) ? kWebhookPatience : Refusal().patience);
 }
 
 // Our own create, whose answer was lost or which the caches do not show yet; or a collision.
@@ -117,10 +121,10 @@ void Applier::remember(const Create& create, const std::string& child, const Jso
 }
 
 Applier::Outcome Applier::refuse(const Create& create, const std::string& child, RefusalCause cause,
-                                 const std::string& message) {
+                                 const std::string& message, std::chrono::seconds patience) {
   log::warning("{}/{}: {} was refused: {}", job_.metadata.namespace_name, job_.metadata.name, child,
                message);
-  memory_.refused({child, role_of(create.object), cause, message, wall_seconds()});
+  memory_.refused({child, role_of(create.object), cause, message, wall_seconds(), patience});
   return Outcome::kRefused;
 }
 

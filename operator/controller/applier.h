@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "kube/client/client.h"
@@ -33,7 +34,7 @@ class Applier {
   /// needed.
   void remember(const Create& create, const std::string& child, const Json& object);
   Outcome refuse(const Create& create, const std::string& child, RefusalCause cause,
-                 const std::string& message);
+                 const std::string& message, std::chrono::seconds patience = Refusal().patience);
 
   kube::Client& client_;
   const api::TrainingJob& job_;

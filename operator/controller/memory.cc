@@ -144,9 +144,9 @@ void JobMemory::dropped(const std::string& child, const std::string& uid) {
   children_.erase(child);
 }
 
-bool JobMemory::is_dropped(const std::string& uid) const {
+std::set<std::string> JobMemory::dropped() const {
   const std::scoped_lock lock(mutex_);
-  return dropped_.contains(uid);
+  return dropped_;
 }
 
 std::optional<Placement> JobMemory::flavor(const std::string& name) const {

@@ -61,7 +61,8 @@ class JobMemory {
 
   /// We deleted that child: what the cache still shows of it is not there, and no admission.
   void dropped(const std::string& child, const std::string& uid);
-  bool is_dropped(const std::string& uid) const;
+  /// To be asked before the caches are: they show such a child until they tell that it is gone.
+  std::set<std::string> dropped() const;
   /// ResourceFlavors as they were read for the present admission.
   std::optional<Placement> flavor(const std::string& name) const;
   void read_flavor(const std::string& name, const Placement& flavor);

@@ -25,8 +25,9 @@ void Reconciler::look_at_queue(Observed& seen, const std::string& job_key, JobMe
   const auto& metadata = seen.job.metadata;
   QueueState& queue = seen.queue;
   queue.known = caches_.knows_workloads(metadata.namespace_name);
+  const auto dropped = memory.dropped();
   const auto cached = caches_.workload(job_key, metadata.uid);
-  if (cached && !memory.is_dropped(cached->uid)) queue.workload = cached->value.workload;
+  if (cached && !dropped.contains(cached->uid)) queue.workload = cached->value.workload;
   if (!policy || !policy->queue) return;
   const std::string child = child_name(ObjectKind::kWorkload, workload_name(metadata.name));
   const std::optional<int> shown = queue.workload ? std::optional(0) : std::nullopt;

@@ -93,10 +93,11 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
   seen.pods = memory.overlay(caches_.pods(job_key), steady);
   const std::string& name = record.job.metadata.name;
   const std::string& uid = record.job.metadata.uid;
+  const auto dropped = memory.dropped();
   const auto own = [&](ObjectKind kind) {
     auto children = caches_.children(kind, job_key);
     std::erase_if(children, [&](const auto& child) {
-      return child->value.job_uid != uid || memory.is_dropped(child->uid);
+      return child->value.job_uid != uid || dropped.contains(child->uid);
     });
     return children;
   };

@@ -80,8 +80,9 @@ bool is_final(const Pass& pass, const Refusal& refusal) {
 
 bool refuse(Pass& pass) {
   const bool started = pass.plan.status.start_time.has_value();
-  // Of a job that runs, what could be read is gone on with (summary.cc tells of the errors).
-  if (!pass.seen.errors.empty() && !(started && pass.seen.only_invalid)) {
+  // Of a job that has begun, what could be read is gone on with (summary.cc tells of the errors).
+  const bool begun = started || pass.plan.status.execution_attempts > 0;
+  if (!pass.seen.errors.empty() && !(begun && pass.seen.only_invalid)) {
     const std::string text = api::to_string(pass.seen.errors);
     if (started) {
       set_condition(pass, api::kConditionDegraded, true, {"InvalidSpec", text});

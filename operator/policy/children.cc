@@ -13,8 +13,6 @@
 namespace outrigger::controller {
 namespace {
 
-// After a refusal.
-constexpr std::chrono::seconds kPatience{15};
 // Long enough for an attempt's first pods, which are made in one pass or a few.
 constexpr std::chrono::seconds kSecretIsSure{30};
 
@@ -23,8 +21,8 @@ void make(Pass& pass, ObjectKind kind, Json object) {
   const std::string name =
       object["kind"].get<std::string>() + " " + object["metadata"]["name"].get<std::string>();
   for (const Refusal& refusal : pass.seen.refusals) {
-    if (refusal.object == name && refusal.at + kPatience > pass.now)
-      return pass.again_at(refusal.at + kPatience);
+    const api::Time again = refusal.at + refusal.patience;
+    if (refusal.object == name && again > pass.now) return pass.again_at(again);
   }
   pass.create(kind, std::move(object));
 }
@@ -78,7 +76,7 @@ void keep_secret(Pass& pass) {
 std::optional<api::Time> refused_until(const Pass& pass, api::Role role) {
   std::optional<api::Time> until;
   for (const Refusal& refusal : pass.seen.refusals) {
-    const api::Time again = refusal.at + kPatience;
+    const api::Time again = refusal.at + refusal.patience;
     if (refusal.role.value_or(role) == role && again > pass.now && (!until || again > *until))
       until = again;
   }

@@ -44,6 +44,14 @@ void end_of_life(Pass& pass) {
                                      "ttlSecondsAfterFinished is over"});
 }
 
+// Whether one of the user's own was asked to stop, or is gone: its peers may end well for that.
+bool was_stopped(const Pass& pass, const std::vector<const Pod*>& servers) {
+  if (pass.spec.server.engine != api::Engine::kExternal) return false;
+  return servers.size() < static_cast<size_t>(pass.spec.server.replicas) ||
+         std::any_of(servers.begin(), servers.end(),
+                     [](const Pod* pod) { return pod->deleting || is_disrupted(*pod); });
+}
+
 }  // namespace
 
 void fail(Pass& pass, const std::string& reason, const std::string& message) {
@@ -56,7 +64,7 @@ bool complete(Pass& pass) {
   const bool first_done = std::any_of(servers.begin(), servers.end(), [&](const Pod* pod) {
     return pod->index == 0 && has_done_its_work(pass, *pod);
   });
-  if (!first_done) return false;
+  if (!first_done || was_stopped(pass, servers)) return false;
   if (!std::all_of(servers.begin(), servers.end(), [](const Pod* pod) { return is_over(*pod); }))
     return false;
   end(pass, api::kConditionComplete, "Trained", "training is done");

@@ -139,6 +139,28 @@ TEST(External, OneThatEndsWellBecauseItWasDeletedIsStartedAgainAndNotCounted) {
   }
 }
 
+TEST(External, PeersThatEndWellWithOneThatWasDeletedHaveNotCompletedTheJob) {
+  World world = running(kSpec);
+  world.end("faces-server-0-0", {0});
+  world.ask_to_delete("faces-server-1-0");
+  world.settle();
+  world.end("faces-server-1-0", {0});
+  world.settle();
+  EXPECT_EQ(world.condition("Complete"), "");
+  world.finish_deletions();
+  world.settle();
+  EXPECT_EQ(world.living("server").size(), 2U);
+  EXPECT_EQ(world.status().restarts, 0);
+}
+
+TEST(External, APeerThatIsGoneLeavesTheJobUndone) {
+  World world = running(kSpec);
+  world.end("faces-server-0-0", {0});
+  world.vanish("faces-server-1-0");
+  world.settle();
+  EXPECT_EQ(world.condition("Complete"), "");
+}
+
 TEST(External, OneThatEndsWellInADrainHasNotCompletedTheJob) {
   World world = running(kSpec);
   for (const char* server : {"faces-server-0-0", "faces-server-1-0"}) {

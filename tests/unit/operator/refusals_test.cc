@@ -183,6 +183,22 @@ TEST(Refusals, AJobThatRunsGoesOnThoughItsFieldsDoNotGoTogether) {
   EXPECT_EQ(world.condition("Degraded"), "False/WorkersWell");
 }
 
+TEST(Refusals, FieldsThatDoNotGoTogetherLeaveASuspendedJobSuspended) {
+  World world = running();
+  world.spec().suspend = true;
+  for (int i = 0; i < 3; ++i) {
+    world.settle();
+    world.finish_deletions();
+  }
+  ASSERT_EQ(world.condition("Suspended"), "True/Suspended");
+  Observed seen = world.observe();
+  seen.errors = {{"spec.training.batchSize", "96 is not a multiple of the 5 ranks"}};
+  seen.only_invalid = true;
+  world.write_status(plan(seen, world.options, world.now));
+  EXPECT_EQ(world.condition("Suspended"), "True/Suspended");
+  EXPECT_EQ(world.condition("Failed"), "");
+}
+
 TEST(Refusals, FieldsThatDoNotGoTogetherFailAJobThatHasNotBegun) {
   World world;
   Observed seen = world.observe();

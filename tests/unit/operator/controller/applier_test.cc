@@ -39,6 +39,7 @@ TEST_F(ApplierTest, AWebhookThatDoesNotAnswerIsARefusalAndItsTextIsKept) {
   EXPECT_EQ(refusals[0].object, "Pod faces-server-0-0");
   EXPECT_EQ(refusals[0].cause, RefusalCause::kOther);
   EXPECT_EQ(refusals[0].message, text);
+  EXPECT_GT(refusals[0].patience, Refusal().patience) << "it may be waited for each time";
 }
 
 TEST_F(ApplierTest, AServerThatIsBrokenRefusesNothing) {

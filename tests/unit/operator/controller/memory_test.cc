@@ -196,11 +196,11 @@ TEST(Memory, WhatWeDeletedIsNotThereUntilTheCacheShowsThatItIsGone) {
   memory.dropped("ConfigMap m", "a");
   memory.dropped("Workload w", "b");
   EXPECT_EQ(memory.child("ConfigMap m", std::nullopt, TimePoint()), std::nullopt);
-  EXPECT_TRUE(memory.is_dropped("a"));
-  EXPECT_TRUE(memory.is_dropped("b"));
+  EXPECT_TRUE(memory.dropped().contains("a"));
+  EXPECT_TRUE(memory.dropped().contains("b"));
   memory.child_is_gone({"ConfigMap m", "a", "uid"});
-  EXPECT_FALSE(memory.is_dropped("a"));
-  EXPECT_TRUE(memory.is_dropped("b"));
+  EXPECT_FALSE(memory.dropped().contains("a"));
+  EXPECT_TRUE(memory.dropped().contains("b"));
 }
 
 TEST(Memory, ASecretIsMadeSureOfAgainWithEachAttempt) {
