@@ -42,8 +42,9 @@ double Contest::tried(const Choice& choice) const {
 
 void Contest::enter(const Choice& choice) {
   if (left_ == 0 || tried_.contains(choice) || !allowed(in_, choice)) return;
-  --left_;
   const double seconds = tried_[choice] = tried(choice);
+  const bool ended = trial_.within && seconds > kHopeless * least_;
+  left_ -= std::min<size_t>(left_, ended ? 1 : 2);
   if (!holds(in_, choice, seconds)) return;
   entered_.push_back(choice);
   least_ = std::min(least_, seconds);

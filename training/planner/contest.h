@@ -17,7 +17,8 @@ double exposure(const Situation& in, const Choice& choice);
 /// Tries plans and keeps the best; each is tried once. References must outlive this.
 class Contest {
  public:
-  Contest(const Situation& in, const Trial& trial) : in_(in), trial_(trial), left_(trial.most) {}
+  Contest(const Situation& in, const Trial& trial)
+      : in_(in), trial_(trial), left_(2 * trial.most) {}
 
   void enter(const Choice& choice);
   /// As much input kept local as the model thinks the server would make of it anyway, or about so
@@ -50,7 +51,7 @@ class Contest {
 
   const Situation& in_;
   const Trial& trial_;
-  size_t left_;
+  size_t left_;  // halves of trials: one that ends early is half a one
   std::map<Choice, double> tried_;
   double least_ = std::numeric_limits<double>::infinity();
   std::vector<Choice> entered_;  // those of them that may be, in their order
