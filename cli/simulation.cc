@@ -207,13 +207,12 @@ json simulate_job(const api::Cluster& cluster, const training::Profile& profile)
   double stall = 0;
   std::string cause;
   double most = -1;
-  for (const auto& [name, percent] : told["stallPercentByCause"].items()) {
-    if (name == feed::to_string(feed::StallCause::kOptimizer) ||
-        name == feed::to_string(feed::StallCause::kRanks))
-      continue;
-    stall += percent.get<double>();
-    if (percent.get<double>() > most) cause = name;
-    most = std::max(most, percent.get<double>());
+  for (size_t i = 0; i < feed::kInputCauses; ++i) {
+    const std::string name = feed::to_string(static_cast<feed::StallCause>(i));
+    const double percent = told["stallPercentByCause"][name];
+    stall += percent;
+    if (percent > most) cause = name;
+    most = std::max(most, percent);
   }
   told["stallPercent"] = stall;
   told["stallCause"] = cause;

@@ -53,7 +53,7 @@ size_t Coordinator::stem_workers() const {
   const double needs = memory_for_stems(plan_);
   return static_cast<size_t>(std::ranges::count_if(workers_, [needs](const auto& entry) {
     const WorkerTraits& traits = entry.second.traits;
-    return !traits.local && traits.runs_stems && traits.memory >= needs;
+    return !traits.local && traits.holds_stems(needs);
   }));
 }
 

@@ -35,6 +35,8 @@ struct WorkerTraits {
   bool scores = true;  // has the memory to run the whole network, where it runs stems
   /// Bytes that it has for the job.
   double memory = std::numeric_limits<double>::infinity();
+  /// Whether it may run stems and has so much memory for them.
+  bool holds_stems(double needs) const { return runs_stems && memory >= needs; }
 };
 
 }  // namespace outrigger::feed

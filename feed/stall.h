@@ -17,6 +17,8 @@ enum class StallCause : uint8_t {
   kRanks,      // other ranks, until all have added up what they have
 };
 inline constexpr size_t kStallCauses = 7;
+/// The first ones: what workers and links are to bring.
+inline constexpr size_t kInputCauses = static_cast<size_t>(StallCause::kOptimizer);
 const char* to_string(StallCause cause);  // "Read", "Decode", …
 
 /// Seconds by cause.

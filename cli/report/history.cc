@@ -36,7 +36,6 @@ void add_step(const json& line, RunHistory& history) {
   step.images_per_second = number(line, "samplesPerSecond");
   step.seconds = number(line, "seconds");
   step.waited = number(line, "waitedForInput") + number(line, "waitedForGradients");
-  step.waited_for_ranks = number(line, "waitedForRanks");
   step.workers = count(line, "workers");
   step.plan = count(line, "plan");
   const json stall = line.value("stall", json::object());

@@ -19,8 +19,7 @@ struct RunHistory {
     double accuracy = 0;
     double images_per_second = 0;
     double seconds = 0;
-    double waited = 0;            // for micro-batches and stem gradients
-    double waited_for_ranks = 0;  // until all had added up what they have
+    double waited = 0;  // for micro-batches and stem gradients
     feed::StallTimes stalls{};
     uint64_t workers = 0;
     uint64_t plan = 0;

@@ -114,8 +114,7 @@ std::string tiles(const RunHistory& history, const Sums& sums) {
 }
 
 std::string limits(const RunHistory& history, const Sums& sums, const SplitNotes& split) {
-  const auto inputs =
-      std::span(sums.stalls).first(static_cast<size_t>(feed::StallCause::kOptimizer));
+  const auto inputs = std::span(sums.stalls).first(feed::kInputCauses);
   const auto worst = std::ranges::max_element(inputs) - inputs.begin();
   uint64_t workers = history.steps.back().workers;
   for (const RunHistory& rank : history.further_ranks) workers += rank.steps.back().workers;

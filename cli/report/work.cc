@@ -27,7 +27,7 @@ std::string rank_row(size_t number, const RunHistory& rank) {
   for (const RunHistory::Step& step : rank.settled()) {
     seconds += step.seconds;
     waited += step.waited;
-    for_ranks += step.waited_for_ranks;
+    for_ranks += feed::of(step.stalls, feed::StallCause::kRanks);
   }
   return fmt::format("<tr><td>{}</td><td>{}</td><td>{:.1f} %</td><td>{:.1f} %</td></tr>\n", number,
                      rank.steps.back().workers, 100 * waited / seconds, 100 * for_ranks / seconds);

@@ -23,7 +23,7 @@ std::string describe(const feed::Plan& plan, uint32_t micro_batches) {
 
 /// What the device waits for most, the end of the step left out: workers cannot help that.
 std::string worst_cause(const feed::StallTimes& times) {
-  const auto inputs = std::span(times).first(static_cast<size_t>(feed::StallCause::kOptimizer));
+  const auto inputs = std::span(times).first(feed::kInputCauses);
   const auto worst = std::ranges::max_element(inputs);
   return feed::to_string(static_cast<feed::StallCause>(worst - inputs.begin()));
 }
@@ -146,7 +146,6 @@ void Reporter::write_metrics(const training::StepReport& report, const feed::Sta
       {"stallPercent", 100 * notes.stall},
       {"waitedForInput", to_seconds(report.waited_for_input)},
       {"waitedForGradients", to_seconds(report.waited_for_gradients)},
-      {"waitedForRanks", to_seconds(report.waited_for_ranks)},
       {"seconds", took},
       {"stall", to_json(stalls)},
       {"planningSeconds", to_seconds(notes.planning)},

@@ -155,10 +155,9 @@ double traffic(const JobCosts& job, const Choice& choice, std::span<const Worker
   const double to_server = pixels + choice.away * cut.activations;
   if (choice.away == 0 || !cut.trains) return to_server;
   // Every stem sends its weights' gradients; whoever has one in a step gets the weights.
-  const double memory = memory_for_stems(job, workers, choice);
-  const auto able = std::ranges::count_if(workers, [memory](const WorkerRates& worker) {
-    return worker.stems && worker.memory >= memory;
-  });
+  const double needs = memory_for_stems(job, workers, choice);
+  const auto able = std::ranges::count_if(
+      workers, [needs](const WorkerRates& worker) { return is_given_stems(worker, needs); });
   const auto with_stems = std::min<int64_t>(able, choice.away);
   return std::max(to_server + choice.away * cut.weights,
                   choice.away * cut.gradients + static_cast<double>(with_stems) * cut.weights);

@@ -82,7 +82,7 @@ TEST_F(ReportTest, ShowsEveryRankWithItsWorkers) {
       "\n");
   EXPECT_THAT(page(), Not(HasSubstr("<h2>Ranks</h2>")));
   std::string second =
-      R"({"type":"step","step":0,"seconds":1.0,"waitedForInput":0.1,"waitedForRanks":0.3,"workers":2})"
+      R"({"type":"step","step":0,"seconds":1.0,"waitedForInput":0.1,"stall":{"Ranks":0.3},"workers":2})"
       "\n";
   second +=
       R"({"type":"workers","step":1,"workers":[{"name":"node-2/0","microBatches":35}],"local":{"microBatches":4}})"

@@ -158,14 +158,17 @@ TEST(Refusals, AJobThatRunsIsNotEndedByAnOperatorThatDoesNotUnderstandIt) {
   EXPECT_EQ(world.status().state, "Running");
 }
 
+// What is planned once the whole spec was read, and yet is not valid.
+Plan plan_where_fields_disagree(World& world) {
+  Observed seen = world.observe();
+  seen.errors = {{"spec.training.batchSize", "96 is not a multiple of the 5 ranks"}};
+  seen.only_invalid = true;
+  return plan(seen, world.options, world.now);
+}
+
 TEST(Refusals, AJobThatRunsGoesOnThoughItsFieldsDoNotGoTogether) {
   World world = running("  workers: {replicas: 1}\n");
-  const auto look = [&] {
-    Observed seen = world.observe();
-    seen.errors = {{"spec.training.batchSize", "96 is not a multiple of the 5 ranks"}};
-    seen.only_invalid = true;
-    return plan(seen, world.options, world.now);
-  };
+  const auto look = [&] { return plan_where_fields_disagree(world); };
   Plan made = look();
   EXPECT_THAT(made.actions, IsEmpty());
   world.write_status(made);
@@ -191,20 +194,14 @@ TEST(Refusals, FieldsThatDoNotGoTogetherLeaveASuspendedJobSuspended) {
     world.finish_deletions();
   }
   ASSERT_EQ(world.condition("Suspended"), "True/Suspended");
-  Observed seen = world.observe();
-  seen.errors = {{"spec.training.batchSize", "96 is not a multiple of the 5 ranks"}};
-  seen.only_invalid = true;
-  world.write_status(plan(seen, world.options, world.now));
+  world.write_status(plan_where_fields_disagree(world));
   EXPECT_EQ(world.condition("Suspended"), "True/Suspended");
   EXPECT_EQ(world.condition("Failed"), "");
 }
 
 TEST(Refusals, FieldsThatDoNotGoTogetherFailAJobThatHasNotBegun) {
   World world;
-  Observed seen = world.observe();
-  seen.errors = {{"spec.training.batchSize", "96 is not a multiple of the 5 ranks"}};
-  seen.only_invalid = true;
-  EXPECT_EQ(plan(seen, world.options, world.now).status.state, "Failed");
+  EXPECT_EQ(plan_where_fields_disagree(world).status.state, "Failed");
 }
 
 TEST(Refusals, ANamespaceThatEndsIsNoFailure) {

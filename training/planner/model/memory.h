@@ -31,6 +31,11 @@ feed::StemMemory stem_memory(const JobCosts& job, const CutCosts& cut);
 double memory_for_stems(const JobCosts& job, std::span<const WorkerRates> workers,
                         const Choice& choice);
 
+/// Whether a worker is given stems that need so much memory.
+inline bool is_given_stems(const WorkerRates& worker, double needs) {
+  return worker.stems && worker.memory >= needs;
+}
+
 /// Why the plan does not fit into the memory that is there; empty: it fits.
 std::string misfit(const JobCosts& job, const ServerRates& server,
                    std::span<const WorkerRates> workers, const Choice& choice);

@@ -19,7 +19,7 @@ StepSchedule::StepSchedule(const JobCosts& job, const ServerRates& server,
       own_rates_{.stem_speed = server.own_cores, .decode = server.decode} {
   const double needs = memory_for_stems(job, workers, choice);
   for (const WorkerRates& one : workers)
-    lanes_.push_back({.rates = &one, .able = one.stems && one.memory >= needs});
+    lanes_.push_back({.rates = &one, .able = is_given_stems(one, needs)});
   lanes_.push_back({.rates = &own_rates_, .own = true});
   if (!possible()) return;
   send_weights();
