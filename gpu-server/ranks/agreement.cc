@@ -85,12 +85,20 @@ std::vector<std::vector<float>> Agreement::gather(std::span<const float> mine) {
 
 void Agreement::check_start(uint64_t step) {
   if (reducer_ == nullptr) return;
-  const auto mine = static_cast<float>(step);
-  std::array<float, 2> sums{mine, mine * mine};
-  reducer_->all_reduce(sums);
-  const auto ranks = static_cast<float>(reducer_->replicas());
-  if (sums[0] == ranks * mine && sums[1] == ranks * mine * mine) return;
-  throw IoError("the replicas start from different steps, this one from " + std::to_string(step) +
+  // In two parts: a float holds every whole number up to 2^24, and not all beyond.
+  constexpr int kExactBits = 24;
+  const std::array<float, 2> mine{static_cast<float>(step >> kExactBits),
+                                  static_cast<float>(step & ((1U << kExactBits) - 1))};
+  std::string starts;
+  bool same = true;
+  for (const std::vector<float>& theirs : gather(mine)) {
+    const auto start =
+        (static_cast<uint64_t>(theirs.at(0)) << kExactBits) + static_cast<uint64_t>(theirs.at(1));
+    starts += (starts.empty() ? "" : ", ") + std::to_string(start);
+    same = same && start == step;
+  }
+  if (same) return;
+  throw IoError("the replicas start from different steps, by rank " + starts +
                 ": do they see the same checkpoints?");
 }
 

@@ -1,13 +1,25 @@
 #include "gpu-server/ranks/agreement.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "common/error.h"
+#include "tests/fakes/thread_reducer.h"
 
 namespace outrigger::gpu_server {
 namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
 
 /// Ranks whose values are added to those of the rank under test.
 class OtherRanks final : public training::Reducer {
@@ -110,11 +122,42 @@ TEST(Agreement, GathersWhatRanksTellHoweverMuchThatIs) {
   EXPECT_EQ(told, (std::vector<std::vector<float>>{{5, 6}, {1, 2, 3}, {9}}));
 }
 
-TEST(Agreement, RanksThatStartFromDifferentStepsAreRefused) {
-  OtherRanks same(1, {12, 144});
-  EXPECT_NO_THROW(Agreement(&same).check_start(12));
-  OtherRanks other(1, {8, 64});
-  EXPECT_THROW(Agreement(&other).check_start(12), IoError);
+/// What the ranks say that refuse to start, each from its step.
+std::vector<std::string> refusals(const std::vector<uint64_t>& steps) {
+  fakes::RankMeeting ranks(static_cast<uint32_t>(steps.size()));
+  std::mutex mutex;
+  std::vector<std::string> texts;
+  std::vector<std::jthread> threads;
+  for (uint32_t rank = 0; rank < steps.size(); ++rank) {
+    threads.emplace_back([&, rank] {
+      fakes::ThreadReducer reducer(ranks, rank);
+      try {
+        Agreement(&reducer).check_start(steps[rank]);
+      } catch (const IoError& error) {
+        const std::scoped_lock lock(mutex);
+        texts.emplace_back(error.what());
+      }
+    });
+  }
+  threads.clear();
+  return texts;
+}
+
+TEST(Agreement, RanksThatStartFromOneStepGoOnHoweverManyTheyAre) {
+  constexpr uint64_t kBeyondFloat = (uint64_t{1} << 24) + 1;
+  for (const size_t ranks : {1, 2, 3, 8, 12})
+    for (const uint64_t step : {uint64_t{0}, uint64_t{12}, uint64_t{4097}, uint64_t{15'000},
+                                uint64_t{123'457}, kBeyondFloat, 1000 * kBeyondFloat})
+      EXPECT_THAT(refusals(std::vector<uint64_t>(ranks, step)), IsEmpty())
+          << ranks << " at " << step;
+}
+
+TEST(Agreement, RanksThatStartFromDifferentStepsAreAllRefused) {
+  constexpr uint64_t kLarge = uint64_t{1} << 24;
+  EXPECT_THAT(refusals({12, 8}), SizeIs(2));
+  EXPECT_THAT(refusals({12, 8, 12}), AllOf(SizeIs(3), Each(HasSubstr("by rank 12, 8, 12"))));
+  EXPECT_THAT(refusals({kLarge, kLarge + 1}), SizeIs(2)) << "which are one float";
+  EXPECT_THAT(refusals({0, kLarge}), SizeIs(2));
 }
 
 }  // namespace
