@@ -30,7 +30,7 @@ double bytes_a_second(const Situation& in, Choice choice) {
     choice.local = local;
     const double seconds = predict(in, choice).seconds;
     if (!std::isfinite(seconds)) continue;
-    least = std::min(least, traffic(in.job, choice, in.workers) / seconds);
+    least = std::min(least, traffic(in.job, choice, in.workers).fuller() / seconds);
   }
   return least;
 }

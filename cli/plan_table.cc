@@ -52,34 +52,32 @@ json epoch_of(const PlannedJob& job, double step_seconds, size_t workers) {
 json row_of(const PlannedJob& job, const Candidate& one, double unsplit) {
   const training::JobCosts& costs = job.profile.costs;
   const training::CutCosts& cut = costs.cuts[one.choice.cut];
-  const size_t workers = of_one_rank(job, job.workers.size()).size();
+  const auto of_rank = of_one_rank(job, job.workers.size());
+  const size_t workers = of_rank.size();
+  const training::Traffic bytes = traffic(costs, one.choice, of_rank);
   const double away = one.choice.away;
   const double others = costs.micro_batches - away;
   // What nobody brings in time the server makes as well.
   const double local = std::max<double>(one.choice.local, one.prediction.local_input * others);
-  return {
-      {"cut", cut.name},
-      {"plan", describe(costs, one.choice)},
-      {"stemsAway", one.choice.away},
-      {"localInputs", one.choice.local},
-      {"sharePercent", 100 * one.choice.away / costs.micro_batches},
-      {"localInputPercent", one.choice.local == 0 ? 0 : 100 * one.choice.local / others},
-      {"serverPercent", 100 - (100 - cut.server_percent) * away / costs.micro_batches},
-      {"madeByServerPercent", others == 0 ? 0 : 100 * local / others},
-      {"stemCoreMilliseconds", 1e3 * (cut.stem_forward + cut.stem_backward)},
-      {"headCoreMilliseconds", 1e3 * cut.head},
-      {"bytesToServer",
-       away * (cut.activations + (cut.trains ? cut.weights : 0)) + (others - local) * costs.pixels},
-      {"bytesToWorkers",
-       away * cut.gradients +
-           (one.choice.away > 0 && cut.trains ? static_cast<double>(workers) * cut.weights : 0)},
-      {"secondsPerStep", one.prediction.seconds},
-      {"imagesPerSecond", job.profile.batch / one.prediction.seconds},
-      {"epoch", epoch_of(job, one.prediction.seconds, job.workers.size())},
-      {"serverMemory", to_json(server_memory(costs, one.choice, workers))},
-      {"workerMemory", to_json(worker_memory(costs, one.choice, workers))},
-      {"bound", to_string(one.prediction.bound)},
-      {"timesUnsplit", unsplit / one.prediction.seconds}};
+  return {{"cut", cut.name},
+          {"plan", describe(costs, one.choice)},
+          {"stemsAway", one.choice.away},
+          {"localInputs", one.choice.local},
+          {"sharePercent", 100 * one.choice.away / costs.micro_batches},
+          {"localInputPercent", one.choice.local == 0 ? 0 : 100 * one.choice.local / others},
+          {"serverPercent", 100 - (100 - cut.server_percent) * away / costs.micro_batches},
+          {"madeByServerPercent", others == 0 ? 0 : 100 * local / others},
+          {"stemCoreMilliseconds", 1e3 * (cut.stem_forward + cut.stem_backward)},
+          {"headCoreMilliseconds", 1e3 * cut.head},
+          {"bytesToServer", bytes.to_server - (local - one.choice.local) * costs.pixels},
+          {"bytesToWorkers", bytes.to_workers},
+          {"secondsPerStep", one.prediction.seconds},
+          {"imagesPerSecond", job.profile.batch / one.prediction.seconds},
+          {"epoch", epoch_of(job, one.prediction.seconds, job.workers.size())},
+          {"serverMemory", to_json(server_memory(costs, one.choice, workers))},
+          {"workerMemory", to_json(worker_memory(costs, one.choice, workers))},
+          {"bound", to_string(one.prediction.bound)},
+          {"timesUnsplit", unsplit / one.prediction.seconds}};
 }
 
 /// The plans with the shortest steps, whatever their cuts.
@@ -146,7 +144,7 @@ json plan_table(const PlannedJob& job) {
   const training::JobCosts& costs = job.profile.costs;
   const auto trial = training::by_simulation(costs, training::kLongestTrials);
   const training::Situation in = situation_of(job, job.workers.size());
-  const auto all = tried_candidates(in, trial);
+  const auto [all, chosen] = tried_candidates(in, trial);
   if (all.empty())
     throw InvalidInput(
         "no plan fits into the memory: cut Input " +
@@ -155,11 +153,7 @@ json plan_table(const PlannedJob& job) {
   auto alone = predict(costs, job.server, {}, {});
   alone.seconds = trial.seconds(situation_of(job, 0), {});
   json rows = json::array();
-  size_t best = 0;
-  for (size_t i = 0; i < all.size(); ++i) {
-    rows.push_back(row_of(job, all[i], alone.seconds));
-    if (all[i].prediction.seconds < all[best].prediction.seconds) best = i;
-  }
+  for (const Candidate& one : all) rows.push_back(row_of(job, one, alone.seconds));
   json told{{"workers", job.workers.size()},
             {"ranks", training::ranks_of(job.profile)},
             {"device", is_of_gpu(costs) ? "GPU" : "cores"},
@@ -170,9 +164,9 @@ json plan_table(const PlannedJob& job) {
             {"cuts", rows},
             {"best", best_of(job, trial)},
             {"leftOut", left_out(in, all)},
-            {"advice", advice_of(job, all, all[best], trial)},
+            {"advice", advice_of(job, all, all[chosen], trial)},
             {"serverMemoryFree", job.server.memory},
-            {"choice", best},
+            {"choice", chosen},
             {"profile", json::parse(to_json(job.profile))}};
   if (job.prices) told["byWorkers"] = by_workers(job, trial);
   return told;

@@ -83,8 +83,11 @@ void print_choice(const json& told) {
     if (i == choice) continue;
     if (next == nullptr || cuts[i]["imagesPerSecond"] > (*next)["imagesPerSecond"]) next = &cuts[i];
   }
-  std::cout << fmt::format("\nThe choice is {}: its step is the shortest, bound by {}",
-                           best["plan"].get<std::string>(), best["bound"].get<std::string>());
+  const bool shortest = next == nullptr || (*next)["imagesPerSecond"] <= best["imagesPerSecond"];
+  std::cout << fmt::format(
+      "\nThe choice is {}: its step is {}, bound by {}", best["plan"].get<std::string>(),
+      shortest ? "the shortest" : "nearly the shortest, and slower workers disturb it less",
+      best["bound"].get<std::string>());
   if (next != nullptr)
     std::cout << fmt::format(
         "; the next, {}, has {:.2f}x its rate, bound by {}", (*next)["plan"].get<std::string>(),

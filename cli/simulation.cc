@@ -248,7 +248,8 @@ void print_simulation(const json& told) {
   for (const json& move : told["moves"])
     std::cout << fmt::format("  step {}: {}\n", move["step"].get<int>(),
                              move["reason"].get<std::string>());
-  if (told["moves"].empty()) std::cout << "  none but the first: " << told["plan"] << "\n";
+  if (told["moves"].empty())
+    std::cout << "  none but the first: " << told["plan"].get<std::string>() << "\n";
   if (!told["workers"].empty())
     std::cout << (told["ranks"] == 1 ? "\nWorkers:\n" : "\nWorkers of one rank:\n");
   for (const json& group : told["workers"])

@@ -170,6 +170,7 @@ class Coordinator {
   /// Whether the local worker, or a remote one, could.
   bool can_take(const WorkItem& item, bool local) const;
   bool may_help(WorkerId local, const WorkItem& item) const;
+  bool has_to_show(const Worker& worker, const WorkItem& item, TimePoint now) const;
   void lease_to(WorkerId worker, WorkItem& item, TimePoint now);
   void send_stem(WorkerId worker, const WorkItem& item);
   static bool can_score(const Worker& worker);

@@ -173,6 +173,16 @@ bool Coordinator::can_take(const WorkItem& item, bool local) const {
   });
 }
 
+/// Whether the plan leaves remote workers no pixels, and nobody knows any more what this one can
+/// do: it makes one micro-batch of what is kept local, else no plan that uses it would be found.
+bool Coordinator::has_to_show(const Worker& worker, const WorkItem& item, TimePoint now) const {
+  constexpr Duration kForgotten = std::chrono::minutes(1);
+  const Plan& plan = step_plans_.at(item.step);
+  if (plan.local_inputs + plan.stems_away < options_.micro_batches) return false;
+  if (worker.appetite <= 0 || worker.leases > 0) return false;
+  return !worker.busy_since || now - *worker.busy_since > kForgotten;
+}
+
 /// The one that would be done first, by its pace and what it has in hand; among equals one with
 /// room, then the next in turn. Where that one has no room, the item waits for it, and a slower one
 /// may have a later item, for which there is more time. Urgent work goes to one with room, and
@@ -180,7 +190,7 @@ bool Coordinator::can_take(const WorkItem& item, bool local) const {
 /// wait for weights that only come when this is done. The local worker shares its cores with the
 /// device, so where there are others it takes only what the plan keeps local, what the trainer
 /// waits for, and, while the trainer waits for others, one more of the same step at a time. What is
-/// kept local goes to others only when the trainer waits for it.
+/// kept local goes to others only when the trainer waits for it, or for them to show what they do.
 std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item, TimePoint now) {
   const bool urgent = is_urgent(item);
   const bool of_remote = !urgent && !item.local && can_take(item, false);
@@ -190,7 +200,9 @@ std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item, TimePoi
   std::optional<Bid> least_on_top;
   for (const WorkerId id : turn_) {
     Worker& worker = workers_.at(id);
-    if (worker.traits.local ? of_remote && !may_help(id, item) : of_local) continue;
+    const bool takes = worker.traits.local ? !of_remote || may_help(id, item)
+                                           : !of_local || has_to_show(worker, item, now);
+    if (!takes) continue;
     if (!eligible(id, worker, item)) continue;
     const Bid bid{id, &worker, done_in(worker, now)};
     auto& first = worker.appetite > 0 ? with_room : without;

@@ -250,8 +250,7 @@ void Run::tell_of_workers(const training::StepReport& report, const RankMeasures
   const bool last = report.step + 1 == size_.total_steps;
   if (!last && workers_told_ && clock_.now() < *workers_told_ + kEvery) return;
   workers_told_ = clock_.now();
-  const auto desired = planning_ ? planning_->desired_workers() : std::nullopt;
-  if (desired) reporter_.desired_workers(*desired);
+  if (planning_) reporter_.desired_workers(planning_->desired_workers());
   reporter_.workers(report.step, measures.workers, measures.local);
 }
 

@@ -20,6 +20,12 @@
 namespace outrigger::cli {
 namespace {
 
+/// In a run.
+struct Measured {
+  double rate = 0;  // images a second
+  double stall_percent = 0;
+};
+
 /// What the model is asked with.
 struct Machines {
   training::ServerRates server;
@@ -56,16 +62,18 @@ class Sweeper {
     sweep.stem_part = 1 - cut.head / std::max(whole.head, 1e-12);
     for (const int percent : distinct(options_.shares))
       sweep.points.push_back(reckon(percent, sweep));
-    std::vector<std::vector<double>> rates(sweep.points.size());
+    std::vector<std::vector<Measured>> rounds(sweep.points.size());
     for (int round = 0; round < options_.rounds; ++round) {
       for (size_t i = 0; i < sweep.points.size(); ++i) {
-        if (sweep.points[i].left_out.empty()) rates[i].push_back(measure(sweep.points[i], round));
+        if (sweep.points[i].left_out.empty()) rounds[i].push_back(measure(sweep.points[i], round));
       }
     }
     for (size_t i = 0; i < sweep.points.size(); ++i) {
-      if (rates[i].empty()) continue;
-      std::ranges::sort(rates[i]);
-      sweep.points[i].measured = rates[i][rates[i].size() / 2];
+      if (rounds[i].empty()) continue;
+      std::ranges::sort(rounds[i], {}, &Measured::rate);
+      const Measured& median = rounds[i][rounds[i].size() / 2];
+      sweep.points[i].measured = median.rate;
+      sweep.points[i].stall_percent = median.stall_percent;
     }
     return sweep;
   }
@@ -109,7 +117,11 @@ class Sweeper {
     if (cuts.size() < 2) throw InvalidInput("the job's network has no cut to sweep");
     size_t best = 1;
     double least = 1e300;
-    for (const auto& one : candidates(profile_.costs, {}, machines_.server, machines_.workers)) {
+    training::PlannerOptions bounds = profile_.options;
+    bounds.cut.reset();
+    bounds.away.reset();
+    for (const auto& one :
+         candidates(profile_.costs, bounds, machines_.server, machines_.workers)) {
       if (one.choice.cut == 0 || one.prediction.seconds >= least) continue;
       best = one.choice.cut;
       least = one.prediction.seconds;
@@ -144,7 +156,8 @@ class Sweeper {
     if (server < split.min_server_percent)
       return fmt::format("leaves {:.0f} % on the server, spec.split.minServerPercent is {}", server,
                          split.min_server_percent);
-    const double rate = training::traffic(profile_.costs, choice, machines_.workers) / seconds;
+    const double rate =
+        training::traffic(profile_.costs, choice, machines_.workers).fuller() / seconds;
     if (split.max_bytes_per_second && rate > static_cast<double>(*split.max_bytes_per_second))
       return fmt::format("moves {:.3g} bytes a second, spec.split.maxBytesPerSecond is {}", rate,
                          *split.max_bytes_per_second);
@@ -158,7 +171,7 @@ class Sweeper {
     return options_.steps.value_or(static_cast<int>(std::clamp(by_time, 30.0, 1000.0)));
   }
 
-  double measure(SweepPoint& point, int round) const {
+  Measured measure(const SweepPoint& point, int round) const {
     const api::TrainingJob job = job_of(job_, {.cut = profile_.costs.cuts[cut_].name,
                                                .share_percent = point.share_percent,
                                                .away = point.away,
@@ -188,8 +201,8 @@ class Sweeper {
       seconds += at->seconds;
       waited += at->waited;
     }
-    point.stall_percent = 100 * waited / seconds;
-    return profile_.batch * static_cast<double>(steps.end() - first) / seconds;
+    return {profile_.batch * static_cast<double>(steps.end() - first) / seconds,
+            100 * waited / seconds};
   }
 
   const SweepOptions& options_;

@@ -95,12 +95,16 @@ double server_percent(const feed::Plan& plan, const nn::Graph& graph, const RunS
   return 100 * (1 - stem_part(graph, plan.cut) * plan.stems_away / size.micro_batches);
 }
 
-/// The largest share of a cut that leaves the server its part, in percent; 0: there is none.
+/// The largest share of a cut that leaves the server its part, in percent; 0: there is none. Shares
+/// are rounded to micro-batches, so the nearest percent stands for that many.
 uint32_t largest_share(int32_t cut, const nn::Graph& graph, const RunSize& size,
                        const api::SplitSpec& split) {
   const double may_go = 1 - split.min_server_percent / 100.0;
   const double most = std::floor(may_go / stem_part(graph, cut) * size.micro_batches + 1e-9);
-  return 100 * static_cast<uint32_t>(most) / size.micro_batches;
+  const auto away = std::min<uint32_t>(static_cast<uint32_t>(most), size.micro_batches);
+  uint32_t percent = (100 * away + size.micro_batches - 1) / size.micro_batches;
+  while (percent > 0 && stems_of_share(static_cast<int>(percent), size) > away) --percent;
+  return percent;
 }
 
 /// What a plan that leaves the server too little could be instead.

@@ -106,12 +106,19 @@ void Planning::note_device(Rank& rank, double busy) const {
   rank.device_measured = true;
 }
 
+/// Steps in which a worker is waited for that has made nothing yet: one that may run no stems gets
+/// no work where all of them are away.
+constexpr uint32_t kPatience = 20;
+
 void Planning::note(Rank& rank, const RankMeasures& measures) {
   // A plan begins at the first step that is not drawn, which may be another step at each rank.
   if (measures.plan == plan_ && plan_ > 0) note_device(rank, measures.busy);
   if (measures.memory > 0) rank.rates.server.memory = measures.memory;
   rank.workers = measures.workers.size();
-  rank.known = rate(rank.rates, measures);
+  const bool all_shown = std::ranges::none_of(
+      measures.workers, [](const WorkerMeasures& worker) { return worker.decode == 0; });
+  rank.unshown_for = all_shown ? 0 : rank.unshown_for + 1;
+  rank.known = (all_shown || rank.unshown_for > kPatience) && rate(rank.rates, measures);
 }
 
 void Planning::heard(size_t rank, const RankMeasures& measures) { note(ranks_.at(rank), measures); }
@@ -147,15 +154,19 @@ training::WorkerRates Planning::rates_of(const WorkerMeasures& worker) const {
   return rates;
 }
 
+// Cores of others are the best guess at what a worker that has made nothing takes to decode.
 bool Planning::rate(training::RankRates& rank, const RankMeasures& measures) const {
-  rank.workers.clear();
   const double local = measures.local.decode;
   double core_seconds = local * measures.threads;  // to decode a micro-batch
   for (const WorkerMeasures& worker : measures.workers) {
-    if (worker.decode == 0) return false;
-    rank.workers.push_back(rates_of(worker));
     const double its = worker.decode * worker.cores;
-    if (local == 0) core_seconds = core_seconds == 0 ? its : std::min(core_seconds, its);
+    if (local > 0 || its == 0) continue;
+    core_seconds = core_seconds == 0 ? its : std::min(core_seconds, its);
+  }
+  rank.workers.clear();
+  for (const WorkerMeasures& worker : measures.workers) {
+    rank.workers.push_back(rates_of(worker));
+    if (worker.decode == 0) rank.workers.back().decode = core_seconds / worker.cores;
   }
   rank.server.decode = core_seconds / measures.threads;
   rank.server.own_cores = measures.threads;
@@ -165,7 +176,7 @@ bool Planning::rate(training::RankRates& rank, const RankMeasures& measures) con
 std::optional<uint32_t> Planning::desired_workers() const {
   std::optional<uint32_t> most;
   for (const Rank& rank : ranks_) {
-    if (rank.rates.workers.empty()) continue;
+    if (!rank.known || rank.rates.workers.empty()) continue;
     const uint32_t its = training::desired_workers(planner_.job(), options_, rank.rates.server,
                                                    rank.rates.workers, scale_bounds(job_));
     most = std::max(most.value_or(0), its);

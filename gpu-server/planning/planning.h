@@ -65,7 +65,8 @@ class Planning {
     training::RankRates rates;
     size_t workers = 0;  // known or not
     bool device_measured = false;
-    bool known = false;  // enough to plan
+    bool known = false;        // enough to plan
+    uint32_t unshown_for = 0;  // steps in which some worker has made nothing yet
   };
   double device_work(const training::Choice& choice) const;
   void note(Rank& rank, const RankMeasures& measures);

@@ -126,8 +126,8 @@ void Reporter::workers(uint64_t step, std::span<const WorkerMeasures> workers,
   metrics_file_.append(line.dump());
 }
 
-void Reporter::desired_workers(uint32_t count) {
-  instruments_->desired.set(count);
+void Reporter::desired_workers(std::optional<uint32_t> count) {
+  instruments_->desired.set(count.value_or(0));
   const std::scoped_lock lock(mutex_);
   desired_workers_ = count;
 }

@@ -44,8 +44,8 @@ class Reporter {
   void profile(const training::JobCosts& costs);
   /// What each remote worker has done and how fast it is, as a line of metrics.jsonl.
   void workers(uint64_t step, std::span<const WorkerMeasures> workers, const WorkerMeasures& local);
-  /// How many workers the job can use.
-  void desired_workers(uint32_t count);
+  /// How many workers the job can use; nothing where none is there to tell what one brings.
+  void desired_workers(std::optional<uint32_t> count);
   /// `by`: "server" or "workers".
   void evaluation(uint64_t step, const training::EvaluationResult& result, Duration took,
                   const char* by);

@@ -149,25 +149,26 @@ Prediction predict(const Situation& in, const Choice& choice) {
   return with_others(in, choice, predict(in.job, in.server, in.workers, choice));
 }
 
-double traffic(const JobCosts& job, const Choice& choice, std::span<const WorkerRates> workers) {
+Traffic traffic(const JobCosts& job, const Choice& choice, std::span<const WorkerRates> workers) {
   const CutCosts& cut = job.cuts[choice.cut];
   const double pixels = job.pixels * (job.micro_batches - choice.away - choice.local);
-  const double to_server = pixels + choice.away * cut.activations;
-  if (choice.away == 0 || !cut.trains) return to_server;
+  Traffic bytes{.to_server = pixels + choice.away * cut.activations};
+  if (choice.away == 0 || !cut.trains) return bytes;
   // Every stem sends its weights' gradients; whoever has one in a step gets the weights.
   const double needs = memory_for_stems(job, workers, choice);
   const auto able = std::ranges::count_if(
       workers, [needs](const WorkerRates& worker) { return is_given_stems(worker, needs); });
   const auto with_stems = std::min<int64_t>(able, choice.away);
-  return std::max(to_server + choice.away * cut.weights,
-                  choice.away * cut.gradients + static_cast<double>(with_stems) * cut.weights);
+  bytes.to_server += choice.away * cut.weights;
+  bytes.to_workers = choice.away * cut.gradients + static_cast<double>(with_stems) * cut.weights;
+  return bytes;
 }
 
 bool holds(const Situation& in, const Choice& choice, double seconds) {
   if (!allowed(in, choice) || !std::isfinite(seconds)) return false;
-  double bytes = traffic(in.job, choice, in.workers);
+  double bytes = traffic(in.job, choice, in.workers).fuller();
   for (const RankRates& rank : in.others)
-    bytes = std::max(bytes, traffic(in.job, choice, rank.workers));
+    bytes = std::max(bytes, traffic(in.job, choice, rank.workers).fuller());
   return bytes <= in.options.most_bytes_per_second * seconds;
 }
 
@@ -198,19 +199,29 @@ std::vector<Candidate> best_plans(const Situation& situation, Trial trial, size_
   return contest(situation, {}, trial).best(count);
 }
 
-std::vector<Candidate> tried_candidates(const Situation& in, const Trial& trial) {
-  auto rows = candidates(in.job, in.options, in.server, in.workers);
-  for (Candidate& row : rows) row.prediction.seconds = trial.seconds(in, row.choice);
+TriedCandidates tried_candidates(const Situation& in, const Trial& trial) {
+  TriedCandidates tried{.rows = candidates(in.job, in.options, in.server, in.workers)};
   const auto found = search(in, {}, trial);
-  for (Candidate& row : rows) {
-    if (found && found->choice.cut == row.choice.cut &&
-        (found->prediction.seconds < row.prediction.seconds ||
-         !holds(in, row.choice, row.prediction.seconds)))
+  for (Candidate& row : tried.rows) {
+    if (found && found->choice.cut == row.choice.cut) {
       row = *found;
+    } else {
+      row.prediction.seconds = trial.seconds(in, row.choice);
+    }
   }
-  std::erase_if(
-      rows, [&](const Candidate& row) { return !holds(in, row.choice, row.prediction.seconds); });
-  return rows;
+  std::erase_if(tried.rows, [&](const Candidate& row) {
+    return !holds(in, row.choice, row.prediction.seconds);
+  });
+  if (!found) return tried;
+  const auto its = [](const Candidate& row) { return row.choice.cut; };
+  const auto row = std::ranges::find(tried.rows, found->choice.cut, its);
+  if (row == tried.rows.end()) {
+    tried.found = tried.rows.size();
+    tried.rows.push_back(*found);
+  } else {
+    tried.found = static_cast<size_t>(row - tried.rows.begin());
+  }
+  return tried;
 }
 
 }  // namespace outrigger::training

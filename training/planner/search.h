@@ -70,8 +70,13 @@ struct Trial {
 /// What `predict` says.
 Trial by_model();
 
-/// Bytes that a step moves between the server and its workers, in the fuller direction.
-double traffic(const JobCosts& job, const Choice& choice, std::span<const WorkerRates> workers);
+/// Bytes that a step moves between the server and its workers.
+struct Traffic {
+  double to_server = 0;
+  double to_workers = 0;
+  double fuller() const { return std::max(to_server, to_workers); }
+};
+Traffic traffic(const JobCosts& job, const Choice& choice, std::span<const WorkerRates> workers);
 
 /// Whether the options allow a plan whose steps take so long, and memory holds it.
 bool holds(const Situation& in, const Choice& choice, double seconds);
@@ -94,6 +99,10 @@ std::vector<Candidate> best_plans(const Situation& situation, Trial trial, size_
 
 /// `candidates` with the trial's seconds in place of the model's, and what a search finds in the
 /// row of its cut.
-std::vector<Candidate> tried_candidates(const Situation& situation, const Trial& trial);
+struct TriedCandidates {
+  std::vector<Candidate> rows;  // by cut; empty: no plan is possible
+  size_t found = 0;             // the row of what the search finds
+};
+TriedCandidates tried_candidates(const Situation& situation, const Trial& trial);
 
 }  // namespace outrigger::training

@@ -81,7 +81,7 @@ class Simulator {
     const auto cut = std::ranges::find(job_.cuts, plan.cut, &CutCosts::cut);
     now_ = {.choice = {static_cast<size_t>(cut - job_.cuts.begin()), plan.stems_away,
                        plan.local_inputs},
-            .workers = world_.rates().size()};
+            .workers = world_.workers()};
     if (plan.stem_trains) publish_stems(step);
     run_micro_batches(step, plan, *cut);
     const TimePoint end_begins = world_.now();
@@ -155,8 +155,10 @@ class Simulator {
   void plan_ahead(uint64_t step) {
     if (plan_in_force_ != newest_plan_) return;
     follow_rates();
-    planner_.measured(step, now_.choice, now_.seconds, known_.size());
-    const auto decision = planner_.consider(step, known_server_, known_);
+    std::vector<WorkerRates> workers;
+    for (const auto& one : known_) workers.push_back(one.second);
+    planner_.measured(step, now_.choice, now_.seconds, workers.size());
+    const auto decision = planner_.consider(step, known_server_, workers);
     if (!decision) return;
     present_ = decision->choice;
     world_.coordinator().set_plan(plan_of(job_, present_, ++newest_plan_));
@@ -165,12 +167,13 @@ class Simulator {
 
   void follow_rates() {
     const auto true_rates = world_.rates();
-    if (known_.size() != true_rates.size()) known_ = true_rates;
     const auto follow = [](double& known, double now) { known += kNewest * (now - known); };
-    for (size_t i = 0; i < known_.size(); ++i) {
-      follow(known_[i].stem_speed, true_rates[i].stem_speed);
-      follow(known_[i].decode, true_rates[i].decode);
-      follow(known_[i].bytes_per_second, true_rates[i].bytes_per_second);
+    std::erase_if(known_, [&](const auto& one) { return !true_rates.contains(one.first); });
+    for (const auto& [place, now] : true_rates) {
+      WorkerRates& known = known_.try_emplace(place, now).first->second;
+      follow(known.stem_speed, now.stem_speed);
+      follow(known.decode, now.decode);
+      follow(known.bytes_per_second, now.bytes_per_second);
     }
     follow(known_server_.cores, world_.server().cores);
     follow(known_server_.own_cores, world_.server().own_cores);
@@ -188,7 +191,7 @@ class Simulator {
   World world_;
   Planner planner_;
   ServerRates known_server_;
-  std::vector<WorkerRates> known_;
+  std::map<size_t, WorkerRates> known_;  // by place in the cluster
   std::optional<uint64_t> published_;
   uint64_t newest_plan_ = 1;
   uint64_t plan_in_force_ = 1;

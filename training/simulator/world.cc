@@ -123,9 +123,9 @@ void World::change_server(const RateChange& change) {
   }
 }
 
-std::vector<WorkerRates> World::rates() const {
-  std::vector<WorkerRates> rates;
-  for (const auto& entry : joined_) rates.push_back(peers_.at(entry.second).model->rates());
+std::map<size_t, WorkerRates> World::rates() const {
+  std::map<size_t, WorkerRates> rates;
+  for (const auto& [place, id] : joined_) rates.emplace(place, peers_.at(id).model->rates());
   return rates;
 }
 

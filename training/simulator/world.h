@@ -44,8 +44,9 @@ class World {
 
   /// Workers that join, leave or change at this step do so now.
   void begin_step(uint64_t step);
-  /// Of the remote workers that are there.
-  std::vector<WorkerRates> rates() const;
+  /// Of the remote workers that are there, by their place in the cluster.
+  std::map<size_t, WorkerRates> rates() const;
+  size_t workers() const { return joined_.size(); }
   const ServerRates& server() const { return server_; }
   /// How the newest forward result of an item came about, or its stem gradient; by whom: a place
   /// in the cluster, nothing for the local worker.

@@ -42,7 +42,7 @@ PlannedJob planned_job() {
 /// Why a cut has no row; empty: it has one, or nothing is said of it.
 std::string why(const PlannedJob& job, const std::string& cut) {
   const training::Situation in{job.profile.costs, job.profile.options, job.server, job.workers};
-  const auto rows = tried_candidates(in, training::by_model());
+  const auto rows = tried_candidates(in, training::by_model()).rows;
   const nlohmann::json list = left_out(in, rows);
   for (const auto& one : list) {
     if (one["cut"] == cut) return one["why"];
@@ -63,6 +63,17 @@ TEST(PlanTable, SaysWhatIsChosenWhyAndWhatTheNextWouldGive) {
   EXPECT_THAT(text, testing::ContainsRegex("; the next, cut relu2, .*, has 0\\.[0-9]+x its rate"));
   EXPECT_THAT(text, testing::ContainsRegex("Its MB on the server: .*activations [0-9]+"));
   EXPECT_THAT(text, HasSubstr("And on a worker: "));
+}
+
+TEST(PlanTable, CountsWeightsForThoseWhoAreGivenStems) {
+  PlannedJob job = planned_job();
+  job.profile.options.cut = 1;
+  job.profile.options.away = 1;
+  job.workers[0].stems = false;
+  const nlohmann::json told = plan_table(job);
+  const training::CutCosts& cut = job.profile.costs.cuts[1];
+  EXPECT_DOUBLE_EQ(told["cuts"][told["choice"].get<size_t>()]["bytesToWorkers"].get<double>(),
+                   cut.gradients + cut.weights);
 }
 
 TEST(PlanTable, SaysWhatTheChoiceKeepsLocal) {

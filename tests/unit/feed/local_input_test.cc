@@ -82,5 +82,45 @@ TEST_F(LocalInputTest, ALocalWorkerThatHasNoRoomIsWaitedForUntilTheTrainerIsInNe
   EXPECT_THAT(needed.remote, ElementsAre(0));
 }
 
+/// A plan that keeps all of its input local, as jobs with a bound on bytes begin with.
+class AllLocalTest : public LocalInputTest {
+ protected:
+  /// What a worker was given since the last call, of whatever step.
+  std::vector<Lease> given_to(WorkerId worker) {
+    std::vector<Lease> leases;
+    for (const auto& out : all_local_.take_outbox()) {
+      const auto* lease = std::get_if<Lease>(&out.message);
+      if (lease != nullptr && out.to == worker) leases.push_back(*lease);
+    }
+    return leases;
+  }
+  void deliver(WorkerId from, const Lease& lease) {
+    all_local_.receive(
+        from,
+        MicroBatch{.key = lease.key,
+                   .tensor = std::make_shared<Tensor>(ElementType::kUint8, Shape{1, 4}),
+                   .pixel_hash = 1},
+        clock_.now());
+  }
+
+  Coordinator all_local_{{.total_steps = 10, .micro_batches = 4, .micro_batch = 1},
+                         SampleOrder({.seed = 1, .samples = 8}),
+                         dataset_,
+                         {.number = 1, .local_inputs = 4}};
+};
+
+TEST_F(AllLocalTest, AWorkerOfWhichNothingIsKnownMakesOneMicroBatch) {
+  const WorkerId local = all_local_.add_worker({"local", true, true}, clock_.now());
+  all_local_.receive(local, Pull{2}, clock_.now());
+  const WorkerId remote = join(all_local_, false);
+  const auto first = given_to(remote);
+  ASSERT_EQ(first.size(), 1u);
+  deliver(remote, first[0]);
+  EXPECT_THAT(given_to(remote), IsEmpty());
+  clock_.advance(std::chrono::minutes(2));
+  all_local_.receive(remote, Pull{1}, clock_.now());
+  EXPECT_EQ(given_to(remote).size(), 1u) << "what it was like then says little of now";
+}
+
 }  // namespace
 }  // namespace outrigger::feed

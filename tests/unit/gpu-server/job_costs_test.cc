@@ -284,6 +284,26 @@ TEST_F(PlanningOfAGpu, MovesNothingThatAnotherRankHasNobodyFor) {
   EXPECT_GT(plan_beside(alike, rank_).cut, 0);
 }
 
+TEST_F(PlanningOfAGpu, IsNotHeldUpByAWorkerThatIsGivenNothing) {
+  WorkerMeasures idle = rank_.workers[0];  // it runs no stems, say, and all of them are away
+  idle.decode = idle.first_decode = idle.first_work = idle.pass_seconds = 0;
+  rank_.workers.push_back(idle);
+  Planning planning(job_, graph_, size_, device_);
+  EXPECT_GT(plan_beside(planning).cut, 0);
+}
+
+TEST_F(PlanningOfAGpu, SaysNothingOfWorkersBeforeAllHaveShownWhatTheyDo) {
+  rank_.workers[0].decode = 0;
+  Planning planning(job_, graph_, size_, device_);
+  training::StepReport report;
+  report.took = std::chrono::seconds(1);
+  static_cast<void>(planning.after_step(report, rank_));
+  EXPECT_FALSE(planning.desired_workers());
+  rank_.workers[0].decode = 1e-5;
+  static_cast<void>(planning.after_step(report, rank_));
+  EXPECT_TRUE(planning.desired_workers());
+}
+
 TEST_F(PlanningOfAGpu, AsksForTheWorkersOfTheRankThatWantsMost) {
   job_.spec.server.replicas = 2;
   Planning alike(job_, graph_, size_, device_);

@@ -384,10 +384,10 @@ TEST(Planner, LeavesAPlanThatMovesMoreThanItMay) {
   const std::vector<WorkerRates> four(4, kWorker);
   Drive free;
   free.steps(30, four);
-  const double moves = traffic(two_cut_job(), free.present(), four) / free.seconds(four);
+  const double moves = traffic(two_cut_job(), free.present(), four).fuller() / free.seconds(four);
   Drive bound({.most_bytes_per_second = 0.5 * moves});
   bound.steps(60, four);
-  const double within = traffic(two_cut_job(), bound.present(), four);
+  const double within = traffic(two_cut_job(), bound.present(), four).fuller();
   EXPECT_LE(within, 0.5 * moves * bound.seconds(four));
   EXPECT_GT(bound.seconds(four), free.seconds(four));
 }

@@ -270,9 +270,10 @@ TEST_F(Search, KeepsToTheBytesASecondThatTheOptionsAllow) {
     options.most_bytes_per_second = most;
     const auto found = run(by_model());
     ASSERT_TRUE(found) << most;
-    EXPECT_LE(traffic(job, found->choice, workers), most * found->prediction.seconds) << most;
-    for (const Candidate& row : tried_candidates({job, options, kServer, workers}, by_model()))
-      EXPECT_LE(traffic(job, row.choice, workers), most * row.prediction.seconds) << most;
+    EXPECT_LE(traffic(job, found->choice, workers).fuller(), most * found->prediction.seconds)
+        << most;
+    for (const Candidate& row : tried_candidates({job, options, kServer, workers}, by_model()).rows)
+      EXPECT_LE(traffic(job, row.choice, workers).fuller(), most * row.prediction.seconds) << most;
   }
   options.most_bytes_per_second = 1;
   const Choice all_local{.local = 8};
@@ -286,7 +287,7 @@ TEST_F(Search, APlanThatTheUserFixesKeepsNothingLocal) {
   const ServerRates server{.cores = 1, .decode = 0.01, .shared = false, .bytes_per_second = 1e7};
   const auto most_local = [&] {
     uint32_t most = 0;
-    for (const Candidate& row : tried_candidates({job, options, server, workers}, by_model()))
+    for (const Candidate& row : tried_candidates({job, options, server, workers}, by_model()).rows)
       most = std::max(most, row.choice.local);
     return most;
   };
@@ -310,15 +311,18 @@ TEST_F(Search, ACutThatTheCostsLackLeavesNoSplit) {
 TEST(Traffic, IsTheFullerDirections) {
   JobCosts job = four_cut_job();
   std::vector<WorkerRates> workers(4, kWorker);
-  EXPECT_DOUBLE_EQ(traffic(job, {}, workers), 8e6) << "pixels";
-  EXPECT_DOUBLE_EQ(traffic(job, {.local = 3}, workers), 5e6);
-  EXPECT_DOUBLE_EQ(traffic(job, {2, 5, 1}, workers), 2e6 + 5 * (1e6 + 1e5))
+  EXPECT_DOUBLE_EQ(traffic(job, {}, workers).fuller(), 8e6) << "pixels";
+  EXPECT_DOUBLE_EQ(traffic(job, {.local = 3}, workers).fuller(), 5e6);
+  EXPECT_DOUBLE_EQ(traffic(job, {2, 5, 1}, workers).fuller(), 2e6 + 5 * (1e6 + 1e5))
       << "and stems' gradients";
   job.cuts[2].gradients = 4e6;
-  EXPECT_DOUBLE_EQ(traffic(job, {2, 8, 0}, workers), 8 * 4e6 + 4 * 1e5) << "weights for each";
-  EXPECT_DOUBLE_EQ(traffic(job, {2, 3, 0}, workers), 3 * 4e6 + 3 * 1e5) << "that has a stem";
+  EXPECT_DOUBLE_EQ(traffic(job, {2, 8, 0}, workers).fuller(), 8 * 4e6 + 4 * 1e5)
+      << "weights for each";
+  EXPECT_DOUBLE_EQ(traffic(job, {2, 3, 0}, workers).fuller(), 3 * 4e6 + 3 * 1e5)
+      << "that has a stem";
   workers[0].stems = false;
-  EXPECT_DOUBLE_EQ(traffic(job, {2, 8, 0}, workers), 8 * 4e6 + 3 * 1e5) << "that may have one";
+  EXPECT_DOUBLE_EQ(traffic(job, {2, 8, 0}, workers).fuller(), 8 * 4e6 + 3 * 1e5)
+      << "that may have one";
 }
 
 TEST_F(Search, FindsNothingWhereNothingIsPossible) {
@@ -329,7 +333,8 @@ TEST_F(Search, FindsNothingWhereNothingIsPossible) {
 }
 
 TEST_F(Search, PutsWhatItFindsInTheRowOfItsCut) {
-  const auto rows = tried_candidates({job, options, kServer, workers}, {Oracle{&asked}});
+  const auto [rows, at] = tried_candidates({job, options, kServer, workers}, {Oracle{&asked}});
+  EXPECT_EQ(at, 2u);
   ASSERT_EQ(rows.size(), job.cuts.size());
   EXPECT_EQ(rows[2].choice, (Choice{2, 5, 1}));
   EXPECT_DOUBLE_EQ(rows[2].prediction.seconds, 1);

@@ -142,6 +142,16 @@ TEST(Simulate, ThePlannerMovesTheCutWithinThirtySteps) {
   EXPECT_LT(simulated.mean_seconds(40, 60), 0.95 * simulated.mean_seconds(0, 3));
 }
 
+TEST(Simulate, WhoComesAsAnotherLeavesIsKnownAsWhatItIs) {
+  auto described = cluster(2);
+  described.workers[0].leaves = 60;
+  described.workers[1].joins = 60;
+  described.workers[1].rates.stems = false;
+  const auto simulated = simulate(job(), described, {.steps = 160});
+  EXPECT_GT(simulated.steps[59].choice.away, 0u);
+  EXPECT_EQ(simulated.steps.back().choice.away, 0u) << "nobody is left who may run stems";
+}
+
 TEST(Simulate, ALostWorkerCostsNoStepMoreThanASecond) {
   auto described = cluster(4);
   described.workers[2].leaves = 20;
