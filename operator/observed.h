@@ -123,10 +123,14 @@ struct Observed {
   /// Why spec cannot be run as it is; empty: it can.
   std::vector<api::FieldError> errors = {};
   bool only_invalid = false;              // all of spec was read; fields do not go together
+  bool only_for_servers = false;          // what could not be read is for servers alone
   std::vector<std::string> unknown = {};  // fields of spec that this operator does not know
   std::vector<Pod> pods = {};
   std::optional<ServiceState> service = {};
   std::map<int, ConfigMapState> config_maps = {};  // by attempt
+  /// The job file that the attempt before this one was given; where `file_wanted` says so and it
+  /// is there yet.
+  std::optional<std::string> former_file = {};
   bool network_policy = false;
   /// Since this process made the attempt's Secret, or found it there when making it. Nobody reads
   /// one: it may be gone by now.

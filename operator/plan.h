@@ -86,6 +86,11 @@ struct Plan {
 /// Pure: the same for equal arguments. `now` is this machine's wall clock.
 Plan plan(const Observed& seen, const Options& options, api::Time now);
 
+/// Name of the ConfigMap whose job file `plan` hands on to the attempt that begins: of spec, this
+/// operator understands only a part, and the servers' image, which a restart keeps, may all of it.
+/// Nothing: none.
+std::optional<std::string> file_wanted(const Observed& seen);
+
 /// Nodes whose state `plan` wants to know: those of pods that should be gone by now.
 std::vector<std::string> nodes_wanted(const std::vector<Pod>& pods, api::Time now);
 

@@ -1,5 +1,6 @@
 #include "operator/read_job.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "api/defaults.h"
@@ -25,6 +26,15 @@ Json known_parts(Json object, bool with_spec) {
   return known;
 }
 
+// No policy of the operator asks for these.
+bool is_for_servers(const api::FieldError& error) {
+  constexpr std::string_view kParts[] = {"spec.model", "spec.training", "spec.split"};
+  return std::ranges::any_of(kParts, [&](std::string_view part) {
+    const std::string_view path = error.path;
+    return path.starts_with(part) && (path.size() == part.size() || path[part.size()] == '.');
+  });
+}
+
 }  // namespace
 
 JobRecord read_job(Json object) {
@@ -40,6 +50,8 @@ JobRecord read_job(Json object) {
     std::erase_if(record.errors,
                   [](const auto& error) { return error.path.starts_with("status"); });
     record.only_invalid = !record.errors.empty();
+  } else {
+    record.only_for_servers = std::ranges::all_of(record.errors, is_for_servers);
   }
   return record;
 }
@@ -51,7 +63,8 @@ JobRecord read_job_again(Json object, const JobRecord& before) {
     return read_job(std::move(object));
   // That the spec is missing is one of the errors, none of which is new.
   auto read = api::parse_training_job_object(known_parts(std::move(object), false));
-  JobRecord record{std::move(read.job), before.errors, before.unknown, before.only_invalid};
+  JobRecord record{std::move(read.job), before.errors, before.unknown, before.only_invalid,
+                   before.only_for_servers};
   record.job.spec = before.job.spec;
   if (!record.job.status) record.job.status.emplace();
   return record;

@@ -15,6 +15,7 @@ struct JobRecord {
   std::vector<api::FieldError> errors;    // in spec
   std::vector<std::string> unknown = {};  // fields of spec that a newer definition has
   bool only_invalid = false;              // all of spec was read; fields do not go together
+  bool only_for_servers = false;          // what could not be read is for servers alone
 };
 
 /// Fields of metadata that Kubernetes adds without our knowing are passed over. So is what a newer

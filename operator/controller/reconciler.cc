@@ -8,6 +8,7 @@
 #include "api/write.h"
 #include "common/error.h"
 #include "common/log.h"
+#include "kube/json_fields.h"
 #include "kube/object/object.h"
 #include "operator/controller/applier.h"
 #include "operator/controller/resources.h"
@@ -88,6 +89,7 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
   seen.job = record.job;
   seen.errors = record.errors;
   seen.only_invalid = record.only_invalid;
+  seen.only_for_servers = record.only_for_servers;
   seen.unknown = record.unknown;
   const TimePoint steady = SystemClock().now();
   seen.pods = memory.overlay(caches_.pods(job_key), steady);
@@ -121,6 +123,7 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
   seen.network_policy = known(ObjectKind::kNetworkPolicy, network_policy_name(name)).has_value();
   if (const auto age = memory.secret_age(attempt, steady))
     seen.secret_age = std::chrono::duration_cast<std::chrono::seconds>(*age);
+  seen.former_file = ask_former_file(seen);
   seen.refusals = memory.refusals(now);
   const Pod* server = running_first_server(seen.pods, seen.job.metadata.uid);
   seen.report = memory.report_of(server == nullptr ? std::string() : server->uid);
@@ -128,6 +131,18 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
   ask_nodes(seen, now);
   look_at_queue(seen, job_key, memory);
   return seen;
+}
+
+std::optional<std::string> Reconciler::ask_former_file(const Observed& seen) {
+  const auto name = file_wanted(seen);
+  if (!name) return std::nullopt;
+  const auto map = client_.get(kConfigMaps, {seen.job.metadata.namespace_name, *name});
+  if (!map) {
+    if (map.error().not_found()) return std::nullopt;
+    throw kube::ApiError(map.error());  // without it the next attempt would train otherwise
+  }
+  std::string file = kube::text_at(kube::at(*map, "data"), api::kJobFileName);
+  return file.empty() ? std::nullopt : std::optional(std::move(file));
 }
 
 void Reconciler::ask_nodes(Observed& seen, api::Time now) {

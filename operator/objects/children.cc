@@ -65,14 +65,15 @@ std::string job_file(const api::TrainingJob& job) {
 
 }  // namespace
 
-Json build_config_map(const api::TrainingJob& job, int attempt) {
+Json build_config_map(const api::TrainingJob& job, int attempt,
+                      const std::optional<std::string>& handed_on) {
   Json metadata = child_metadata(job, config_map_name(job.metadata.name, attempt));
   metadata["labels"][std::string(api::kAttemptLabel)] = std::to_string(attempt);
   return {{"apiVersion", "v1"},
           {"kind", "ConfigMap"},
           {"metadata", std::move(metadata)},
           {"immutable", true},
-          {"data", {{std::string(api::kJobFileName), job_file(job)}}}};
+          {"data", {{std::string(api::kJobFileName), handed_on ? *handed_on : job_file(job)}}}};
 }
 
 std::string token(const Options& options, const std::string& job_uid, const std::string& purpose) {

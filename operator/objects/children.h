@@ -14,8 +14,9 @@ Json service_patch(const api::TrainingJob& job, int attempt);
 
 /// The job as its processes read it: without templates and without what only the operator follows.
 api::TrainingJob told_job(const api::TrainingJob& job);
-/// That, for the processes of one attempt.
-Json build_config_map(const api::TrainingJob& job, int attempt);
+/// That, for the processes of one attempt; or the file that is `handed_on` from the one before.
+Json build_config_map(const api::TrainingJob& job, int attempt,
+                      const std::optional<std::string>& handed_on = std::nullopt);
 
 /// The tokens, each the HMAC of the operator's key over the job's UID and the token's purpose: they
 /// can be made again, so nobody has to read them back.

@@ -76,13 +76,20 @@ bool is_final(const Pass& pass, const Refusal& refusal) {
   return final_reason(refusal.cause) != nullptr && (refusal.role == api::Role::kServer || !ran);
 }
 
+// Of a job that has begun, what could be read is gone on with (summary.cc tells of the errors).
+bool can_go_on(const Pass& pass) {
+  const auto& status = pass.plan.status;
+  const bool begun = status.start_time || status.execution_attempts > 0;
+  const bool has_file =
+      pass.seen.former_file || pass.seen.config_maps.contains(status.execution_attempts);
+  return begun && (pass.seen.only_invalid || (pass.seen.only_for_servers && has_file));
+}
+
 }  // namespace
 
 bool refuse(Pass& pass) {
   const bool started = pass.plan.status.start_time.has_value();
-  // Of a job that has begun, what could be read is gone on with (summary.cc tells of the errors).
-  const bool begun = started || pass.plan.status.execution_attempts > 0;
-  if (!pass.seen.errors.empty() && !(begun && pass.seen.only_invalid)) {
+  if (!pass.seen.errors.empty() && !can_go_on(pass)) {
     const std::string text = api::to_string(pass.seen.errors);
     if (started) {
       set_condition(pass, api::kConditionDegraded, true, {"InvalidSpec", text});

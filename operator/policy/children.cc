@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "api/names.h"
 #include "operator/names.h"
+#include "operator/policy/conditions.h"
 #include "operator/policy/pods.h"
 #include "operator/policy/roles.h"
 
@@ -36,6 +39,18 @@ bool makes_pods(const Plan& plan) {
 
 }  // namespace
 
+std::optional<std::string> file_wanted(const Observed& seen) {
+  const auto& status = *seen.job.status;
+  const bool understood = seen.unknown.empty() && (seen.errors.empty() || seen.only_invalid);
+  // A job that is resumed gets this operator's images, and what it knows they know.
+  if (understood || !is_true(status, api::kConditionRestarting) ||
+      seen.config_maps.contains(status.execution_attempts))
+    return std::nullopt;
+  const auto next = seen.config_maps.lower_bound(status.execution_attempts);
+  if (next == seen.config_maps.begin()) return std::nullopt;
+  return std::prev(next)->second.name;
+}
+
 void keep_children(Pass& pass) {
   const api::TrainingJob& job = pass.seen.job;
   const int attempt = pass.plan.status.execution_attempts;
@@ -51,7 +66,7 @@ void keep_children(Pass& pass) {
         Patch{ObjectKind::kService, service_name(pass.job_name()), std::move(patch)});
   }
   if (!pass.seen.config_maps.contains(attempt))
-    make(pass, ObjectKind::kConfigMap, build_config_map(job, attempt));
+    make(pass, ObjectKind::kConfigMap, build_config_map(job, attempt, pass.seen.former_file));
   for (const auto& former : pass.seen.config_maps) {
     const int of_attempt = former.first;
     const bool used =

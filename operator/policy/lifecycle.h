@@ -12,8 +12,8 @@ namespace outrigger::controller {
 /// of our name that is not ours, a pod that the API server will never take. True: the pass ends
 /// here, and a job that had not started has failed. One that runs is not ended for its spec, which
 /// another version of the operator took: it is Degraded, and goes on with the spec as it is and
-/// without what is not built; where the spec could not be read, its pods are left alone. Nor is it
-/// ended for what is refused but for servers.
+/// without what is not built; where more could not be read than what servers alone ask for, its
+/// pods are left alone. Nor is it ended for what is refused but for servers.
 bool refuse(Pass& pass);
 
 /// The fields that ask for what is not built yet.
@@ -25,6 +25,9 @@ void begin_first(Pass& pass);
 
 /// Whether objects of the first attempt are there, by a pass whose status was not written.
 bool has_begun_untold(const Pass& pass);
+
+/// Tells of fields of spec that the attempt that begins is not told.
+void warn_of_unknown_fields(Pass& pass);
 
 /// Lets a job go on that was suspended or waited in a queue: time, attempt and images go into the
 /// status, before the first pod is made. True: it did.

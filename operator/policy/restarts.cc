@@ -10,6 +10,7 @@
 #include "operator/policy/conditions.h"
 #include "operator/policy/ends.h"
 #include "operator/policy/failures.h"
+#include "operator/policy/lifecycle.h"
 #include "operator/policy/pods.h"
 #include "operator/policy/queue.h"
 #include "operator/policy/reasons.h"
@@ -112,6 +113,8 @@ void begin_again(Pass& pass, const Failure& cause) {
   const Verdict& verdict = cause.verdict;
   if (verdict.counted) ++status.restarts;
   status.last_failure = cause.status;
+  // Else the next attempt's file is this one's (file_wanted).
+  if (!pass.seen.config_maps.contains(status.execution_attempts)) warn_of_unknown_fields(pass);
   begin_attempt(pass);
   pass.again_at(pass.now);
   const std::string text = verdict.reason + (verdict.message.empty() ? "" : ": " + verdict.message);

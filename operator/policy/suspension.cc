@@ -24,17 +24,6 @@ void warn_of_lost_checkpoints(Pass& pass) {
              true);
 }
 
-void warn_of_unknown_fields(Pass& pass) {
-  if (pass.seen.unknown.empty()) return;
-  std::string names;
-  for (const std::string& field : pass.seen.unknown) names += (names.empty() ? "" : ", ") + field;
-  pass.event("UnknownFields",
-             names +
-                 ": the TrainingJob definition is newer than this operator, which passes over "
-                 "what it does not know",
-             true);
-}
-
 bool has_begun(const api::TrainingJobStatus& status) {
   return status.start_time || status.execution_attempts > 0;
 }
@@ -83,6 +72,17 @@ void tell_suspended(Pass& pass, const ConditionText& why) {
 }
 
 }  // namespace
+
+void warn_of_unknown_fields(Pass& pass) {
+  if (pass.seen.unknown.empty()) return;
+  std::string names;
+  for (const std::string& field : pass.seen.unknown) names += (names.empty() ? "" : ", ") + field;
+  pass.event("UnknownFields",
+             names +
+                 ": the TrainingJob definition is newer than this operator, which passes over "
+                 "what it does not know",
+             true);
+}
 
 void begin_first(Pass& pass) {
   const bool was_held = find_condition(pass.status(), api::kConditionSuspended) != nullptr;

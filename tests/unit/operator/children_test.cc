@@ -38,6 +38,52 @@ TEST(Children, ASplitChangedMeanwhileIsInTheNextAttemptsConfigMap) {
               testing::HasSubstr("minServerPercent: 42"));
 }
 
+std::string file_of(const World& world, int attempt) {
+  return world.others.at("ConfigMap/faces-config-" + std::to_string(attempt))["data"]["job.yaml"];
+}
+
+// A job that a newer operator began, with a field that this one does not know.
+World begun_by_a_newer_operator() {
+  World world = running();
+  world.others.at("ConfigMap/faces-config-1")["data"]["job.yaml"] = "of a newer operator";
+  world.unknown = {"spec.training.newThing"};
+  return world;
+}
+
+TEST(Children, ARestartHandsOnTheFileOfANewerOperatorWhoseImageItKeeps) {
+  World world = begun_by_a_newer_operator();
+  for (int attempt = 2; attempt <= 3; ++attempt) {
+    world.vanish(world.living("server").front());
+    const auto events = world.settle();
+    EXPECT_EQ(file_of(world, attempt), "of a newer operator");
+    EXPECT_THAT(events,
+                testing::Not(testing::Contains(testing::Field(&Event::reason, "UnknownFields"))));
+    world.run_all();
+    world.settle();
+  }
+}
+
+TEST(Children, AJobThatIsResumedGetsOurImageAndOurFileAndSaysWhatIsMissing) {
+  World world = begun_by_a_newer_operator();
+  world.spec().suspend = true;
+  for (int i = 0; i < 3; ++i) {
+    world.settle();
+    world.finish_deletions();
+  }
+  world.settle();
+  world.spec().suspend = false;
+  const auto events = world.settle();
+  EXPECT_EQ(file_of(world, 2), build_config_map(world.job, 2)["data"]["job.yaml"]);
+  EXPECT_THAT(events, testing::Contains(testing::Field(&Event::reason, "UnknownFields")));
+}
+
+TEST(Children, ARestartWhoseFormerFileIsGoneSaysWhatIsMissing) {
+  World world = begun_by_a_newer_operator();
+  world.others.erase("ConfigMap/faces-config-1");
+  world.vanish("faces-server-0-0");
+  EXPECT_THAT(world.settle(), testing::Contains(testing::Field(&Event::reason, "UnknownFields")));
+}
+
 TEST(Children, DefaultsAreNotTold) {
   const World world;
   const std::string told = build_config_map(world.job, 1)["data"]["job.yaml"];

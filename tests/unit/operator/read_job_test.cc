@@ -61,6 +61,23 @@ TEST(ReadJob, ASpecOnlyWhoseFieldsDoNotGoTogetherWasReadWhole) {
   EXPECT_FALSE(read_job(object).only_invalid);
 }
 
+TEST(ReadJob, WhatOnlyServersReadIsToldFromWhatPodsAreMadeOf) {
+  const auto only_for_servers = [](const char* place, const Json& value) {
+    Json object = object_of(World());
+    object[Json::json_pointer(place)] = value;
+    const JobRecord record = read_job(object);
+    EXPECT_FALSE(record.errors.empty()) << place;
+    EXPECT_EQ(read_job_again(object, record).only_for_servers, record.only_for_servers);
+    return record.only_for_servers;
+  };
+  EXPECT_TRUE(only_for_servers("/spec/training/loss", {{"newLoss", Json::object()}}));
+  EXPECT_TRUE(only_for_servers("/spec/training/precision", "Float8"));
+  EXPECT_TRUE(only_for_servers("/spec/split/sharePercent", "a word"));
+  EXPECT_FALSE(only_for_servers("/spec/data/volumeClaimName", 7)) << "pods mount it";
+  EXPECT_FALSE(only_for_servers("/spec/server/engine", "Novel"));
+  EXPECT_FALSE(read_job(object_of(World())).only_for_servers);
+}
+
 TEST(ReadJob, WhatANewerDefinitionHasIsPassedOverAndNamed) {
   const World world;
   Json object = object_of(world);

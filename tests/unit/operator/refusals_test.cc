@@ -199,6 +199,31 @@ TEST(Refusals, FieldsThatDoNotGoTogetherLeaveASuspendedJobSuspended) {
   EXPECT_EQ(world.condition("Failed"), "");
 }
 
+TEST(Refusals, AJobThatRunsGoesOnWhereOnlyItsServersCanReadItsSpec) {
+  World world = running();
+  world.others.at("ConfigMap/faces-config-1")["data"]["job.yaml"] = "of a newer operator";
+  world.errors = {{"spec.training.loss.newLoss", "unknown field"}};
+  world.only_for_servers = true;
+  world.settle();
+  EXPECT_EQ(world.condition("Degraded"), "True/InvalidSpec");
+  world.vanish("faces-server-0-0");
+  world.settle();
+  EXPECT_EQ(world.living("server").size(), 1U);
+  EXPECT_EQ(world.others.at("ConfigMap/faces-config-2")["data"]["job.yaml"], "of a newer operator");
+}
+
+TEST(Refusals, WithoutTheFileOfItsServersSuchAJobIsLeftAlone) {
+  World world = running();
+  world.others.erase("ConfigMap/faces-config-1");
+  world.errors = {{"spec.training.loss.newLoss", "unknown field"}};
+  world.only_for_servers = true;
+  world.vanish("faces-server-0-0");
+  world.settle();
+  EXPECT_EQ(world.status().execution_attempts, 1);
+  EXPECT_FALSE(world.others.contains("ConfigMap/faces-config-1"));
+  EXPECT_EQ(world.condition("Degraded"), "True/InvalidSpec");
+}
+
 TEST(Refusals, FieldsThatDoNotGoTogetherFailAJobThatHasNotBegun) {
   World world;
   EXPECT_EQ(plan_where_fields_disagree(world).status.state, "Failed");

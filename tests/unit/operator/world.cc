@@ -61,6 +61,10 @@ Observed World::observe() const {
   if (workload != others.end()) seen.queue.workload = read_workload(workload->second);
   if (secret_made) seen.secret_age = now - *secret_made;
   seen.unknown = unknown;
+  seen.errors = errors;
+  seen.only_for_servers = only_for_servers;
+  if (const auto wanted = file_wanted(seen))
+    seen.former_file = others.at("ConfigMap/" + *wanted)["data"]["job.yaml"];
   seen.refusals = refusals;
   seen.nodes = nodes;
   seen.report = report;

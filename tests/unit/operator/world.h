@@ -65,6 +65,8 @@ class World {
   std::map<std::string, Json> pods;
   std::map<std::string, Json> others;  // "Service/faces-server"
   std::vector<std::string> unknown;    // fields of spec
+  std::vector<api::FieldError> errors;
+  bool only_for_servers = false;  // those errors
   std::vector<Refusal> refusals;
   std::map<std::string, NodeState> nodes;
   std::optional<ServerReport> report;

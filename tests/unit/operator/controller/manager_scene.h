@@ -124,6 +124,9 @@ class ManagerScene : public testing::Test {
   void apply(const Json& object) {
     server_.store().create(*fakes::ApiPath::parse(kTrainingJobs.path("team")), object);
   }
+  void apply_again(const Json& object) {
+    server_.store().update(*fakes::ApiPath::parse(kTrainingJobs.path("team") + "/faces"), object);
+  }
   Json get(const std::string& path) {
     return server_.store().get(*fakes::ApiPath::parse(path)).body;
   }

@@ -51,5 +51,28 @@ TEST_F(ReconcilerTest, AConfigMapIsDeletedOnceThoughTheCacheShowsItForAWhile) {
               SizeIs(1));
 }
 
+TEST_F(ReconcilerTest, ARestartHandsOnTheFileOfANewerOperator) {
+  ASSERT_TRUE(made_first_attempt());
+  const std::string maps = kConfigMaps.path("team") + "/faces-config-";
+  Json map = get(maps + "1");
+  map["data"]["job.yaml"] = "of a newer operator";
+  server_.store().update(*fakes::ApiPath::parse(maps + "1"), map);
+  Json newer = get(kTrainingJobs.path("team") + "/faces");
+  newer["spec"]["training"]["newThing"] = 1;
+  newer["metadata"]["generation"] = 2;
+  apply_again(newer);
+  server_.store().remove(*fakes::ApiPath::parse(std::string(kPodsPath) + "/faces-server-0-0"),
+                         Json::object());
+  ASSERT_TRUE(eventually([&] {
+    const auto job = caches_.job({"team", "faces"});
+    return caches_.pods(kJobKey).size() == 2 && job && !job->value.unknown.empty();
+  }));
+  ASSERT_TRUE(eventually([&] {
+    reconciler_.reconcile(kJobKey);
+    return get(maps + "2").contains("data");
+  }));
+  EXPECT_EQ(get(maps + "2")["data"]["job.yaml"], "of a newer operator");
+}
+
 }  // namespace
 }  // namespace outrigger::controller
