@@ -31,6 +31,7 @@ ServerFeed::~ServerFeed() {
     const std::scoped_lock lock(mutex_);
     closing_ = true;
     joined_.clear();
+    books_.clear();
     sessions = std::move(sessions_);
   }
   sessions.clear();  // without the lock: their threads may want it to say that they are over
@@ -86,10 +87,9 @@ void ServerFeed::lose_worker(feed::WorkerId worker) {
 
 void ServerFeed::receive(feed::WorkerId worker, feed::WorkerMessage message) {
   const std::scoped_lock lock(mutex_);
-  if (const auto book = books_.find(worker); book != books_.end()) {
-    book->second.note(message);
-    timeline_.arrived(worker, message, measures_of(worker), clock_.now());
-  }
+  if (!joined_.contains(worker)) return;  // this ends, and its session is not over yet
+  books_.at(worker).note(message);
+  timeline_.arrived(worker, message, measures_of(worker), clock_.now());
   if (std::holds_alternative<feed::Leaving>(message)) tell_what_is_given_back(worker);
   coordinator_.receive(worker, std::move(message), clock_.now());
   distribute();

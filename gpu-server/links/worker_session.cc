@@ -1,5 +1,6 @@
 #include "gpu-server/links/worker_session.h"
 
+#include <exception>
 #include <utility>
 
 #include "common/log.h"
@@ -127,7 +128,7 @@ void WorkerSession::receive_thread() {
     link_->close(error.what());
   } catch (const Cancelled&) {
     // Closed by this side.
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {  // memory for a frame, too: it is one worker's
     if (!local_) log::info("worker {} is gone: {}", name_, error.what());
   }
   if (id) feed_.lose_worker(*id);
