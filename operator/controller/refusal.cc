@@ -20,9 +20,16 @@ bool says(const kube::ApiError& error, const char* words) {
   return error.message().find(words) != std::string::npos;
 }
 
+// As the API server begins what an admission webhook denies.
+bool is_denied_by_webhook(const kube::ApiError& error) {
+  return says(error, "admission webhook \"");
+}
+
 }  // namespace
 
 RefusalCause cause_of(const kube::ApiError& error) {
+  // Its code is the webhook's own, 400 where it gives none, and so are its grounds, which may pass.
+  if (is_denied_by_webhook(error)) return RefusalCause::kForbidden;
   if (error.invalid() || error.code() == 400) return RefusalCause::kInvalid;
   if (!error.forbidden()) return RefusalCause::kOther;
   if (has_cause(error, "NamespaceTerminating") || says(error, "is being terminated"))
@@ -34,7 +41,8 @@ RefusalCause cause_of(const kube::ApiError& error) {
 }
 
 bool is_of_webhook(const kube::ApiError& error) {
-  return error.code() == 500 && says(error, "failed calling webhook");
+  return error.code() >= 500 &&
+         (says(error, "failed calling webhook") || is_denied_by_webhook(error));
 }
 
 std::optional<RefusalCause> collision_with(const Json& object, const api::Metadata& job) {

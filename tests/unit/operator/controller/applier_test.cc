@@ -42,6 +42,13 @@ TEST_F(ApplierTest, AWebhookThatDoesNotAnswerIsARefusalAndItsTextIsKept) {
   EXPECT_GT(refusals[0].patience, Refusal().patience) << "it may be waited for each time";
 }
 
+TEST_F(ApplierTest, SoIsAWebhookThatDeniesWithTheCodeOfABrokenServer) {
+  EXPECT_EQ(make_pod("admission webhook \"pods.example\" denied the request: no reason given"),
+            Applier::Outcome::kRefused);
+  ASSERT_EQ(memory_.refusals(api::Time()).size(), 1U);
+  EXPECT_EQ(memory_.refusals(api::Time())[0].cause, RefusalCause::kForbidden);
+}
+
 TEST_F(ApplierTest, AServerThatIsBrokenRefusesNothing) {
   EXPECT_THROW(make_pod("Internal error occurred: etcdserver: no leader"), kube::ApiError);
   EXPECT_TRUE(memory_.refusals(api::Time()).empty());

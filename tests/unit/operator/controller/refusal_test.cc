@@ -45,6 +45,15 @@ TEST(Refusal, AWebhookThatDoesNotAnswerIsToldFromAServerThatIsBroken) {
   EXPECT_FALSE(is_of_webhook(error(500, "Internal error occurred: etcdserver: no leader")));
 }
 
+TEST(Refusal, WhatAWebhookDeniesIsAskedForAgainWhateverItsCode) {
+  for (const int code : {400, 403, 422, 500}) {
+    const auto denied = error(
+        code, "admission webhook \"images.example\" denied the request: cannot verify the image");
+    EXPECT_EQ(cause_of(denied), RefusalCause::kForbidden) << code;
+    EXPECT_EQ(is_of_webhook(denied), code == 500) << code;
+  }
+}
+
 Json owned_by(const std::string& kind, const std::string& name, const std::string& uid) {
   return {{"metadata",
            {{"ownerReferences", Json::array({{{"apiVersion", "outrigger.dev/v1alpha1"},
