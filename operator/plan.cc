@@ -27,6 +27,7 @@ void keep(Pass& pass) {
   if (const auto why = hold_of(pass)) {
     suspend(pass, *why);
     keep_place(pass);
+    if (!hold_of(pass)) pass.plan.unfinished = true;  // it was resumed before its last pod was gone
     return;
   }
   stop_suspending(pass);

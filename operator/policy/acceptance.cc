@@ -76,31 +76,39 @@ bool is_final(const Pass& pass, const Refusal& refusal) {
   return final_reason(refusal.cause) != nullptr && (refusal.role == api::Role::kServer || !ran);
 }
 
-// Of a job that has begun, what could be read is gone on with (summary.cc tells of the errors).
+bool has_begun_once(const Pass& pass) {
+  return pass.plan.status.start_time || pass.plan.status.execution_attempts > 0;
+}
+
+// Of a job that has begun, what could be read is gone on with (summary.cc tells of the errors);
+// where that is not all, with the file that its servers were given.
 bool can_go_on(const Pass& pass) {
   const auto& status = pass.plan.status;
-  const bool begun = status.start_time || status.execution_attempts > 0;
   const bool has_file =
       pass.seen.former_file || pass.seen.config_maps.contains(status.execution_attempts);
-  return begun && (pass.seen.only_invalid || (pass.seen.only_for_servers && has_file));
+  return (pass.seen.only_invalid && has_begun_once(pass)) ||
+         (pass.seen.only_for_servers && status.start_time && has_file);
 }
 
 }  // namespace
 
-bool refuse(Pass& pass) {
-  const bool started = pass.plan.status.start_time.has_value();
-  if (!pass.seen.errors.empty() && !can_go_on(pass)) {
-    const std::string text = api::to_string(pass.seen.errors);
-    if (started) {
-      set_condition(pass, api::kConditionDegraded, true, {"InvalidSpec", text});
-    } else {
-      fail(pass, "InvalidSpec", text);
-    }
-    return true;
-  }
+std::optional<ConditionText> refusal_of_spec(const Pass& pass) {
+  if (!pass.seen.errors.empty() && !can_go_on(pass))
+    return ConditionText{"InvalidSpec", api::to_string(pass.seen.errors)};
+  if (pass.plan.status.start_time) return std::nullopt;
   const auto errors = not_supported(pass);
-  if (!errors.empty() && !started) {
-    fail(pass, "NotSupported", api::to_string(errors));
+  if (errors.empty()) return std::nullopt;
+  return ConditionText{"NotSupported", api::to_string(errors)};
+}
+
+bool refuse(Pass& pass) {
+  if (const auto why = refusal_of_spec(pass)) {
+    if (pass.plan.status.start_time) {
+      set_condition(pass, api::kConditionDegraded, true, *why);
+      return true;
+    }
+    if (has_begun_once(pass)) return false;  // an edit may mend it
+    fail(pass, why->reason, why->message);
     return true;
   }
   for (const Refusal& refusal : pass.seen.refusals) {

@@ -10,11 +10,15 @@ namespace outrigger::controller {
 
 /// Refuses what cannot be run: a spec that is not valid, a field that is not built yet, an object
 /// of our name that is not ours, a pod that the API server will never take. True: the pass ends
-/// here, and a job that had not started has failed. One that runs is not ended for its spec, which
+/// here, and a job that had not begun has failed. One that was suspended waits for an edit
+/// (hold_of). One that runs is not ended for its spec, which
 /// another version of the operator took: it is Degraded, and goes on with the spec as it is and
 /// without what is not built; where more could not be read than what servers alone ask for, its
 /// pods are left alone. Nor is it ended for what is refused but for servers.
 bool refuse(Pass& pass);
+
+/// Why the spec cannot be run, or gone on with; nothing: it can.
+std::optional<ConditionText> refusal_of_spec(const Pass& pass);
 
 /// The fields that ask for what is not built yet.
 std::vector<api::FieldError> not_supported(const Pass& pass);
@@ -33,11 +37,17 @@ void warn_of_unknown_fields(Pass& pass);
 /// status, before the first pod is made. True: it did.
 bool resume(Pass& pass);
 
+/// Why the job is to have no pods now: its user suspended it, its queue has not admitted it, it was
+/// suspended as a spec that cannot be run, or it was resumed before all its pods had ended.
+/// Nothing: it may have them.
+std::optional<ConditionText> hold_of(const Pass& pass);
+
 /// Ends all pods, servers before workers, and says so once they are gone; `why` is what keeps the
 /// job from having any.
 void suspend(Pass& pass, const ConditionText& why);
 
-/// What kept the job from having pods was taken back before all of them were gone.
+/// What kept the job from having pods was taken back before all of them were gone, and those that
+/// are left are on nodes that do not answer.
 void stop_suspending(Pass& pass);
 
 /// Lets spec.workers.replicas follow what the server can use, where the job asks for that: looks

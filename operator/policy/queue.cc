@@ -186,9 +186,15 @@ void remove(Pass& pass, const std::string& why) {
   pass.plan.actions.push_back(Remove{ObjectKind::kWorkload, workload.name, workload.uid, {}, why});
 }
 
+// It enters its queue anew, with what its spec asks for by then.
+bool is_held_beside_its_queue(const Pass& pass) {
+  return pass.spec.suspend || (is_true(pass.plan.status, api::kConditionSuspended) &&
+                               !has_reason(pass.plan.status, api::kConditionSuspended, kQueued));
+}
+
 void make(Pass& pass) {
   const bool wants_class = pass.spec.scheduling_policy->priority_class_name.has_value();
-  if (pass.spec.suspend || pass.seen.queue.asked || has_pods(pass)) return;
+  if (is_held_beside_its_queue(pass) || pass.seen.queue.asked || has_pods(pass)) return;
   if (wants_class && !pass.seen.queue.priority) return pass.again_at(pass.now + kLookAgain);
   if (const auto refused = refused_until(pass, api::Role::kServer)) return pass.again_at(*refused);
   pass.create(ObjectKind::kWorkload,
@@ -208,8 +214,7 @@ bool is_place_unknown(const Pass& pass) {
   return workload && is_admitted(*workload) && !cannot_place(pass).empty();
 }
 
-std::optional<ConditionText> hold_of(const Pass& pass) {
-  if (pass.spec.suspend) return ConditionText{"Suspended", "spec.suspend is true"};
+std::optional<ConditionText> hold_of_queue(const Pass& pass) {
   if (!has_queue(pass)) return std::nullopt;
   const QueueState& queue = pass.seen.queue;
   const auto held = [](const std::string& text) {
@@ -239,7 +244,8 @@ void keep_place(Pass& pass) {
   if (!pass.seen.queue.known) return pass.again_at(pass.now + kLookAgain);
   if (!pass.seen.queue.problem.empty()) pass.again_at(pass.now + kLookAgain);
   if (!workload) return make(pass);
-  if (pass.spec.suspend || workload->queue != queue_of(pass) || holds(*workload, "Finished")) {
+  if (is_held_beside_its_queue(pass) || workload->queue != queue_of(pass) ||
+      holds(*workload, "Finished")) {
     if (!has_pods(pass)) remove(pass, "the job enters its queue anew when it goes on");
   } else if (!holds(*workload, "QuotaReserved")) {
     ask_for_what_is_wanted(pass);

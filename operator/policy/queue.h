@@ -15,9 +15,8 @@ inline constexpr std::string_view kQueued = "Queued";
 /// Whether the job names a queue.
 bool has_queue(const Pass& pass);
 
-/// Why the job is to have no pods now: its user suspended it, or its queue has not admitted it.
-/// Nothing: it may have them.
-std::optional<ConditionText> hold_of(const Pass& pass);
+/// Why the job's queue keeps it from having pods; nothing: it does not.
+std::optional<ConditionText> hold_of_queue(const Pass& pass);
 
 /// Whether nothing can be said about a job that has started, so that it stays as it is: Workloads
 /// are not in the cache yet.

@@ -13,6 +13,10 @@
 namespace outrigger::controller {
 namespace {
 
+// Reasons of the condition Suspended.
+constexpr std::string_view kSuspended = "Suspended";
+constexpr std::string_view kSuspending = "Suspending";
+
 // Training would begin anew after each restart, which may be what a short job wants.
 void warn_of_lost_checkpoints(Pass& pass) {
   const std::string path = pass.spec.checkpoint.path.value_or(pass.spec.output.path);
@@ -59,10 +63,22 @@ void tell_held(Pass& pass, const ConditionText& why) {
   clear_troubles(pass, why);
 }
 
+// Its servers were asked to end by us, whatever they end with, and its spec may be another by now:
+// it begins anew. Who is on a node that does not answer is not waited for.
+bool is_suspending(const Pass& pass) {
+  if (!has_reason(pass.plan.status, api::kConditionSuspended, kSuspending)) return false;
+  const auto& pods = pass.seen.pods;
+  const auto counts = [&](bool overdue) {
+    return std::any_of(pods.begin(), pods.end(), [&](const Pod& pod) {
+      return pass.is_own(pod) && is_overdue(pod, pass.now) == overdue;
+    });
+  };
+  return counts(false) || !counts(true);
+}
+
 void tell_suspended(Pass& pass, const ConditionText& why) {
   auto& status = pass.status();
-  const bool queued = why.reason == kQueued;
-  const std::string text = queued ? why.message : "no pods are left";
+  const std::string text = why.reason == kSuspended ? "no pods are left" : why.message;
   const bool was = is_true(status, api::kConditionSuspended) &&
                    has_reason(status, api::kConditionSuspended, why.reason);
   if (!was) pass.event(why.reason, text);
@@ -104,6 +120,18 @@ bool resume(Pass& pass) {
   return true;
 }
 
+std::optional<ConditionText> hold_of(const Pass& pass) {
+  const auto& status = pass.plan.status;
+  if (!status.start_time && status.execution_attempts > 0) {
+    if (auto why = refusal_of_spec(pass)) return why;
+  }
+  if (pass.spec.suspend) return ConditionText{std::string(kSuspended), "spec.suspend is true"};
+  if (auto why = hold_of_queue(pass)) return why;
+  if (is_suspending(pass))
+    return ConditionText{std::string(kSuspended), "it goes on once its former pods have ended"};
+  return std::nullopt;
+}
+
 void suspend(Pass& pass, const ConditionText& why) {
   auto& status = pass.status();
   const auto servers = own_pods(pass, api::Role::kServer);
@@ -122,10 +150,10 @@ void suspend(Pass& pass, const ConditionText& why) {
   }
   const size_t left = servers.size() + workers.size();
   if (left > 0) {
-    if (!has_reason(status, api::kConditionSuspended, "Suspending"))
+    if (!has_reason(status, api::kConditionSuspended, kSuspending))
       pass.event("Suspending", why.message + ": servers write a checkpoint and end, then workers");
     set_condition(pass, api::kConditionSuspended, false,
-                  {"Suspending", std::to_string(left) + " pods have not ended yet"});
+                  {std::string(kSuspending), std::to_string(left) + " pods have not ended yet"});
   } else {
     tell_suspended(pass, why);
   }
@@ -133,7 +161,7 @@ void suspend(Pass& pass, const ConditionText& why) {
 }
 
 void stop_suspending(Pass& pass) {
-  if (!has_reason(pass.status(), api::kConditionSuspended, "Suspending")) return;
+  if (!has_reason(pass.status(), api::kConditionSuspended, kSuspending)) return;
   set_condition(pass, api::kConditionSuspended, false, {"Resumed", "the job goes on"});
 }
 

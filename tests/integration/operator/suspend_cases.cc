@@ -95,13 +95,13 @@ void resumed_while_it_suspends(Scene& scene, Surroundings&) {
               [&] { return kube::is_deleting(scene.pod("faces-server-0-0")); });
   scene.until_condition("Suspended", "False/Suspending");
   resume(scene);
-  scene.until_condition("Suspended", "False/Resumed");
   scene.end("faces-server-0-0", {20});
   scene.until("the next server", [&] {
     scene.finish_deletions();
     const auto servers = scene.pods("server");
     return servers.size() == 1 && kube::label(servers[0], "outrigger.dev/attempt") == "2";
   });
+  scene.until_condition("Suspended", "False/Resumed");
   scene.expect_equal(scene.status().value("restarts", 0), 0, "restarts");
 }
 
@@ -124,6 +124,18 @@ void templates_change_while_suspended(Scene& scene, Surroundings&) {
   scene.until("its pods are back", [&] { return scene.names().size() == 3; });
   scene.expect_equal(scene.pod("faces-worker-0-0").at("/spec/nodeSelector/kind"_json_pointer),
                      "new", "template");
+}
+
+void an_edit_that_cannot_be_run(Scene& scene, Surroundings&) {
+  scene.start_and_run();
+  suspend(scene);
+  until_suspended(scene);
+  scene.change_spec({{"server", {{"gpus", 1}}}});  // without an image for them
+  scene.until_condition("Suspended", "True/NotSupported");
+  scene.change_spec({{"server", {{"gpus", 0}}}});
+  scene.until_condition("Suspended", "True/Suspended");
+  resume(scene);
+  scene.until("its pods are back", [&] { return scene.names().size() == 3; });
 }
 
 void templates_do_not_change_while_it_runs(Scene& scene, Surroundings&) {
@@ -164,6 +176,7 @@ std::vector<Case> suspend_cases() {
           {"ResumedWhileItSuspends", resumed_while_it_suspends},
           {"AServerThatFinishesMeanwhile", a_server_that_finishes_meanwhile},
           {"TemplatesChangeWhileSuspended", templates_change_while_suspended},
+          {"AnEditThatCannotBeRunWaitsForAnother", an_edit_that_cannot_be_run},
           {"TemplatesDoNotChangeWhileItRuns", templates_do_not_change_while_it_runs},
           {"WorkersScaleWhileSuspended", workers_scale_while_suspended},
           {"AFailedServerIsNoFailureThen", a_failed_server_is_no_failure_then}};

@@ -62,6 +62,25 @@ TEST(QueuePlace, AWorkloadThatSomebodyDeletesStopsTheJobBeforeItQueuesAgain) {
   EXPECT_EQ(world.status().state, "Queued");
 }
 
+TEST(QueuePlace, ResumedWhileItsPodsEndAJobEntersAnewWithWhatItWantsByThen) {
+  World world = admitted();
+  world.spec().suspend = true;
+  world.settle();
+  world.spec().suspend = false;
+  world.spec().server.replicas = 3;
+  for (int i = 0; i < 3; ++i) {
+    world.settle();
+    world.finish_deletions();
+  }
+  world.settle();
+  EXPECT_EQ(world.status().state, "Queued");
+  EXPECT_EQ(workload(world)["spec"]["podSets"][0]["count"], 3);
+  EXPECT_THAT(world.names(), IsEmpty());
+  admit(world);
+  world.settle();
+  EXPECT_EQ(world.living("server").size(), 3U);
+}
+
 TEST(QueuePlace, SuspendingGivesThePlaceBackAndResumingAsksForANewOne) {
   World world = admitted();
   world.spec().suspend = true;

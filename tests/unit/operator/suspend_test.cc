@@ -83,18 +83,93 @@ TEST(Suspend, AResumedJobStartsItsDeadlinesAndImagesAnew) {
   EXPECT_EQ(world.living("server").size(), 1U);
 }
 
-TEST(Suspend, ResumedWhileServersStillEndItWaitsForThemAndGoesOn) {
+void end_all(World& world) {
+  for (int i = 0; i < 3; ++i) {
+    world.settle();
+    world.finish_deletions();
+  }
+  world.settle();
+}
+
+TEST(Suspend, ResumedWhileServersStillEndItWaitsForAllPodsAndBeginsAnew) {
   World world = running("  workers: {replicas: 2}\n");
+  world.spec().suspend = true;
+  world.settle();
+  world.options.server_image = "registry.example/outrigger-server:2";
+  world.spec().suspend = false;
+  world.settle();
+  EXPECT_THAT(world.names("server"), ElementsAre("faces-server-0-0"));
+  EXPECT_EQ(world.condition("Suspended"), "False/Suspending");
+  world.advance(seconds(50));
+  end_all(world);
+  EXPECT_EQ(world.living("server").size(), 1U);
+  EXPECT_EQ(world.living("worker").size(), 2U);
+  EXPECT_EQ(world.status().execution_attempts, 2);
+  EXPECT_EQ(world.status().restarts, 0);
+  EXPECT_EQ(world.status().start_time, world.now);
+  EXPECT_EQ(world.status().images.at("server"), "registry.example/outrigger-server:2");
+  EXPECT_EQ(world.condition("Suspended"), "False/Resumed");
+}
+
+TEST(Suspend, AServerThatEndsByOurSignalAfterItWasResumedBreaksNoRule) {
+  World world = running(
+      "  server: {engine: External, template: {spec: {containers: [{name: server, image: own}]}}}\n"
+      "  failurePolicy: {rules: [{name: killed, role: Server, onExitCodes: [143], action: "
+      "FailJob}]}\n");
   world.spec().suspend = true;
   world.settle();
   world.spec().suspend = false;
   world.settle();
-  EXPECT_THAT(world.names("server"), ElementsAre("faces-server-0-0"));
-  world.finish_deletions();
+  world.end("faces-server-0-0", {143});
+  end_all(world);
+  EXPECT_EQ(world.condition("Failed"), "");
+  EXPECT_EQ(world.living("server").size(), 1U);
+}
+
+TEST(Suspend, AServerOnADeadNodeHoldsAResumedJobNoLongerThanItsGrace) {
+  World world = running();
+  world.dead.insert("node-of-faces-server-0-0");
+  world.spec().suspend = true;
+  world.settle();
+  world.spec().suspend = false;
+  world.settle();
+  EXPECT_EQ(world.condition("Suspended"), "False/Suspending");
+  world.advance(seconds(120 + 31));
+  world.settle();
+  EXPECT_EQ(world.condition("Suspended"), "False/Resumed");
+  EXPECT_EQ(world.status().restarts, 0);
+}
+
+TEST(Suspend, AnEditThatCannotBeRunIsToldAndWaitsForAnother) {
+  World world = running();
+  world.spec().suspend = true;
+  end_all(world);
+  world.spec().server.gpus = 1;  // without an image for them
+  world.settle();
+  EXPECT_EQ(world.condition("Suspended"), "True/NotSupported");
+  world.spec().suspend = false;
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "");
+  EXPECT_EQ(world.condition("Suspended"), "True/NotSupported");
+  EXPECT_THAT(world.names(), IsEmpty());
+  world.spec().server.gpus = 0;
   world.settle();
   EXPECT_EQ(world.living("server").size(), 1U);
-  EXPECT_EQ(world.status().execution_attempts, 2);
-  EXPECT_EQ(world.status().restarts, 0);
+}
+
+TEST(Suspend, ASpecThatCannotBeReadIsToldAndWaitsForAnOperatorThatCan) {
+  World world = running();
+  world.spec().suspend = true;
+  end_all(world);
+  world.spec().suspend = false;
+  world.errors = {{"spec.training.loss.newLoss", "unknown field"}};
+  world.only_for_servers = true;
+  world.settle();
+  EXPECT_EQ(world.condition("Suspended"), "True/InvalidSpec");
+  EXPECT_THAT(world.names(), IsEmpty());
+  world.errors.clear();
+  world.settle();
+  EXPECT_EQ(world.living("server").size(), 1U);
 }
 
 TEST(Suspend, AServerThatFinishesMeanwhileCompletesTheJob) {
