@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/clock.h"
@@ -13,6 +14,7 @@
 #include "common/tensor.h"
 #include "data/sample.h"
 #include "feed/coordinator_options.h"
+#include "feed/crossing.h"
 #include "feed/latency.h"
 #include "feed/ledger.h"
 #include "feed/messages.h"
@@ -34,6 +36,9 @@ class Coordinator {
               Plan first_plan);
 
   // ---- workers
+  /// What results must be, at every cut that plans may have; until then they may be anything with
+  /// the right number of samples.
+  void expect(Crossings crossings) { crossings_ = std::move(crossings); }
   WorkerId add_worker(WorkerTraits traits, TimePoint now);
   /// The worker died, left, or its link closed; may be called more than once.
   void lose_worker(WorkerId worker, TimePoint now);
@@ -191,6 +196,7 @@ class Coordinator {
   const CoordinatorOptions options_;
   SampleOrder order_;
   const data::Dataset& dataset_;
+  Crossings crossings_;
   Plan plan_;
   std::map<uint64_t, Plan> step_plans_;
   Ledger ledger_;

@@ -50,6 +50,7 @@ void Coordinator::take_in(WorkerId from, MicroBatch& result, TimePoint now) {
                        std::to_string(item->samples.size()) +
                        " samples were leased, the result has another number");
   }
+  if (!crossings_.empty()) check_crossing(result, crossings_.at(item->cut), item->samples.size());
   note_pace(from, *item, result.key.attempt, now);
   if (!item->evaluation)
     forward_latency_.add(item->needed_since ? now - *item->needed_since : Duration{0});

@@ -78,6 +78,9 @@ void Scorer::forward(Part& part, const ConstTensorView& input, int64_t count) {
 
 ConstTensorView Scorer::padded(const ConstTensorView& pixels) {
   const TensorSpec spec = backbone_.program->input_spec();
+  ensure(pixels.type == spec.type && std::ranges::equal(std::span(pixels.shape).subspan(1),
+                                                        std::span(spec.shape).subspan(1)),
+         "images are what the network reads");
   if (pixels.shape == spec.shape) return pixels;
   if (full_.empty()) full_ = Tensor(spec.type, spec.shape);
   std::ranges::fill(full_.as<uint8_t>(), uint8_t{0});

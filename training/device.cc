@@ -125,9 +125,11 @@ void Device::start(Batches batches, std::span<float> statistics, bool last) {
   ensure(batches.front().cut == cut_ || batches.front().cut == 0,
          "a micro-batch is cut at 0 or at the plan's cut");
   const auto columns = static_cast<size_t>(graph_.buffer_count());
-  for (size_t i = 0; i < batches.size(); ++i)
+  for (size_t i = 0; i < batches.size(); ++i) {
+    ensure(batches[i].statistics.size() <= columns, "statistics are of the graph's norms");
     std::ranges::copy(batches[i].statistics,
                       statistics.begin() + static_cast<ptrdiff_t>(i * columns));
+  }
   if (!tells_host()) {
     start_resident(batches, statistics, last);
   } else {

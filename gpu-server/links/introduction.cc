@@ -23,6 +23,16 @@ double scoring_memory(const nn::Graph& graph, int64_t images) {
   return kCopies * sizeof(float) * static_cast<double>(graph.parameter_count() + images * largest);
 }
 
+/// At cut 0 pixels cross, elsewhere activations.
+feed::Crossings crossings_of(const nn::Graph& graph, ElementType activations) {
+  feed::Crossings crossings{{0, {ElementType::kUint8, graph.input(), 0}}};
+  for (const nn::Cut& cut : graph.cuts()) {
+    const auto statistics = static_cast<size_t>(graph.buffer_range({0, cut.layers}).size);
+    if (cut.layers > 0) crossings[cut.layers] = {activations, cut.shape, statistics};
+  }
+  return crossings;
+}
+
 }  // namespace
 
 JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
@@ -39,6 +49,7 @@ JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
   terms.setup.instruction_set = nn::cpu::instruction_set();
   terms.setup.probe = data::choose_probe(train, worker::seed(job));
   terms.scoring_memory = scoring_memory(graph, worker::scored_at_once(worker::micro_batch(job)));
+  terms.crossings = crossings_of(graph, worker::activation_type(job));
   terms.probe = data::probe(train_root, terms.setup.probe);
   terms.setup.only_timed = device.is_gpu;
   if (device.emulation != nullptr) {

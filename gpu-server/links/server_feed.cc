@@ -23,7 +23,9 @@ ServerFeed::ServerFeed(feed::Coordinator coordinator, JoinTerms terms, worker::W
       clock_(clock),
       trace_(trace),
       timeline_(trace),
-      coordinator_(std::move(coordinator)) {}
+      coordinator_(std::move(coordinator)) {
+  coordinator_.expect(terms_.crossings);
+}
 
 ServerFeed::~ServerFeed() {
   std::list<std::unique_ptr<WorkerSession>> sessions;

@@ -26,12 +26,13 @@ namespace outrigger::gpu_server {
 
 class WorkerSession;
 
-/// What a worker must show before it gets work.
+/// What a worker must show before it gets work, and bring then.
 struct JoinTerms {
   worker::Setup setup;
   Sha256 probe{};             // what the bytes of setup.probe hash to
   std::string numerics;       // the server's own fingerprint; empty: no stems go out
   double scoring_memory = 0;  // bytes to run the whole network in inference
+  feed::Crossings crossings;  // what its results must be
 };
 
 /// What the feed is doing, for people.
