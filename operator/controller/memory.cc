@@ -9,7 +9,7 @@
 namespace outrigger::controller {
 namespace {
 
-// A cache that lags further behind than this has a broken watch; then what it shows next is a list.
+// A cache that lags further behind than this has a broken watch, which may last for minutes.
 constexpr std::chrono::seconds kLongestLag{60};
 constexpr std::chrono::seconds kRefusalLife{60};
 constexpr std::chrono::seconds kBetweenNumbers{1};
@@ -46,6 +46,21 @@ Duration JobMemory::may_wait(TimePoint now) const {
   return std::max(Duration::zero(), *wrote_ + kBetweenNumbers - now);
 }
 
+std::vector<PodName> JobMemory::unseen_pods(const std::vector<kube::CachedPtr<PodRecord>>& cached,
+                                            TimePoint now) const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<PodName> unseen;
+  for (const auto& item : pods_) {
+    const Written& written = item.second;
+    const bool shown = std::any_of(cached.begin(), cached.end(), [&](const auto& pod) {
+      return pod->uid == item.first &&
+             !kube::is_older_version(pod->resource_version, written.version);
+    });
+    if (!shown && now - written.at > kLongestLag) unseen.push_back({written.pod.name, item.first});
+  }
+  return unseen;
+}
+
 std::vector<Pod> JobMemory::overlay(const std::vector<kube::CachedPtr<PodRecord>>& cached,
                                     TimePoint now) {
   const std::scoped_lock lock(mutex_);
@@ -61,7 +76,6 @@ std::vector<Pod> JobMemory::overlay(const std::vector<kube::CachedPtr<PodRecord>
       pods.push_back(pod_of(*pod));
     }
   }
-  std::erase_if(pods_, [&](const auto& item) { return now - item.second.at > kLongestLag; });
   std::erase_if(gone_, [&](const auto& item) { return now - item.second > kLongestLag; });
   for (const auto& written : pods_) {
     const bool shown = std::any_of(cached.begin(), cached.end(),

@@ -14,6 +14,11 @@
 
 namespace outrigger::controller {
 
+struct PodName {
+  std::string name;
+  std::string uid;
+};
+
 /// What the API server answered to our own writes of one job and the caches do not show yet, what
 /// it refused, and what the job's server said. May all be lost: it is found out again. Thread-safe.
 class JobMemory {
@@ -34,6 +39,10 @@ class JobMemory {
   /// For how long numbers may go unwritten yet: they are written once a second at most.
   Duration may_wait(TimePoint now) const;
 
+  /// Those of our own writes that the cache has not shown for a minute, which is longer than any
+  /// watch lags: they may be there all the same, so somebody has to look (found_pod, pod_is_gone).
+  std::vector<PodName> unseen_pods(const std::vector<kube::CachedPtr<PodRecord>>& cached,
+                                   TimePoint now) const;
   /// Pods of the cache with our own newer writes over them.
   std::vector<Pod> overlay(const std::vector<kube::CachedPtr<PodRecord>>& cached, TimePoint now);
   void wrote_pod(const Json& pod, TimePoint now);

@@ -92,7 +92,9 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
   seen.only_for_servers = record.only_for_servers;
   seen.unknown = record.unknown;
   const TimePoint steady = SystemClock().now();
-  seen.pods = memory.overlay(caches_.pods(job_key), steady);
+  const auto cached_pods = caches_.pods(job_key);
+  ask_unseen_pods(cached_pods, record.job.metadata.namespace_name, memory);
+  seen.pods = memory.overlay(cached_pods, steady);
   const std::string& name = record.job.metadata.name;
   const std::string& uid = record.job.metadata.uid;
   const auto dropped = memory.dropped();
@@ -131,6 +133,22 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
   ask_nodes(seen, now);
   look_at_queue(seen, job_key, memory);
   return seen;
+}
+
+// What a silent watch does not show is not gone: a server that runs would be replaced for it.
+void Reconciler::ask_unseen_pods(const std::vector<kube::CachedPtr<PodRecord>>& cached,
+                                 const std::string& ns, JobMemory& memory) {
+  const TimePoint now = SystemClock().now();
+  for (const PodName& pod : memory.unseen_pods(cached, now)) {
+    const auto found = client_.get(kPods, {ns, pod.name});
+    if (found && kube::uid_of(*found) == pod.uid) {
+      memory.found_pod(*found, now);
+    } else if (found || found.error().not_found()) {
+      memory.pod_is_gone(pod.uid, now);
+    } else {
+      throw kube::ApiError(found.error());
+    }
+  }
 }
 
 std::optional<std::string> Reconciler::ask_former_file(const Observed& seen) {

@@ -43,6 +43,8 @@ class Reconciler {
  private:
   Observed observe(const JobRecord& record, const std::string& job_key, JobMemory& memory,
                    api::Time now);
+  void ask_unseen_pods(const std::vector<kube::CachedPtr<PodRecord>>& cached, const std::string& ns,
+                       JobMemory& memory);
   std::optional<std::string> ask_former_file(const Observed& seen);
   void ask_nodes(Observed& seen, api::Time now);
   void look_at_queue(Observed& seen, const std::string& job_key, JobMemory& memory);

@@ -115,10 +115,21 @@ TEST(Memory, WhatTheCacheShowsNewerWins) {
   EXPECT_THAT(names(memory.overlay({newer}, TimePoint())), ElementsAre("faces-worker-0-0 ends"));
 }
 
-TEST(Memory, OurWritesAreBelievedForAMinuteAtMost) {
+TEST(Memory, APodThatNoWatchShowsForAMinuteIsThereUntilSomebodyHasLooked) {
   JobMemory memory("uid");
+  const auto late = TimePoint() + seconds(61);
   memory.wrote_pod(pod("faces-worker-0-0", "5"), TimePoint());
-  EXPECT_THAT(memory.overlay({}, TimePoint() + seconds(61)), IsEmpty());
+  EXPECT_THAT(memory.unseen_pods({}, TimePoint() + seconds(60)), IsEmpty());
+  EXPECT_THAT(memory.unseen_pods({cached(pod("faces-worker-0-0", "5"))}, late), IsEmpty());
+  EXPECT_EQ(memory.unseen_pods({cached(pod("faces-worker-0-0", "4"))}, late).size(), 1U);
+  const auto unseen = memory.unseen_pods({}, late);
+  ASSERT_EQ(unseen.size(), 1U);
+  EXPECT_EQ(unseen[0].name, "faces-worker-0-0");
+  EXPECT_THAT(names(memory.overlay({}, late)), ElementsAre("faces-worker-0-0"));
+  memory.found_pod(pod("faces-worker-0-0", "7"), late);
+  EXPECT_THAT(memory.unseen_pods({}, late), IsEmpty());
+  memory.pod_is_gone(unseen[0].uid, late);
+  EXPECT_THAT(memory.overlay({}, late), IsEmpty());
 }
 
 TEST(Memory, AJobWrittenIsRememberedUntilTheCacheShowsIt) {

@@ -51,6 +51,34 @@ TEST_F(ReconcilerTest, AConfigMapIsDeletedOnceThoughTheCacheShowsItForAWhile) {
               SizeIs(1));
 }
 
+// As if the pods had been made a minute ago, and no watch had told of them.
+TEST_F(ReconcilerTest, AServerThatASilentWatchDoesNotShowIsNotTakenForGone) {
+  apply(job());
+  caches_.start();
+  ASSERT_TRUE(caches_.wait_for_sync({}));
+  server_.silence_watches();
+  ASSERT_TRUE(eventually([&] {
+    reconciler_.reconcile(kJobKey);
+    return condition("Running") == "False/Starting";
+  }));
+  const auto memory = memory_.find(kJobKey);
+  const auto age = [&] {
+    for (const std::string& name : pods()) {
+      memory->wrote_pod(get(std::string(kPodsPath) + "/" + name),
+                        SystemClock().now() - std::chrono::seconds(61));
+    }
+  };
+  age();
+  for (int pass = 0; pass < 3; ++pass) reconciler_.reconcile(kJobKey);
+  EXPECT_EQ(status()["executionAttempts"], 1);
+  EXPECT_THAT(pods(), SizeIs(3));
+  age();
+  server_.store().remove(*fakes::ApiPath::parse(std::string(kPodsPath) + "/faces-server-0-0"),
+                         Json::object());
+  for (int pass = 0; pass < 3; ++pass) reconciler_.reconcile(kJobKey);
+  EXPECT_EQ(status()["executionAttempts"], 2) << "it is gone";
+}
+
 TEST_F(ReconcilerTest, ARestartHandsOnTheFileOfANewerOperator) {
   ASSERT_TRUE(made_first_attempt());
   const std::string maps = kConfigMaps.path("team") + "/faces-config-";
