@@ -10,25 +10,18 @@ namespace outrigger::http {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
-
 // Servers and balancers end idle connections after a minute or more; whoever sends just then finds
 // out only by a lost answer.
 constexpr std::chrono::seconds kLongestIdle{30};
 
-std::string in_ms(milliseconds time) { return std::to_string(time.count()) + " ms"; }
-
-// An answer's body, held to the limits of a plain request.
+// An answer's body, held to the size of a plain request's.
 class BoundedBody {
  public:
-  BoundedBody(const ClientOptions& options, SteadyClock::time_point deadline)
-      : options_(options), deadline_(deadline) {}
+  explicit BoundedBody(const ClientOptions& options) : options_(options) {}
 
   bool append(std::string_view piece) {
     if (text.size() + piece.size() > options_.max_body) {
       refused = "the answer is larger than " + std::to_string(options_.max_body) + " bytes";
-    } else if (SteadyClock::now() > deadline_) {
-      refused = "the answer took longer than " + in_ms(options_.timeout);
     } else {
       text.append(piece);
     }
@@ -40,7 +33,6 @@ class BoundedBody {
 
  private:
   const ClientOptions& options_;
-  SteadyClock::time_point deadline_;
 };
 
 }  // namespace
@@ -85,13 +77,14 @@ struct Client::Impl {
   }
 
   Response send(const ClientRequest& request, FieldLines more, const std::stop_token& stop) {
-    BoundedBody body(options, SteadyClock::now() + options.timeout);
+    BoundedBody body(options);
     const auto receiver = [&](const Response&, std::string_view piece) {
       return body.append(piece);
     };
     return explained(request, stop, [&] {
       auto connection = take();
-      Response response = connection->send(request, more, {options.timeout}, receiver, stop);
+      Response response =
+          connection->send(request, more, {options.timeout, options.timeout}, receiver, stop);
       if (!body.refused.empty()) throw IoError(body.refused);
       response.body = std::move(body.text);
       give_back(std::move(connection));
@@ -101,20 +94,15 @@ struct Client::Impl {
 
   Response stream(const ClientRequest& request, FieldLines more, const StreamLimits& limits,
                   const Receiver& receiver, const std::stop_token& stop) {
-    const auto deadline = SteadyClock::now() + limits.whole;
-    BoundedBody body(options, deadline);
-    bool late = false;
+    BoundedBody body(options);
     const auto sorted = [&](const Response& head, std::string_view piece) {
-      if (head.status / 100 != 2) return body.append(piece);
-      late = SteadyClock::now() > deadline;
-      return !late && receiver(piece);
+      return head.status / 100 == 2 ? receiver(piece) : body.append(piece);
     };
     return explained(request, stop, [&] {
       // Not one of those that are idle, nor one of them later: a stream lasts for minutes.
       Connection connection(address, options, tls, Connection::Use::kWaiting);
-      Response response =
-          connection.send(request, more, {limits.silence, limits.gather}, sorted, stop);
-      if (late) throw IoError("lasted longer than " + in_ms(limits.whole));
+      Response response = connection.send(
+          request, more, {limits.silence, limits.whole, limits.gather}, sorted, stop);
       if (!body.refused.empty()) throw IoError(body.refused);
       response.body = std::move(body.text);
       return response;

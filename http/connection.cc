@@ -79,11 +79,15 @@ void Connection::let_gather(std::chrono::milliseconds time, const std::stop_toke
 }
 
 void Connection::receive(ResponseParser& parser, const Pace& pace, const std::stop_token& stop) {
+  const TimePoint deadline = system_now() + pace.whole;
   while (!parser.done()) {
     make_room();
     if (pace.gather > pace.gather.zero()) let_gather(pace.gather, stop);
     const size_t count = channel_.read(std::span(buffer_).subspan(end_), pace.silence);
-    if (pace.gather > pace.gather.zero()) came_ = system_now();
+    const TimePoint now = system_now();
+    if (pace.gather > pace.gather.zero()) came_ = now;
+    if (now > deadline)
+      throw IoError("the answer took longer than " + std::to_string(pace.whole.count()) + " ms");
     if (count == 0) return parser.finish();
     end_ += count;
     begin_ += parser.feed({buffer_.data() + begin_, end_ - begin_});

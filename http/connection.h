@@ -22,9 +22,11 @@ class Connection {
   /// requests, which come one after the other, would make them anew for each.
   enum class Use : uint8_t { kRequests, kWaiting };
 
-  /// How a response is read: `silence` bounds each wait for more; `gather` as in StreamLimits.
+  /// How a response is read: `silence` bounds each wait for more, `whole` all of them from the
+  /// request on: a head can come as slowly as a body; `gather` as in StreamLimits.
   struct Pace {
     std::chrono::milliseconds silence;
+    std::chrono::milliseconds whole;
     std::chrono::milliseconds gather{0};
   };
 

@@ -30,7 +30,7 @@ struct PollerOptions {
   const kube::Timer* timer = &kube::Timer::system();
 };
 
-/// Asks a server's /status over HTTP: two seconds at most to connect and for each read, 64 KiB at
+/// Asks a server's /status over HTTP: two seconds at most to connect and for its answer, 64 KiB at
 /// most.
 std::optional<std::string> ask_status(const std::string& ip, const std::stop_token& stop);
 /// Tells a server by its POST /job, with the same limits.

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <latch>
@@ -10,6 +13,7 @@
 #include <thread>
 
 #include "common/error.h"
+#include "common/file.h"
 #include "http/response_parser.h"
 
 namespace outrigger::http {
@@ -163,6 +167,58 @@ TEST(Client, AStreamThatIsSilentOrLastsTooLongIsAnError) {
         client.stream({"GET", "/endless"}, {.whole = milliseconds(50)}, all);
       },
       ThrowsMessage<IoError>(HasSubstr("longer than 50 ms")));
+}
+
+// Takes one connection and answers with a head without an end, a byte every few milliseconds.
+class DrippingServer {
+ public:
+  DrippingServer() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(::bind(socket_.get(), any, sizeof address), 0);
+    EXPECT_EQ(::listen(socket_.get(), 1), 0);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::getsockname(socket_.get(), any, &size), 0);
+    url_ = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    thread_ = std::jthread([this] { drip(); });
+  }
+  const std::string& url() const { return url_; }
+
+ private:
+  void drip() const {
+    const FileDescriptor peer(::accept(socket_.get(), nullptr, nullptr));
+    std::string head = "HTTP/1.1 200 OK\r\nX-Long: ";
+    do {
+      ::send(peer.get(), head.data(), head.size(), MSG_NOSIGNAL);
+      head = "x";
+    } while (!has_gone(peer.get()));
+  }
+  // Waits a little for that.
+  static bool has_gone(int peer) {
+    pollfd one{peer, POLLRDHUP, 0};
+    return ::poll(&one, 1, 5) != 0;
+  }
+
+  FileDescriptor socket_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  std::string url_;
+  std::jthread thread_;
+};
+
+TEST(Client, AHeadThatComesByteByByteTakesNoLongerThanAnAnswerMay) {
+  using std::chrono::milliseconds;
+  for (const bool streamed : {false, true}) {
+    const DrippingServer server;
+    Client client({.base_url = server.url(), .timeout = milliseconds(streamed ? 5000 : 60)});
+    EXPECT_THAT(
+        [&] {
+          if (!streamed) client.get("/");
+          client.stream({"GET", "/"}, {.whole = milliseconds(60)},
+                        [](std::string_view) { return true; });
+        },
+        ThrowsMessage<IoError>(HasSubstr("longer than 60 ms")));
+  }
 }
 
 TEST(Client, WhatIsNoSuccessIsNotStreamed) {
