@@ -1,39 +1,42 @@
 #include "gpu-server/links/introduction.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "api/write.h"
+#include "common/log.h"
 #include "gpu-server/job/job_plan.h"
 #include "nn/cpu/fingerprint.h"
 #include "nn/cpu/instruction_set.h"
+#include "transport/link.h"
 #include "worker/job.h"
 #include "worker/work/agent.h"
 #include "worker/work/emulation.h"
 
 namespace outrigger::gpu_server {
 
-namespace {
-
-/// Weights as they come and packed, and three tensors of the largest size between layers.
 double scoring_memory(const nn::Graph& graph, int64_t images) {
-  constexpr double kCopies = 3;
+  constexpr double kCopies = 3;      // weights as they come and packed, and tensors between layers
+  constexpr double kMessage = 4096;  // what a frame holds besides the weights, and more
+  const auto arenas = static_cast<double>(graph.parameter_count() + graph.buffer_count());
+  if (sizeof(float) * arenas + kMessage > transport::LinkOptions{}.max_frame_bytes)
+    return std::numeric_limits<double>::infinity();
   int64_t largest = 0;
   for (const nn::Layer& layer : graph.layers())
     largest = std::max(largest, element_count(layer.output));
   return kCopies * sizeof(float) * static_cast<double>(graph.parameter_count() + images * largest);
 }
 
-/// At cut 0 pixels cross, elsewhere activations.
 feed::Crossings crossings_of(const nn::Graph& graph, ElementType activations) {
-  feed::Crossings crossings{{0, {ElementType::kUint8, graph.input(), 0}}};
+  feed::Crossings crossings;
   for (const nn::Cut& cut : graph.cuts()) {
     const auto statistics = static_cast<size_t>(graph.buffer_range({0, cut.layers}).size);
-    if (cut.layers > 0) crossings[cut.layers] = {activations, cut.shape, statistics};
+    const ElementType type = cut.layers == 0 ? ElementType::kUint8 : activations;
+    crossings[cut.layers] = {type, cut.shape, statistics};
   }
   return crossings;
 }
-
-}  // namespace
 
 JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
                      const data::Dataset& train, const std::filesystem::path& train_root,
@@ -49,6 +52,11 @@ JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
   terms.setup.instruction_set = nn::cpu::instruction_set();
   terms.setup.probe = data::choose_probe(train, worker::seed(job));
   terms.scoring_memory = scoring_memory(graph, worker::scored_at_once(worker::micro_batch(job)));
+  const auto& evaluate = job.spec.training.evaluate;
+  if (std::isinf(terms.scoring_memory) && evaluate &&
+      evaluate->place == api::EvaluationPlace::kWorkers)
+    log::warning(
+        "the network's weights are more than a link carries at once: the server evaluates");
   terms.crossings = crossings_of(graph, worker::activation_type(job));
   terms.probe = data::probe(train_root, terms.setup.probe);
   terms.setup.only_timed = device.is_gpu;

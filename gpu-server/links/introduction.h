@@ -19,4 +19,11 @@ JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
                      const data::Dataset& train, const std::filesystem::path& train_root,
                      uint64_t incarnation, ThreadPool& threads, const OpenDevice& device);
 
+/// Bytes that a worker needs to run the whole network in inference, on so many images at once.
+/// Infinite where the weights are more than one frame carries: then the server evaluates.
+double scoring_memory(const nn::Graph& graph, int64_t images);
+
+/// What results must be at each cut of the graph.
+feed::Crossings crossings_of(const nn::Graph& graph, ElementType activations);
+
 }  // namespace outrigger::gpu_server

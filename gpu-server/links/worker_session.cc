@@ -55,8 +55,14 @@ void WorkerSession::send_thread(const std::stop_token& stop) {
       link_->close("the work is over");
       return;
     }
-  } catch (const Error&) {
+  } catch (const transport::LinkClosed&) {
     // The receiver sees the same end and reports it.
+  } catch (const Cancelled&) {
+    // Likewise.
+  } catch (const std::exception& error) {
+    // A frame that is too large, say: nothing behind it would be sent either.
+    log::warning("worker {} cannot be sent what it needs: {}", name_, error.what());
+    link_->close(error.what());
   }
 }
 

@@ -26,5 +26,18 @@ TEST_F(ServerFeedTest, DropsWhatArrivesWhileItsSessionsAreEnded) {
   EXPECT_FALSE(first.seen().on_close) << "the session was ended";
 }
 
+TEST_F(ServerFeedTest, LosesAWorkerThatCannotBeSentWhatItNeeds) {
+  PlayedWorker worker({.max_frame_bytes = 4096});
+  const auto feed = make({.numerics = "any"});
+  feed->serve(worker.server_end());
+  worker.introduce({.name = "w", .version = OUTRIGGER_VERSION, .numerics = "any", .memory = 1});
+  worker.until_heard();
+  const auto large = std::make_shared<const std::vector<float>>(4096);
+  feed->begin_scoring({.dataset = &dataset_, .parameters = large, .buffers = large});
+  EXPECT_THAT(worker.hear_the_end(), testing::HasSubstr("4096"));
+  until_joined(*feed, 0);
+  EXPECT_FALSE(feed->wait_for_scores()) << "nobody is left to make them";
+}
+
 }  // namespace
 }  // namespace outrigger::gpu_server
