@@ -5,6 +5,7 @@
 
 #include "common/log.h"
 #include "common/thread_name.h"
+#include "gpu-server/report/report_json.h"
 
 namespace outrigger::gpu_server {
 
@@ -82,7 +83,7 @@ std::optional<WorkerSession::Newcomer> WorkerSession::introduce() {
   const auto frame = link_->receive(kPatience);
   if (!frame) throw IoError("no answer to the introduction within 5 min");
   const worker::Hello hello = worker::read_hello(*frame);
-  name_ = hello.name + " (" + link_->peer() + ")";
+  name_ = readable(hello.name) + " (" + link_->peer() + ")";
   if (hello.version != OUTRIGGER_VERSION) {
     refuse("its version is " + hello.version + ", the server's is " OUTRIGGER_VERSION, false);
     return std::nullopt;

@@ -4,6 +4,14 @@ namespace outrigger::gpu_server {
 
 using nlohmann::json;
 
+std::string text_of(const json& told) {
+  return told.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string readable(const std::string& text) {
+  return json::parse(text_of(text)).get<std::string>();
+}
+
 json to_json(const feed::Plan& plan, uint32_t micro_batches) {
   return {{"plan", plan.number},
           {"cut", plan.cut_name},

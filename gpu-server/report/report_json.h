@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "feed/plan.h"
 #include "feed/stall.h"
@@ -11,6 +12,12 @@
 
 /// What a run tells, as it stands in /status and metrics.jsonl.
 namespace outrigger::gpu_server {
+
+/// One line. Paths and names of workers may be any bytes: what is not UTF-8 is replaced, rather
+/// than refused.
+std::string text_of(const nlohmann::json& told);
+/// A text of somebody else's, likewise.
+std::string readable(const std::string& text);
 
 nlohmann::json to_json(const feed::Plan& plan, uint32_t micro_batches);
 nlohmann::json to_json(const feed::StallTimes& times);

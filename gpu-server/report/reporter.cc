@@ -114,7 +114,7 @@ void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed
 void Reporter::profile(const training::JobCosts& costs) {
   json layers = json::array();
   for (const training::LayerCosts& one : costs.layers) layers.push_back(to_json(one));
-  metrics_file_.append(json{{"type", "profile"}, {"layers", layers}}.dump());
+  metrics_file_.append(text_of({{"type", "profile"}, {"layers", layers}}));
 }
 
 void Reporter::workers(uint64_t step, std::span<const WorkerMeasures> workers,
@@ -123,7 +123,7 @@ void Reporter::workers(uint64_t step, std::span<const WorkerMeasures> workers,
   for (const WorkerMeasures& one : workers) list.push_back(to_json(one));
   json line{{"type", "workers"}, {"step", step}, {"workers", list}, {"local", to_json(local)}};
   if (desired_workers_) line["desired"] = *desired_workers_;  // only this thread sets it
-  metrics_file_.append(line.dump());
+  metrics_file_.append(text_of(line));
 }
 
 void Reporter::desired_workers(std::optional<uint32_t> count) {
@@ -135,23 +135,21 @@ void Reporter::desired_workers(std::optional<uint32_t> count) {
 void Reporter::write_metrics(const training::StepReport& report, const feed::StallTimes& stalls,
                              const StepNotes& notes) {
   const double took = to_seconds(report.took);
-  metrics_file_.append(json{
-      {"type", "step"},
-      {"step", report.step},
-      {"loss", report.loss},
-      {"accuracy", report.accuracy},
-      {"learningRate", report.learning_rate},
-      {"gradientNorm", report.gradient_norm},
-      {"samplesPerSecond", size_.batch / took},
-      {"stallPercent", 100 * notes.stall},
-      {"waitedForInput", to_seconds(report.waited_for_input)},
-      {"waitedForGradients", to_seconds(report.waited_for_gradients)},
-      {"seconds", took},
-      {"stall", to_json(stalls)},
-      {"planningSeconds", to_seconds(notes.planning)},
-      {"workers", notes.workers},
-      {"plan",
-       report.plan.number}}.dump());
+  metrics_file_.append(text_of({{"type", "step"},
+                                {"step", report.step},
+                                {"loss", report.loss},
+                                {"accuracy", report.accuracy},
+                                {"learningRate", report.learning_rate},
+                                {"gradientNorm", report.gradient_norm},
+                                {"samplesPerSecond", size_.batch / took},
+                                {"stallPercent", 100 * notes.stall},
+                                {"waitedForInput", to_seconds(report.waited_for_input)},
+                                {"waitedForGradients", to_seconds(report.waited_for_gradients)},
+                                {"seconds", took},
+                                {"stall", to_json(stalls)},
+                                {"planningSeconds", to_seconds(notes.planning)},
+                                {"workers", notes.workers},
+                                {"plan", report.plan.number}}));
 }
 
 void Reporter::write_audit(const training::StepReport& report) {
@@ -161,12 +159,12 @@ void Reporter::write_audit(const training::StepReport& report) {
     pixels.push_back(fmt::format("{:016x}", item.pixel_hash));
     samples.push_back(item.samples);
   }
-  audit_file_.append(json{
-      {"incarnation", incarnation_},
-      {"step", report.step},
-      {"firstSlot", report.audit.empty() ? 0 : report.audit.front().first_slot},
-      {"samples", samples},
-      {"pixels", pixels}}.dump());
+  audit_file_.append(
+      text_of({{"incarnation", incarnation_},
+               {"step", report.step},
+               {"firstSlot", report.audit.empty() ? 0 : report.audit.front().first_slot},
+               {"samples", samples},
+               {"pixels", pixels}}));
 }
 
 void Reporter::evaluation(uint64_t step, const training::EvaluationResult& result, Duration took,
@@ -178,7 +176,7 @@ void Reporter::evaluation(uint64_t step, const training::EvaluationResult& resul
                {"broken", result.broken},
                {"seconds", to_seconds(took)},
                {"by", by}});
-  metrics_file_.append(line.dump());
+  metrics_file_.append(text_of(line));
   line_.clear();
   log::info(
       "step {}: held-out accuracy {:.2f} %, loss {:.4f}{}{} ({} images, by the {})", step,
@@ -193,25 +191,21 @@ void Reporter::evaluation(uint64_t step, const training::EvaluationResult& resul
 }
 
 void Reporter::checkpoint(uint64_t step, const std::filesystem::path& path, Duration took) {
-  metrics_file_.append(json{
-      {"type", "checkpoint"},
-      {"step", step},
-      {"path", path.string()},
-      {"seconds",
-       to_seconds(took)}}.dump());
+  metrics_file_.append(text_of({{"type", "checkpoint"},
+                                {"step", step},
+                                {"path", path.string()},
+                                {"seconds", to_seconds(took)}}));
   const std::scoped_lock lock(mutex_);
   checkpointed_ = step;
 }
 
 void Reporter::replacement(const feed::Replacement& one) {
-  audit_file_.append(json{
-      {"incarnation", incarnation_},
-      {"replacedSlot", one.slot},
-      {"broken", one.broken},
-      {"by", one.by},
-      {"path", one.path},
-      {"reason",
-       one.reason}}.dump());
+  audit_file_.append(text_of({{"incarnation", incarnation_},
+                              {"replacedSlot", one.slot},
+                              {"broken", one.broken},
+                              {"by", one.by},
+                              {"path", one.path},
+                              {"reason", one.reason}}));
 }
 
 void Reporter::show_plan(const feed::Plan& plan) {
@@ -226,7 +220,7 @@ void Reporter::plan(const feed::Plan& plan, uint64_t step, const std::string& re
   line["incarnation"] = incarnation_;
   line["step"] = step;
   line["reason"] = reason;
-  metrics_file_.append(line.dump());
+  metrics_file_.append(text_of(line));
   show_plan(plan);
   const std::scoped_lock lock(mutex_);
   plan_ = plan;

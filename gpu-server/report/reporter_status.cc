@@ -14,7 +14,7 @@ std::string Reporter::plan_json() const {
 }
 
 std::string Reporter::plan_json(const feed::Plan& plan) const {
-  return to_json(plan, size_.micro_batches).dump();
+  return text_of(to_json(plan, size_.micro_batches));
 }
 
 json Reporter::progress_now() const {
@@ -41,7 +41,7 @@ std::string Reporter::progress_json() const {
   const std::scoped_lock lock(mutex_);
   json progress = progress_now();
   progress.update(results());
-  return progress.dump();
+  return text_of(progress);
 }
 
 std::string Reporter::status_json() const {
@@ -71,7 +71,7 @@ std::string Reporter::status_json() const {
   if (desired_workers_) status["workers"]["desired"] = *desired_workers_;
   status.update(results());
   if (edits_) status["edits"] = {{"generation", edits_->generation}, {"refused", edits_->refused}};
-  return status.dump();
+  return text_of(status);
 }
 
 }  // namespace outrigger::gpu_server

@@ -161,5 +161,17 @@ TEST_F(ReporterTest, TellsOfWorkersAndHowManyAreWanted) {
   EXPECT_EQ(json::parse(reporter_.status_json())["workers"]["desired"], 7);
 }
 
+TEST_F(ReporterTest, TellsOfPathsAndNamesThatAreNotUtf8) {
+  const std::string odd = "caf\xe9.jpg";
+  const std::string shown = "caf\uFFFD.jpg";
+  reporter_.replacement({.slot = 3, .path = odd, .reason = odd + " is no image"});
+  EXPECT_THAT(read_file(folder_.path() / "audit.jsonl"), HasSubstr(shown + " is no image"));
+  const WorkerMeasures worker{.name = odd};
+  reporter_.workers(1, std::span(&worker, 1), {});
+  EXPECT_EQ(lines("workers").back()["workers"][0]["name"], shown);
+  reporter_.step(report(1), {.worker_names = {odd}}, waits());
+  EXPECT_EQ(json::parse(reporter_.status_json())["workers"]["names"][0], shown);
+}
+
 }  // namespace
 }  // namespace outrigger::gpu_server

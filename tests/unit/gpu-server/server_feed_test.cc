@@ -39,5 +39,15 @@ TEST_F(ServerFeedTest, LosesAWorkerThatCannotBeSentWhatItNeeds) {
   EXPECT_FALSE(feed->wait_for_scores()) << "nobody is left to make them";
 }
 
+TEST_F(ServerFeedTest, KnowsAWorkerByANameThatFilesCanHold) {
+  PlayedWorker worker;
+  const auto feed = make();
+  feed->serve(worker.server_end());
+  worker.introduce({.name = "caf\xe9", .version = OUTRIGGER_VERSION});
+  worker.until_heard();
+  EXPECT_THAT(feed->snapshot().worker_names, testing::ElementsAre("caf\uFFFD (a test)"));
+  EXPECT_THAT(trace_.json(), testing::HasSubstr("caf\uFFFD"));
+}
+
 }  // namespace
 }  // namespace outrigger::gpu_server
