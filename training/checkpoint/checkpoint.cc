@@ -31,12 +31,18 @@ std::optional<uint64_t> step_of(const fs::path& path) {
   return step;
 }
 
+/// Ascending; none where the directory is absent. Throws IoError where it cannot be listed.
 std::vector<uint64_t> steps_under(const fs::path& directory) {
   std::vector<uint64_t> steps;
-  std::error_code absent;
-  for (const auto& entry : fs::directory_iterator(directory, absent)) {
-    if (const auto step = step_of(entry.path()); step && entry.is_directory())
-      steps.push_back(*step);
+  try {
+    for (const auto& entry : fs::directory_iterator(directory)) {
+      if (const auto step = step_of(entry.path()); step && entry.is_directory())
+        steps.push_back(*step);
+    }
+  } catch (const fs::filesystem_error& error) {
+    if (error.code() != std::errc::no_such_file_or_directory)
+      throw IoError("listing the checkpoints in " + directory.string() + ": " +
+                    error.code().message());
   }
   std::sort(steps.begin(), steps.end());
   return steps;
@@ -129,15 +135,21 @@ Checkpoint load_checkpoint(const fs::path& path, const nn::Graph& graph) {
 std::optional<Checkpoint> load_newest_checkpoint(const fs::path& directory,
                                                  const nn::Graph& graph) {
   const std::vector<uint64_t> steps = steps_under(directory);
+  std::string newest_error;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     const fs::path path = step_path_under(directory, *step);
     try {
       return load_checkpoint(path, graph);
     } catch (const IoError& error) {
       log::warning("passing over the checkpoint of step {}: {}", *step, error.what());
+      if (newest_error.empty()) newest_error = error.what();
     }
   }
-  return std::nullopt;
+  if (steps.empty()) return std::nullopt;
+  throw IoError("of the checkpoints in " + directory.string() + " (" +
+                std::to_string(steps.size()) + ") none can be read, the newest because " +
+                newest_error + "; see that the file system is well, or remove " +
+                directory.string() + " to begin anew");
 }
 
 CheckpointStore::CheckpointStore(fs::path directory, CheckpointOptions options)
@@ -205,7 +217,13 @@ void CheckpointStore::check_attempt() const {
 }
 
 void CheckpointStore::prune(uint64_t newest) const {
-  std::vector<uint64_t> older = steps();
+  std::vector<uint64_t> older;
+  try {
+    older = steps();
+  } catch (const IoError& error) {
+    log::warning("former checkpoints are kept for now: {}", error.what());
+    return;
+  }
   // Later steps than the one just written were damaged, else the run would have gone on from them:
   // they neither count nor go, the run replaces them when it comes to them.
   std::erase_if(older, [&](uint64_t step) { return step > newest; });

@@ -32,10 +32,11 @@ struct Checkpoint {
   std::filesystem::path path;
 };
 
-/// The newest whole checkpoint under `directory`, or nothing where there is none. What was cut
-/// short or damaged is passed over with a warning that names what is wrong. Writes nothing. Throws
-/// InvalidInput that names the tensor when a whole checkpoint does not fit `graph`: it is another
-/// model's.
+/// The newest whole checkpoint under `directory`, or nothing where there is none at all. What was
+/// cut short or damaged is passed over with a warning that names what is wrong. Writes nothing.
+/// Throws IoError where there are some and none is whole, or nobody can tell: whoever then began
+/// anew would lose a run to a file system that is ill. InvalidInput that names the tensor when a
+/// whole checkpoint does not fit `graph`: it is another model's.
 std::optional<Checkpoint> load_newest_checkpoint(const std::filesystem::path& directory,
                                                  const nn::Graph& graph);
 
@@ -85,7 +86,7 @@ class CheckpointStore {
   const std::filesystem::path& directory() const { return directory_; }
   std::filesystem::path step_path(uint64_t step) const;
   std::filesystem::path best_path() const;
-  /// Steps that have a directory, whole or not, ascending.
+  /// Steps that have a directory, whole or not, ascending. IoError.
   std::vector<uint64_t> steps() const;
 
  private:

@@ -140,9 +140,22 @@ TEST_F(DamagedCheckpoint, IsRecognisedByAMissingFile) {
   }
 }
 
-TEST_F(DamagedCheckpoint, IsNoneWhereAllAreDamaged) {
+TEST_F(DamagedCheckpoint, IsNoReasonToBeginAnewWhereAllAreDamaged) {
   for (const uint64_t step : {1u, 2u}) fs::remove(store().step_path(step) / "state.json");
-  EXPECT_FALSE(store().load_newest(graph_).has_value());
+  try {
+    store().load_newest(graph_);
+    FAIL() << "a run would begin anew";
+  } catch (const IoError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(directory().string()));
+    EXPECT_THAT(error.what(), HasSubstr("step-2 has no state.json"));
+    EXPECT_THAT(error.what(), HasSubstr("to begin anew"));
+  }
+}
+
+TEST_F(CheckpointTest, IsNotTakenForAbsentWhereItsDirectoryCannotBeListed) {
+  const fs::path file = directory() / "a-file";
+  std::ofstream(file) << "no directory";
+  EXPECT_THROW(load_newest_checkpoint(file, graph_), IoError);
 }
 
 TEST_F(DamagedCheckpoint, NeitherCountsNorIsTouchedWhileTheRunIsBehindIt) {
