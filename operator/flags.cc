@@ -128,6 +128,10 @@ std::vector<Flag> cluster_flags() {
        [](Flags& flags, const std::string& value) {
          flags.status_port = static_cast<int>(number(value, {0, 65535}));
        }},
+      {"--health-port", "PORT", "Another port for health and readiness alone; else there is none.",
+       [](Flags& flags, const std::string& value) {
+         flags.health_port = static_cast<int>(number(value, {0, 65535}));
+       }},
       {"--log-level", "LEVEL", "debug, info, warning or error.",
        [](Flags& flags, const std::string& value) { flags.log_level = level(value); }},
   };

@@ -19,6 +19,7 @@ struct Flags {
   int workers = 16;  // most of a job is waiting for answers
   std::string listen = "::";
   int status_port = 8080;
+  std::optional<int> health_port;
   bool elect_leader = true;
   std::string lease_ns;  // empty: that of the operator's own pod
   std::string lease_name = "outrigger-operator";

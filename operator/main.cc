@@ -42,6 +42,7 @@ ManagerOptions options_from(const Flags& flags) {
   options.workers = flags.workers;
   options.listen = flags.listen;
   options.status_port = flags.status_port;
+  options.health_port = flags.health_port;
   options.elect_leader = flags.elect_leader;
   options.lease_ns = flags.lease_ns.empty() ? options.api_server.ns : flags.lease_ns;
   options.lease_name = flags.lease_name;

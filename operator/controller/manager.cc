@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/log.h"
+#include "http/server.h"
 #include "kube/client/service_account.h"
 #include "kube/control/leader_election.h"
 #include "operator/controller/metrics.h"
@@ -59,6 +60,18 @@ struct Manager::Impl {
     pages.http.port = options.status_port;
     pages.http.threads = 4;
     server = std::make_unique<telemetry::StatusServer>(pages, metrics, source);
+    if (options.health_port) show_health(*options.health_port);
+  }
+
+  void show_health(int port) {
+    health = std::make_unique<http::Server>(
+        http::ServerOptions{.address = options.listen, .port = port, .threads = 2});
+    health->route("GET", "/healthz", [](const http::Request&) { return http::Response{}; });
+    health->route("GET", "/readyz", [this](const http::Request&) {
+      const auto reasons = not_ready();
+      return http::Response{reasons.empty() ? 200 : 503, reasons.empty() ? "" : reasons.front()};
+    });
+    health->start();
   }
 
   // One that does not lead is ready to.
@@ -97,11 +110,13 @@ struct Manager::Impl {
   std::atomic<bool> failed{false};
   std::stop_source ending;
   std::unique_ptr<telemetry::StatusServer> server;
+  std::unique_ptr<http::Server> health;
 };
 
 Manager::Manager(ManagerOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 Manager::~Manager() = default;
 int Manager::status_port() const { return impl_->server->port(); }
+int Manager::health_port() const { return impl_->health->port(); }
 telemetry::Metrics& Manager::metrics() { return impl_->metrics; }
 
 Manager::End Manager::run(const std::stop_token& stop) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ struct ManagerOptions {
   /// Where health, readiness, metrics and status are shown.
   std::string listen = "0.0.0.0";
   int status_port = 8080;
+  /// Where health and readiness are shown beside: whoever is slow at the status port, which answers
+  /// anybody, holds up no probe there. Absent: nowhere.
+  std::optional<int> health_port = {};
   /// With it, one of several processes works and the others wait.
   bool elect_leader = true;
   std::string lease_ns = {};
@@ -50,6 +54,8 @@ class Manager {
   /// Works until `stop` is requested, then gives the lease back; or until the lease is lost.
   End run(const std::stop_token& stop);
   int status_port() const;
+  /// Only with ManagerOptions::health_port.
+  int health_port() const;
   telemetry::Metrics& metrics();
 
  private:

@@ -30,7 +30,9 @@ std::string refusal(std::vector<const char*> arguments) {
 TEST(Flags, SayWhatTheOperatorNeeds) {
   const Flags flags =
       parse({"--namespace", "team", "--namespace=other", "--workers=8", "--leader-elect=false",
-             "--image-pull-secret=a", "--image-pull-secret", "b", "--gpu"});
+             "--image-pull-secret=a", "--image-pull-secret", "b", "--gpu", "--health-port=8081"});
+  EXPECT_EQ(flags.health_port, 8081);
+  EXPECT_EQ(parse({}).health_port, std::nullopt) << "two on one machine would meet";
   EXPECT_THAT(flags.namespaces, ElementsAre("team", "other"));
   EXPECT_EQ(flags.workers, 8);
   EXPECT_FALSE(flags.elect_leader);

@@ -31,6 +31,7 @@ class Operator {
     options.api_server = server;
     options.listen = "127.0.0.1";
     options.status_port = 0;
+    options.health_port = 0;
     options.elect_leader = elect;
     options.lease_ns = "system";
     options.identity = identity;
@@ -69,9 +70,10 @@ class Operator {
   }
 
   /// What /readyz says.
-  http::Response readiness() const {
-    const std::string url = "http://127.0.0.1:" + std::to_string(manager->status_port());
-    return http::Client({.base_url = url}).get("/readyz");
+  http::Response readiness() const { return page_at(manager->status_port(), "/readyz"); }
+  /// What a page says at one of its ports.
+  static http::Response page_at(int port, const std::string& path) {
+    return http::Client({.base_url = "http://127.0.0.1:" + std::to_string(port)}).get(path);
   }
   /// The page, with what its server knows of the job.
   std::string shown() {

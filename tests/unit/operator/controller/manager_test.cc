@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/tcp.h"
 #include "kube/client/base64.h"
 #include "kube/object/object.h"
 #include "operator/controller/resources.h"
@@ -40,6 +43,21 @@ TEST_F(ManagerTest, AJobThatIsAppliedGetsItsPodsAndAStatus) {
   EXPECT_THAT(pods(), ElementsAre("faces-server-0-0", "faces-worker-0-0", "faces-worker-1-0"));
   EXPECT_EQ(status()["executionAttempts"], 1);
   EXPECT_EQ(get("/api/v1/namespaces/team/services/faces-server")["spec"]["clusterIP"], "None");
+}
+
+TEST_F(ManagerTest, WhoeverIsSlowAtTheStatusPortHoldsUpNoProbe) {
+  const Manager& manager = *operator_.manager;
+  std::vector<FileDescriptor> slow;
+  for (int i = 0; i < 64; ++i) {
+    const auto address = tcp::resolve("127.0.0.1", static_cast<uint16_t>(manager.status_port()),
+                                      tcp::ResolveFor::kConnecting);
+    slow.push_back(tcp::open_socket(address.front()));
+    ASSERT_EQ(tcp::connect(slow.back().get(), address.front(), system_now() + kPatience), 0);
+  }
+  const auto begin = system_now();
+  EXPECT_EQ(Operator::page_at(manager.health_port(), "/healthz").status, 200);
+  EXPECT_EQ(Operator::page_at(manager.health_port(), "/readyz").status, 200) << "to lead";
+  EXPECT_LT(system_now() - begin, seconds(4)) << "as long as one is waited for";
 }
 
 TEST_F(ManagerTest, AQueuedJobThatNamesNoPriorityHasTheLeastDefaultOne) {
