@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "common/error.h"
@@ -122,6 +123,9 @@ void Agent::take(feed::Committed&& committed) {
     at = at->first.step < committed.step ? finish(at) : std::next(at);
   }
   stems_.drop_before(committed.oldest_version);
+  std::set<int32_t> cuts;
+  for (const auto& work : works_) cuts.insert(work.second.lease.cut);
+  stems_.keep_cuts(cuts);
 }
 
 void Agent::take(feed::Farewell&& farewell) {

@@ -25,11 +25,18 @@ void Stems::add(feed::StemWeights weights) {
 
 void Stems::drop_before(uint64_t oldest_version) {
   while (!versions_.empty() && versions_.begin()->first < oldest_version) {
-    for (auto& packed : versions_.begin()->second.packed) {
-      free_weights_[packed.first].push_back(std::move(packed.second));
-    }
+    for (auto& [cut, packed] : versions_.begin()->second.packed)
+      made(cut).free_weights.push_back(std::move(packed));
     versions_.erase(versions_.begin());
   }
+}
+
+void Stems::keep_cuts(const std::set<int32_t>& cuts) {
+  const auto goes = [&](const auto& entry) {
+    return entry.first != last_cut_ && !cuts.contains(entry.first);
+  };
+  for (auto& version : versions_) std::erase_if(version.second.packed, goes);
+  std::erase_if(made_, goes);
 }
 
 bool Stems::has(uint64_t version, int32_t cut) const {
@@ -37,14 +44,19 @@ bool Stems::has(uint64_t version, int32_t cut) const {
   return found != versions_.end() && found->second.raw.cut >= cut;
 }
 
-const nn::Program& Stems::program(int32_t cut) {
-  auto& program = programs_[cut];
-  if (program == nullptr) {
+Stems::Made& Stems::made(int32_t cut) {
+  auto found = made_.find(cut);
+  if (found == made_.end()) {
     nn::ProgramOptions options = options_;
     options.segment = {0, graph_.cut_at(cut).layers};
-    program = backend_.compile(graph_, options, threads_);
+    found = made_.emplace(cut, Made{backend_.compile(graph_, options, threads_)}).first;
   }
-  return *program;
+  return found->second;
+}
+
+const nn::Program& Stems::program(int32_t cut) {
+  last_cut_ = cut;
+  return *made(cut).program;
 }
 
 const nn::Weights& Stems::weights(uint64_t version, int32_t cut) {
@@ -52,7 +64,7 @@ const nn::Weights& Stems::weights(uint64_t version, int32_t cut) {
   auto& packed = held.packed[cut];
   if (packed == nullptr) {
     const nn::Program& compiled = program(cut);
-    auto& free = free_weights_[cut];
+    auto& free = made(cut).free_weights;
     if (free.empty()) {
       packed = compiled.new_weights();
     } else {
@@ -69,15 +81,15 @@ const nn::Weights& Stems::weights(uint64_t version, int32_t cut) {
 }
 
 std::unique_ptr<nn::Tape> Stems::borrow_tape(int32_t cut) {
-  auto& free = free_tapes_[cut];
-  if (free.empty()) return program(cut).new_tape();
-  auto tape = std::move(free.back());
-  free.pop_back();
+  Made& of_cut = made(cut);
+  if (of_cut.free_tapes.empty()) return of_cut.program->new_tape();
+  auto tape = std::move(of_cut.free_tapes.back());
+  of_cut.free_tapes.pop_back();
   return tape;
 }
 
 void Stems::give_back_tape(int32_t cut, std::unique_ptr<nn::Tape> tape) {
-  if (tape != nullptr) free_tapes_[cut].push_back(std::move(tape));
+  if (tape != nullptr) made(cut).free_tapes.push_back(std::move(tape));
 }
 
 }  // namespace outrigger::worker

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,8 @@
 
 namespace outrigger::worker {
 
-/// The stems a worker can run: programs by cut, weights by version. Not thread-safe.
+/// The stems a worker can run: programs by cut, weights by version. What it holds memory for is one
+/// cut, and while a plan changes two: see keep_cuts(). Not thread-safe.
 class Stems {
  public:
   /// References must outlive this. `options` gives precision, batch and seed of every program.
@@ -23,6 +25,9 @@ class Stems {
 
   void add(feed::StemWeights weights);
   void drop_before(uint64_t oldest_version);
+  /// Forgets what was made for other cuts than these and the one that ran last; no tape of them is
+  /// borrowed. Made again when they are wanted again.
+  void keep_cuts(const std::set<int32_t>& cuts);
   bool has(uint64_t version, int32_t cut) const;
   /// Compiled at the first call for a cut.
   const nn::Program& program(int32_t cut);
@@ -32,17 +37,24 @@ class Stems {
   void give_back_tape(int32_t cut, std::unique_ptr<nn::Tape> tape);
 
  private:
+  /// What is made for one cut; goes in this order, the program last.
+  struct Made {
+    std::unique_ptr<nn::Program> program;
+    std::vector<std::unique_ptr<nn::Tape>> free_tapes = {};
+    std::vector<std::unique_ptr<nn::Weights>> free_weights = {};
+  };
   struct Version {
     feed::StemWeights raw;
     std::map<int32_t, std::unique_ptr<nn::Weights>> packed;
   };
+  Made& made(int32_t cut);
+
   const nn::Graph& graph_;
   const nn::Backend& backend_;
   const nn::ProgramOptions options_;
   ThreadPool& threads_;
-  std::map<int32_t, std::unique_ptr<nn::Program>> programs_;
-  std::map<int32_t, std::vector<std::unique_ptr<nn::Tape>>> free_tapes_;
-  std::map<int32_t, std::vector<std::unique_ptr<nn::Weights>>> free_weights_;
+  std::map<int32_t, Made> made_;
+  int32_t last_cut_ = 0;  // that ran
   std::map<uint64_t, Version> versions_;
 };
 
