@@ -235,7 +235,9 @@ std::vector<LaunchOption> make_options() {
           &Launch::emulate),
       number_option(
           {"--emulate-cores", "", "N",
-           "How many cores of the profile's machine the device or worker is worth.", For::kBoth},
+           "How many cores of the profile's machine the device or worker is worth; of its GPUs the "
+           "device, where it had one.",
+           For::kBoth},
           &Launch::emulate_cores, {1, 1'000'000}),
       number_option({"--link-megabits", "", "N",
                      "For experiments: what is sent on a link, a second; 0: no limit.", For::kBoth},

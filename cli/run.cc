@@ -87,8 +87,10 @@ void add_run(CLI::App& program) {
                        "plan -o json)")
           ->check(CLI::ExistingFile);
   command
-      ->add_option("--device-cores", options->run.device_cores,
-                   "How many cores of the profile's machine the emulated device is worth")
+      ->add_option(
+          "--device-cores", options->run.device_cores,
+          "How many cores of the profile's machine the emulated device is worth; of its GPUs "
+          "where it had one")
       ->capture_default_str()
       ->check(counts)
       ->needs(emulate);

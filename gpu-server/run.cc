@@ -45,7 +45,7 @@ feed::SampleOrder order_of(const api::TrainingJob& job, const data::Dataset& tra
 
 std::unique_ptr<nn::Backend> local_backend(const api::TrainingJob& job, const OpenDevice& device) {
   if (device.emulation == nullptr) return worker::cpu_backend(job);
-  return worker::make_emulated_backend(device.emulation->times, device.emulation->local);
+  return worker::make_emulated_cores(device.emulation->times, device.emulation->local);
 }
 
 std::unique_ptr<worker::PixelSource> pixels_of(const api::TrainingJob& job,
@@ -62,7 +62,7 @@ std::unique_ptr<worker::PixelSource> pixels_of(const api::TrainingJob& job,
 training::TrainerOptions options_on(const OpenDevice& device, training::TrainerOptions options,
                                     const nn::Graph& graph, ThreadPool& threads) {
   options.device.most_at_once = micro_batches_at_once(device, graph, options, threads);
-  if (device.is_gpu)
+  if (device.stands_alone())
     log::info("the GPU runs {} micro-batches of {} at once", options.device.most_at_once,
               options.device.micro_batch);
   return options;

@@ -139,7 +139,7 @@ feed::Plan Run::first_plan() {
 void Run::complete(feed::Plan& plan) {
   complete_plan(plan, graph_);
   plan.stem_memory = stem_memory_of(plan.cut);
-  plan.here_last = plan.stem_trains && !device_.is_gpu
+  plan.here_last = plan.stem_trains && !device_.stands_alone()
                        ? feed::best_here_last(size_.micro_batches, plan.stems_away)
                        : 0;
 }

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <memory>
@@ -17,7 +16,6 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/memory.h"
-#include "common/random.h"
 #include "common/thread_pool.h"
 #include "common/watchdog.h"
 #include "nn/cpu/backend.h"
@@ -28,6 +26,7 @@
 #include "transport/handshake.h"
 #include "worker/fault.h"
 #include "worker/job.h"
+#include "worker/rejoining.h"
 #include "worker/session.h"
 #include "worker/status.h"
 #include "worker/token.h"
@@ -37,29 +36,6 @@
 
 namespace outrigger::worker {
 namespace {
-
-/// Waits that grow from a quarter of a second to 10 s, with jitter so that many workers do not come
-/// at once.
-class BackOff {
- public:
-  explicit BackOff(uint64_t seed) : random_(seed, RandomUse::kBackOff, seed) {}
-  void reset() { wait_ = kFirst; }
-  void sleep(const std::stop_token& stop) {
-    const auto jittered = std::chrono::duration_cast<Duration>(
-        wait_ * (0.5 + static_cast<double>(random_.uniform())));
-    wait_ = std::min<Duration>(wait_ * 2, kLongest);
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable_any wake;
-    wake.wait_for(lock, stop, jittered, [] { return false; });
-  }
-
- private:
-  static constexpr Duration kFirst = std::chrono::milliseconds(250);
-  static constexpr Duration kLongest = std::chrono::seconds(10);
-  RandomStream random_;
-  Duration wait_ = kFirst;
-};
 
 std::string host_name() {
   char name[256] = {};
@@ -73,7 +49,7 @@ struct Workshop {
         graph(build_graph(job, setup.classes)),
         pace(launch.emulate_cores),
         times(launch.emulate ? std::optional(read_emulated_times(*launch.emulate)) : std::nullopt),
-        backend(times ? make_emulated_backend(*times, pace) : cpu_backend(job)),
+        backend(times ? make_emulated_cores(*times, pace) : cpu_backend(job)),
         train_root(api::data_path(job, launch, job.spec.data.train.path.value_or(""))),
         pixels(make_pixels(launch)),
         agent({.leases = 4,
@@ -212,8 +188,7 @@ std::unique_ptr<Watchdog> watch(const api::Launch& launch, const api::TrainingJo
 SessionResult join_once(const api::Launch& launch, const std::string& name, ThreadPool& threads,
                         WorkerPages& pages, const std::stop_token& stop) {
   const auto [link, words] = join(launch);
-  if (const auto* farewell = std::get_if<feed::Farewell>(&words))
-    return {farewell->again ? SessionEnd::kAgain : SessionEnd::kFinished, farewell->reason};
+  if (const auto* farewell = std::get_if<feed::Farewell>(&words)) return result_of(*farewell);
   const Setup& setup = std::get<Setup>(words);
   FaultPoint faults;
   faults.reached("got-setup");
@@ -236,33 +211,35 @@ SessionResult join_once(const api::Launch& launch, const std::string& name, Thre
   return result;
 }
 
+void sleep_for(Duration time, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any().wait_for(lock, stop, time, [] { return false; });
+}
+
 api::ExitCode join_for_ever(const api::Launch& launch, const std::stop_token& stop) {
   const std::string name = host_name() + "/" + std::to_string(launch.index);
   ThreadPool threads(launch.threads.value_or(available_cores()));
   WorkerPages pages(launch, threads.size());
-  BackOff back_off(static_cast<uint64_t>(::getpid()));
-  constexpr int kMostRefusals = 5;
-  int refusals = 0;
+  Rejoining rejoining(static_cast<uint64_t>(::getpid()));
   while (!stop.stop_requested()) {
     try {
       const SessionResult result = join_once(launch, name, threads, pages, stop);
-      refusals = 0;
       if (result.end == SessionEnd::kStopped) break;
       if (result.end == SessionEnd::kFinished) {
         log::info("the server ended the work: {}", result.reason);
         return api::ExitCode::kDone;
       }
-      back_off.reset();
+      rejoining.session_over(result);
       log::warning("the link is over: {}; joining again", result.reason);
     } catch (const transport::HandshakeRefused& refused) {
-      if (++refusals >= kMostRefusals)
-        throw api::Failure(api::ExitCode::kJoinRefused, refused.what());
+      rejoining.refused(refused.what());
       log::warning("{}", refused.what());
     } catch (const IoError& error) {
       log::info("cannot join {} yet: {}", launch.server, error.what());
     }
     pages.joined(false);
-    back_off.sleep(stop);
+    sleep_for(rejoining.next_wait(), stop);
   }
   log::info("stopped");
   return api::ExitCode::kDone;

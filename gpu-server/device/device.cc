@@ -15,12 +15,6 @@
 
 namespace outrigger::gpu_server {
 
-Emulation::Emulation(const api::Launch& launch)
-    : profile(training::read_profile(read_file(*launch.emulate), launch.emulate->string())),
-      times(worker::read_emulated_times(*launch.emulate)),
-      device(launch.emulate_cores),
-      local(launch.threads.value_or(available_cores())) {}
-
 bool is_built_for_gpus() { return nn::cuda::is_built(); }
 
 bool wants_gpu(const api::Launch& launch, const api::TrainingJob& job) {
@@ -34,7 +28,7 @@ OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job) {
   api::require_supported(job, {.gpu = told || launch.emulate || nn::cuda::is_built()});
   if (launch.emulate) {
     auto emulation = std::make_unique<Emulation>(launch);
-    auto backend = worker::make_emulated_backend(emulation->times, emulation->device);
+    auto backend = make_emulated_device(*emulation);
     return {std::move(backend), worker::precision(job), false, "", std::move(emulation)};
   }
   const bool float16 = job.spec.training.precision == api::Precision::kFloat16;
@@ -96,7 +90,7 @@ void try_memory(const nn::Backend& backend, const nn::Graph& graph,
 
 uint32_t micro_batches_at_once(const OpenDevice& device, const nn::Graph& graph,
                                const training::TrainerOptions& options, ThreadPool& threads) {
-  if (!device.is_gpu || options.partial_fc) return 1;
+  if (!device.stands_alone() || options.partial_fc) return 1;
   const auto wanted = std::min<int64_t>(
       options.micro_batches, std::max<int64_t>(1, kSamplesAtOnce / options.device.micro_batch));
   for (uint32_t groups = std::bit_floor(static_cast<uint32_t>(wanted)); groups > 1; groups /= 2) {

@@ -7,12 +7,11 @@
 #include "api/exit_codes.h"
 #include "api/launch.h"
 #include "api/training_job.h"
+#include "gpu-server/device/emulated_device.h"
 #include "nn/program.h"
 #include "telemetry/gpu_metrics.h"
 #include "telemetry/metrics.h"
-#include "training/planner/model/profile.h"
 #include "training/trainer/trainer.h"
-#include "worker/work/emulation.h"
 
 namespace outrigger::gpu_server {
 
@@ -22,16 +21,6 @@ bool is_built_for_gpus();
 /// Whether this server's device is a GPU: as it was told, else where the job asks for GPUs.
 bool wants_gpu(const api::Launch& launch, const api::TrainingJob& job);
 
-/// A device that only takes its time, and the server's own worker likewise on the machine's cores.
-struct Emulation {
-  explicit Emulation(const api::Launch& launch);
-
-  const training::Profile profile;
-  const worker::EmulatedTimes times;
-  worker::Pace device;
-  worker::Pace local;
-};
-
 /// What trains.
 struct OpenDevice {
   std::unique_ptr<nn::Backend> backend;
@@ -39,6 +28,8 @@ struct OpenDevice {
   bool is_gpu = false;
   std::string bus_id;                              // of a GPU, where the driver tells
   std::unique_ptr<Emulation> emulation = nullptr;  // what the device emulates; the backend is its
+  /// Whether it has arrays of its own, beside the host's cores, or acts as if it had.
+  bool stands_alone() const { return is_gpu || (emulation && emulation->times.of_gpu()); }
 };
 
 /// The server's device; of several GPUs in a pod, the one of this rank. Throws

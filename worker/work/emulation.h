@@ -1,62 +1,70 @@
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "api/launch.h"
 #include "common/clock.h"
 #include "nn/program.h"
 #include "transport/link.h"
+#include "worker/work/emulated_times.h"
 #include "worker/work/pixel_source.h"
 
 /// Machines that compute nothing and take their time, for experiments: a fast device and many
 /// workers on few cores. Ledger, leases, links, optimizer and checkpoints are the real ones.
 namespace outrigger::worker {
 
-/// What a profile (`outrigger plan -o json`) says that the pieces of a micro-batch take; seconds of
-/// one core of the machine that measured it.
-struct EmulatedTimes {
-  struct Layer {
-    std::string name;
-    double forward = 0;
-    double backward = 0;
-  };
-  std::vector<Layer> layers;
-  double decode = 0;
-  int64_t micro_batch = 1;
-
-  /// Forward and backward of the layers before a cut.
-  double pass_seconds(int32_t cut) const;
-};
-
-/// Throws InvalidInput that names the file and what is wrong in it, IoError where it cannot be
-/// read.
-EmulatedTimes read_emulated_times(const std::filesystem::path& profile);
-
-/// Cores that do one piece after the other: work() returns when they would be done. A sleep that
-/// took too long is made good by the next piece: only time outside work() is idle. Thread-safe.
+/// Cores, or GPUs, that do one piece after the other: work() returns when they would be done. A
+/// sleep that took too long is made good by the next piece: only time without a piece is idle.
+/// Thread-safe.
 class Pace {
  public:
   explicit Pace(double cores) : cores_(cores) {}
-  void work(double core_seconds);
+  void work(double seconds) { finish(queue(seconds)); }  // of one of them
+  /// Begins a piece behind those that are queued; when it will be done. Each is to be finished.
+  TimePoint queue(double seconds);
+  void finish(TimePoint until);
   double cores() const { return cores_; }
 
  private:
   const double cores_;
   std::mutex mutex_;
-  int working_ = 0;                      // threads inside work()
+  int queued_ = 0;                       // pieces that are not finished
   TimePoint busy_until_{};               // of these cores' own time, which no sleep holds up
-  std::optional<TimePoint> idle_since_;  // when the last thread left work()
+  std::optional<TimePoint> idle_since_;  // when the last piece was finished
 };
 
-/// Programs that take the times of the layers and give zeros of the right shapes. Compiling throws
-/// InvalidInput for a network or a micro-batch size that the times are not of. `pace` must outlive
-/// the programs.
-std::unique_ptr<nn::Backend> make_emulated_backend(EmulatedTimes times, Pace& pace);
+/// Takes its time and gives zeros of the right shapes.
+class EmulatedProgram final : public nn::Program {
+ public:
+  /// `seconds`: of a micro-batch of `times`, of which the options may have a part or several.
+  /// Throws InvalidInput for a network or a micro-batch size that the times are not of. `pace` must
+  /// outlive this.
+  EmulatedProgram(const EmulatedTimes& times, EmulatedTimes::Pass seconds, Pace& pace,
+                  const nn::Graph& graph, const nn::ProgramOptions& options);
+
+  EmulatedTimes::Pass seconds() const { return seconds_; }
+  nn::TensorSpec input_spec() const override { return input_; }
+  nn::TensorSpec output_spec() const override { return output_; }
+  std::unique_ptr<nn::Weights> new_weights() const override;
+  std::unique_ptr<nn::Tape> new_tape() const override;
+  void load(nn::Weights& /*weights*/, std::span<const float> /*parameters*/,
+            std::span<const float> /*buffers*/) const override {}
+  void forward(const nn::Weights& weights, nn::Tape& tape, const nn::ForwardInput& in,
+               const nn::ForwardOutput& out) const override;
+  void backward(const nn::Weights& weights, nn::Tape& tape, ConstTensorView output_gradient,
+                const nn::BackwardOutput& out) const override;
+
+ private:
+  Pace& pace_;
+  EmulatedTimes::Pass seconds_;
+  nn::TensorSpec input_;
+  nn::TensorSpec output_;
+};
+
+/// Programs that take the times of the layers on cores. `pace` must outlive them.
+std::unique_ptr<nn::Backend> make_emulated_cores(EmulatedTimes times, Pace& pace);
 
 /// Pixels that tell sample and slot and nothing else; they take their part of `times.decode`.
 class EmulatedPixels final : public PixelSource {

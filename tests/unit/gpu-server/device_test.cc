@@ -3,8 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cmath>
+
+#include "common/file.h"
+#include "common/thread_pool.h"
 #include "nn/cuda/backend.h"
 #include "nn/cuda/errors.h"
+#include "nn/graph_builder.h"
+#include "nn/resident.h"
 #include "tests/unit/api/sample_job.h"
 
 namespace outrigger::gpu_server {
@@ -29,6 +36,60 @@ ExitCode refusal(DeviceChoice device, int gpus) {
   } catch (const api::Failure& failure) {
     return failure.code();
   }
+}
+
+/// Of a small network, of which a GPU takes 40 ms, and 10 ms where the convolution is away.
+Emulation emulated_gpu(const TemporaryDirectory& folder) {
+  api::Launch launch;
+  launch.emulate = folder.path() / "profile.json";
+  write_file_atomically(*launch.emulate, R"({"samples": 8, "batch": 4, "microBatch": 2,
+      "microBatches": 2, "staleness": 0, "decode": 0.1, "pixels": 32, "optimizer": 0.02,
+      "parameters": 216, "copies": 5, "leastServerPercent": 0,
+      "layers": [{"name": "normalize", "forward": 0, "backward": 0, "kept": 0, "weights": 0},
+                 {"name": "conv", "forward": 1, "backward": 2, "kept": 0, "weights": 0}],
+      "cuts": [{"layers": 0, "name": "Input", "trains": false, "stemForward": 0, "stemBackward": 0,
+                "head": 0.04, "activations": 0, "gradients": 0, "weights": 0, "serverPercent": 100,
+                "stemKept": 0, "stemFixed": 0, "headKept": 0, "headFixed": 0, "crossing": 0,
+                "deviceStem": 0},
+               {"layers": 2, "name": "conv", "trains": true, "stemForward": 1, "stemBackward": 2,
+                "head": 0.01, "activations": 64, "gradients": 64, "weights": 40, "serverPercent": 50,
+                "stemKept": 0, "stemFixed": 0, "headKept": 0, "headFixed": 0, "crossing": 64,
+                "deviceStem": 0.03}]})");
+  return Emulation(launch);
+}
+
+TEST(EmulatedGpu, RunsPassesOneBehindTheOtherWhileTheHostGoesOn) {
+  nn::GraphBuilder builder("small", {4, 4, 1});
+  builder.add("normalize", nn::Normalize{{0.5f}, {0.25f}});
+  builder.add("conv", nn::Convolution{.out_channels = 2, .kernel = 3, .padding = 1});
+  builder.add("flatten", nn::Flatten{});
+  builder.add("fc", nn::Linear{.out_features = 3});
+  const nn::Graph graph = builder.build();
+  const TemporaryDirectory folder("emulated-gpu");
+  Emulation emulation = emulated_gpu(folder);
+  const auto backend = make_emulated_device(emulation);
+  const auto resident = backend->make_resident(graph, {});
+  ASSERT_NE(resident, nullptr);
+  ThreadPool threads(1);
+  const auto whole =
+      backend->compile(graph, {.segment = graph.whole(), .batch = 4, .groups = 2}, threads);
+  const auto head = backend->compile(graph, {.segment = {2, graph.size()}, .batch = 2}, threads);
+  const auto weights = whole->new_weights();
+  const auto tape = whole->new_tape();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto since = [&] { return to_seconds(std::chrono::steady_clock::now() - begin); };
+  resident->train({*whole, *weights, *tape}, {}, 1);
+  resident->train({*head, *weights, *tape}, {}, 1);
+  EXPECT_LT(since(), 0.08) << "both are queued";
+  EXPECT_NEAR(resident->collect().loss_sum, 4 * std::log(3), 1e-9);
+  EXPECT_GE(since(), 0.08) << "two micro-batches of 40 ms";
+  resident->collect();
+  EXPECT_GE(since(), 0.09);
+  resident->update({});
+  EXPECT_GE(since(), 0.11);
+  const nn::ResidentTimes times = resident->take_times();
+  EXPECT_NEAR(times.forward + times.backward, 0.09, 1e-9);
+  EXPECT_NEAR(times.optimizer, 0.02, 1e-9);
 }
 
 TEST(WantsGpu, FollowsTheJobUnlessItIsTold) {

@@ -69,7 +69,7 @@ TEST(Emulation, ProgramsGiveZerosOfTheRightShapes) {
   const nn::Graph graph = small_graph();
   ThreadPool threads{1};
   Pace pace(1000);
-  const auto backend = make_emulated_backend(times_of(graph), pace);
+  const auto backend = make_emulated_cores(times_of(graph), pace);
   const auto program = backend->compile(
       graph, {.segment = graph.whole(), .batch = 2, .input_gradient = false}, threads);
   EXPECT_EQ(program->input_spec().shape, (Shape{2, 4, 4, 1}));
@@ -89,12 +89,56 @@ TEST(Emulation, RefusesTheProfileOfAnotherJob) {
   Pace pace(1);
   EmulatedTimes other = times_of(graph);
   other.layers[1].name = "conv9";
-  EXPECT_THROW(make_emulated_backend(other, pace)
+  EXPECT_THROW(make_emulated_cores(other, pace)
                    ->compile(graph, {.segment = graph.whole(), .batch = 2}, threads),
                InvalidInput);
-  EXPECT_THROW(make_emulated_backend(times_of(graph), pace)
+  EXPECT_THROW(make_emulated_cores(times_of(graph), pace)
                    ->compile(graph, {.segment = graph.whole(), .batch = 4}, threads),
                InvalidInput);
+}
+
+/// Of a machine with a GPU, which has the layers of stems only.
+EmulatedTimes gpu_times_of(const nn::Graph& graph) {
+  EmulatedTimes times = times_of(graph);
+  times.layers.resize(2);
+  times.cuts = {{.layers = 0, .head = 0.006}, {.layers = 2, .head = 0.003, .stem = 0.002}};
+  return times;
+}
+
+TEST(Emulation, OfAGpuTakesTheDevicesTimesThereAndTheCoresOnWorkers) {
+  const nn::Graph graph = small_graph();
+  const EmulatedTimes times = gpu_times_of(graph);
+  const auto sum = [](const EmulatedTimes::Pass& pass) { return pass.forward + pass.backward; };
+  EXPECT_DOUBLE_EQ(sum(times.on_device({0, 4}, graph)), 0.006);
+  EXPECT_DOUBLE_EQ(sum(times.on_device({2, 4}, graph)), 0.003);
+  EXPECT_DOUBLE_EQ(sum(times.on_device({0, 2}, graph)), 0.002);
+  EXPECT_DOUBLE_EQ(sum(times.on_cores({0, 2}, graph)), 0.006);
+  const auto madds = [&](nn::Segment segment) {
+    return static_cast<double>(graph.multiply_adds(segment));
+  };
+  EXPECT_DOUBLE_EQ(times.on_cores({0, 4}, graph).forward,
+                   0.002 * (1 + madds({2, 4}) / madds({0, 2})))
+      << "what was not measured is reckoned";
+  EXPECT_THROW(static_cast<void>(times.on_device({3, 4}, graph)), InvalidInput) << "no such cut";
+  EmulatedTimes other = times;
+  other.layers[1].name = "conv2";
+  EXPECT_THROW(other.check(graph), InvalidInput);
+}
+
+TEST(Emulation, ReadsWhatPlanWritesOfAGpu) {
+  const TemporaryDirectory folder("emulation");
+  const auto file = folder.path() / "profile.json";
+  write_file_atomically(file, R"({"microBatch": 8, "decode": 0.5, "layers": [
+      {"name": "conv1", "forward": 0.1, "backward": 0.2}], "cuts": [
+      {"layers": 0, "head": 0.04, "deviceStem": 0}, {"layers": 1, "head": 0.03, "deviceStem": 0.01}]})");
+  const EmulatedTimes times = read_emulated_times(file);
+  ASSERT_TRUE(times.of_gpu());
+  EXPECT_DOUBLE_EQ(times.cuts[1].head, 0.03);
+  EXPECT_DOUBLE_EQ(times.cuts[1].stem, 0.01);
+  EXPECT_THAT(message_of(R"({"microBatch": 8, "decode": 0.5, "layers": [
+      {"name": "conv1", "forward": 0.1, "backward": 0.2}], "cuts": [
+      {"layers": 1, "head": 0.04, "deviceStem": 0}]})"),
+              HasSubstr("profile.cuts[0].layers: 0 is needed"));
 }
 
 TEST(Emulation, TakesItsTime) {
