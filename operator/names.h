@@ -14,6 +14,8 @@ namespace outrigger::controller {
 inline constexpr std::string_view kFailuresAnnotation = "outrigger.dev/failures";
 /// On servers: Karpenter does not move them of itself, as Cluster Autoscaler does not.
 inline constexpr std::string_view kDoNotDisruptAnnotation = "karpenter.sh/do-not-disrupt";
+/// On a job's NetworkPolicy: the ranks of a server's pod, whose ports it names.
+inline constexpr std::string_view kRanksLabel = "outrigger.dev/ranks";
 /// Who sends events and writes objects.
 inline constexpr std::string_view kComponent = "outrigger-operator";
 

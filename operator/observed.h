@@ -131,7 +131,7 @@ struct Observed {
   /// The job file that the attempt before this one was given; where `file_wanted` says so and it
   /// is there yet.
   std::optional<std::string> former_file = {};
-  bool network_policy = false;
+  std::optional<int> network_policy = {};  // the ranks of a pod that it is for; 0: it does not say
   /// Since this process made the attempt's Secret, or found it there when making it. Nobody reads
   /// one: it may be gone by now.
   std::optional<std::chrono::seconds> secret_age = {};

@@ -23,7 +23,7 @@ std::optional<api::Role> role_of(const Json& object) {
   return parse_role(kube::label(object, std::string(api::kRoleLabel)).value_or(""));
 }
 
-int attempt_of(const Json& object) { return keep_child(object).attempt; }
+int number_of(const Json& object) { return keep_child(object).number; }
 
 // What a create has to answer: of a pod who it is, of all else nothing that was not sent.
 kube::WriteOptions answer_to(ObjectKind kind) {
@@ -115,7 +115,7 @@ void Applier::remember(const Create& create, const std::string& child, const Jso
   } else if (create.kind == ObjectKind::kSecret) {
     memory_.wrote_secret(attempt_, now());
   } else {
-    memory_.wrote_child(child, attempt_of(object), now());
+    memory_.wrote_child(child, number_of(object), now());
   }
   memory_.created(child);
 }
@@ -155,14 +155,15 @@ Applier::Outcome Applier::carry_out(const Patch& patch) {
   if (!result) {
     const kube::ApiError& error = result.error();
     if (error.not_found() || error.conflict()) return Outcome::kStale;
-    if (patch.kind != ObjectKind::kWorkload || only_time_mends(error)) throw kube::ApiError(error);
-    // What Kueue does not take from us must not keep the job's pods from being looked after.
+    if (patch.kind == ObjectKind::kService || only_time_mends(error)) throw kube::ApiError(error);
+    // What Kueue does not take from us, or a role of an older chart does not let us write, must not
+    // keep the job's pods from being looked after.
     log::warning("{}/{}: {}: {}", job_.metadata.namespace_name, job_.metadata.name,
                  child_name(patch.kind, patch.name), error.what());
     return Outcome::kDone;
   }
   if (patch.kind == ObjectKind::kWorkload) return Outcome::kDone;
-  memory_.wrote_child(child_name(patch.kind, patch.name), attempt_of(*result), now());
+  memory_.wrote_child(child_name(patch.kind, patch.name), number_of(*result), now());
   return Outcome::kDone;
 }
 

@@ -7,6 +7,7 @@
 #include "api/names.h"
 #include "kube/timer.h"
 #include "operator/controller/resources.h"
+#include "operator/names.h"
 #include "operator/read_pod.h"
 #include "operator/read_workload.h"
 
@@ -113,11 +114,12 @@ ChildRecord keep_child(const Json& object) {
   ChildRecord child;
   child.job = job_label(object);
   if (const auto owner = kube::controller_of(object)) child.job_uid = owner->uid;
-  const auto attempt = kube::label(object, std::string(api::kAttemptLabel));
+  auto number = kube::label(object, std::string(api::kAttemptLabel));
+  if (!number) number = kube::label(object, std::string(kRanksLabel));
   try {
-    if (attempt) child.attempt = std::stoi(*attempt);
+    if (number) child.number = std::stoi(*number);
   } catch (const std::exception&) {
-    child.attempt = 0;  // somebody changed the label
+    child.number = 0;  // somebody changed the label
   }
   return child;
 }

@@ -25,7 +25,7 @@ struct PodRecord {
 struct ChildRecord {
   SharedText job;      // name
   SharedText job_uid;  // of the owner
-  int attempt = 0;
+  int number = 0;      // of what it was made for: an attempt; a NetworkPolicy, ranks of a pod
 };
 
 /// A job's place in a queue.

@@ -112,9 +112,9 @@ bool JobMemory::awaits_caches() const {
   return !pods_.empty() || !children_.empty();
 }
 
-void JobMemory::wrote_child(const std::string& child, int attempt, TimePoint now) {
+void JobMemory::wrote_child(const std::string& child, int number, TimePoint now) {
   const std::scoped_lock lock(mutex_);
-  children_[child] = {attempt, now};
+  children_[child] = {number, now};
 }
 
 std::optional<int> JobMemory::child(const std::string& child, std::optional<int> cached,
@@ -122,9 +122,8 @@ std::optional<int> JobMemory::child(const std::string& child, std::optional<int>
   const std::scoped_lock lock(mutex_);
   const auto written = children_.find(child);
   if (written == children_.end()) return cached;
-  const int attempt = written->second.attempt;
-  const bool shown = cached && *cached >= attempt;
-  if (!shown && now - written->second.at <= kLongestLag) return attempt;
+  const int number = written->second.number;
+  if (cached != number && now - written->second.at <= kLongestLag) return number;
   children_.erase(written);
   return cached;
 }

@@ -53,9 +53,9 @@ class JobMemory {
   /// Whether there is something that the caches are to show yet.
   bool awaits_caches() const;
 
-  /// A child by "Service faces-server"; for which attempt it was written.
-  void wrote_child(const std::string& child, int attempt, TimePoint now);
-  /// The attempt of a child, which the cache shows with `cached`. What we wrote and the cache does
+  /// A child by "Service faces-server", with its number as in ChildRecord.
+  void wrote_child(const std::string& child, int number, TimePoint now);
+  /// The number of a child, which the cache shows with `cached`. What we wrote and the cache does
   /// not show is believed for a minute.
   std::optional<int> child(const std::string& child, std::optional<int> cached, TimePoint now);
   /// The same of a Secret, which nobody reads: how long ago it was made or found; nothing: not in
@@ -100,6 +100,11 @@ class JobMemory {
   };
 
   struct WrittenChild {
+    int number = 0;
+    TimePoint at;
+  };
+
+  struct WrittenSecret {
     int attempt = 0;
     TimePoint at;
   };
@@ -111,8 +116,8 @@ class JobMemory {
   std::map<std::string, Written> pods_;    // by UID
   std::map<std::string, TimePoint> gone_;  // UIDs of pods that are gone, and since when
   std::map<std::string, WrittenChild> children_;
-  std::optional<WrittenChild> secret_;  // and the attempt that it was made or found for
-  std::set<std::string> dropped_;       // UIDs, until the cache shows it
+  std::optional<WrittenSecret> secret_;  // and the attempt that it was made or found for
+  std::set<std::string> dropped_;        // UIDs, until the cache shows it
   std::map<std::string, Placement> flavors_;
   std::vector<Refusal> refusals_;
   std::optional<ServerReport> report_;

@@ -108,7 +108,7 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
   const auto known = [&](ObjectKind kind, const std::string& child) {
     std::optional<int> cached;
     for (const auto& one : own(kind)) {
-      if (one->key.name == child) cached = one->value.attempt;
+      if (one->key.name == child) cached = one->value.number;
     }
     return memory.child(child_name(kind, child), cached, steady);
   };
@@ -117,12 +117,12 @@ Observed Reconciler::observe(const JobRecord& record, const std::string& job_key
     seen.service = ServiceState{*attempt, cached.empty() ? std::string() : cached.front()->uid};
   }
   for (const auto& map : own(ObjectKind::kConfigMap))
-    seen.config_maps[map->value.attempt] = {map->key.name, map->uid};
+    seen.config_maps[map->value.number] = {map->key.name, map->uid};
   // The first attempt's objects are made before the status tells of it.
   const int attempt = std::max(1, record.job.status->execution_attempts);
   if (known(ObjectKind::kConfigMap, config_map_name(name, attempt)))
     seen.config_maps.try_emplace(attempt, ConfigMapState{config_map_name(name, attempt), {}});
-  seen.network_policy = known(ObjectKind::kNetworkPolicy, network_policy_name(name)).has_value();
+  seen.network_policy = known(ObjectKind::kNetworkPolicy, network_policy_name(name));
   if (const auto age = memory.secret_age(attempt, steady))
     seen.secret_age = std::chrono::duration_cast<std::chrono::seconds>(*age);
   seen.former_file = ask_former_file(seen);

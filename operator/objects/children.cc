@@ -93,7 +93,9 @@ Json build_secret(const api::TrainingJob& job, const Options& options) {
             {"control-token", token(options, uid, "control")}}}};
 }
 
-Json build_network_policy(const api::TrainingJob& job) {
+namespace {
+
+Json ingress_of(const api::TrainingJob& job) {
   const Json own{{"podSelector", {{"matchLabels", pod_selector(job)}}}};
   Json ingress = Json::array();
   ingress.push_back(
@@ -103,13 +105,25 @@ Json build_network_policy(const api::TrainingJob& job) {
   const int ranks = api::ranks_per_pod(job.spec);
   if (ranks > 1) status["endPort"] = api::kStatusPort + ranks - 1;
   ingress.push_back({{"ports", Json::array({std::move(status)})}});
-  return {{"apiVersion", "networking.k8s.io/v1"},
-          {"kind", "NetworkPolicy"},
-          {"metadata", child_metadata(job, network_policy_name(job.metadata.name))},
-          {"spec",
-           {{"podSelector", {{"matchLabels", pod_selector(job)}}},
-            {"policyTypes", Json::array({"Ingress"})},
-            {"ingress", std::move(ingress)}}}};
+  return ingress;
+}
+
+}  // namespace
+
+Json build_network_policy(const api::TrainingJob& job) {
+  Json policy{{"apiVersion", "networking.k8s.io/v1"},
+              {"kind", "NetworkPolicy"},
+              {"metadata", child_metadata(job, network_policy_name(job.metadata.name))},
+              {"spec",
+               {{"podSelector", {{"matchLabels", pod_selector(job)}}},
+                {"policyTypes", Json::array({"Ingress"})}}}};
+  policy.merge_patch(network_policy_patch(job));
+  return policy;
+}
+
+Json network_policy_patch(const api::TrainingJob& job) {
+  return {{"metadata", {{"labels", {{kRanksLabel, std::to_string(api::ranks_per_pod(job.spec))}}}}},
+          {"spec", {{"ingress", ingress_of(job)}}}};
 }
 
 }  // namespace outrigger::controller

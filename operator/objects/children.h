@@ -26,5 +26,7 @@ std::string token(const Options& options, const std::string& job_uid, const std:
 /// Lets in the job's own pods on every TCP port, and anyone on the status port; for probes and
 /// Prometheus. What pods may reach is not limited.
 Json build_network_policy(const api::TrainingJob& job);
+/// What makes an existing one that for servers of another number of ranks.
+Json network_policy_patch(const api::TrainingJob& job);
 
 }  // namespace outrigger::controller

@@ -55,7 +55,13 @@ void keep_children(Pass& pass) {
   const api::TrainingJob& job = pass.seen.job;
   const int attempt = pass.plan.status.execution_attempts;
   if (!pass.seen.secret_age) make(pass, ObjectKind::kSecret, build_secret(job, pass.options));
-  if (!pass.seen.network_policy) make(pass, ObjectKind::kNetworkPolicy, build_network_policy(job));
+  if (!pass.seen.network_policy) {
+    make(pass, ObjectKind::kNetworkPolicy, build_network_policy(job));
+  } else if (*pass.seen.network_policy != api::ranks_per_pod(pass.spec)) {
+    pass.plan.actions.push_back(Patch{ObjectKind::kNetworkPolicy,
+                                      network_policy_name(pass.job_name()),
+                                      network_policy_patch(job)});
+  }
   if (!pass.seen.service) {
     make(pass, ObjectKind::kService, build_service(job, attempt));
   } else if (pass.seen.service->attempt != attempt) {

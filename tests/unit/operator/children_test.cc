@@ -176,6 +176,40 @@ TEST(Children, TheNetworkPolicyNamesTheStatusPortsOfAllRanksOfAPod) {
   EXPECT_EQ(policy["spec"]["ingress"][1]["ports"][0]["endPort"], 8083);
 }
 
+TEST(Children, TheNetworkPolicyFollowsTheGpusOfAJobThatWasSuspended) {
+  World world("  server: {gpus: 2}\n");
+  world.options.gpu = true;
+  world.settle();
+  world.run_all();
+  world.settle();
+  const auto ports = [&] {
+    return world.others.at("NetworkPolicy/faces")["spec"]["ingress"][1]["ports"][0];
+  };
+  EXPECT_EQ(ports().value("endPort", 0), 8081);
+  for (const int gpus : {4, 1}) {
+    world.spec().suspend = true;
+    for (int i = 0; i < 3; ++i) {
+      world.settle();
+      world.finish_deletions();
+    }
+    world.settle();
+    world.spec().server.gpus = gpus;
+    world.spec().suspend = false;
+    world.settle();
+    world.run_all();
+    world.settle();
+    EXPECT_EQ(ports().value("endPort", 8080), 8079 + gpus);
+  }
+}
+
+TEST(Children, OneOfAnOlderOperatorThatSaysNoRanksIsWrittenOnce) {
+  World world = running();
+  world.others.at("NetworkPolicy/faces")["metadata"]["labels"].erase("outrigger.dev/ranks");
+  EXPECT_EQ(world.look().actions.size(), 1U);
+  world.settle();
+  EXPECT_THAT(world.look().actions, testing::IsEmpty());
+}
+
 TEST(Children, OneThatSomebodyDeletedComesBack) {
   World world;
   world.settle();

@@ -4,6 +4,7 @@
 
 #include "api/names.h"
 #include "common/error.h"
+#include "operator/names.h"
 #include "operator/read_pod.h"
 #include "operator/read_workload.h"
 #include "tests/unit/api/sample_job.h"
@@ -54,7 +55,8 @@ Observed World::observe() const {
       seen.service = ServiceState{attempt, object["metadata"].value("uid", "")};
     if (object["kind"] == "ConfigMap")
       seen.config_maps[attempt] = {object["metadata"]["name"], object["metadata"].value("uid", "")};
-    if (object["kind"] == "NetworkPolicy") seen.network_policy = true;
+    if (object["kind"] == "NetworkPolicy")
+      seen.network_policy = std::stoi(labels.value(std::string(kRanksLabel), std::string("0")));
   }
   seen.queue = queue;
   const auto workload = others.find("Workload/trainingjob-" + job.metadata.name);
@@ -109,8 +111,10 @@ void World::carry_out(const Plan& plan, size_t count) {
               : others.emplace(object["kind"].get<std::string>() + "/" + name, object).second;
       if (!fresh && create->kind != ObjectKind::kSecret) ++already_exists;
     } else if (const auto* patch = std::get_if<Patch>(&plan.actions[i])) {
-      const bool service = patch->kind == ObjectKind::kService;
-      others.at((service ? "Service/" : "Workload/") + patch->name).merge_patch(patch->patch);
+      const std::map<ObjectKind, std::string> kinds{{ObjectKind::kService, "Service/"},
+                                                    {ObjectKind::kNetworkPolicy, "NetworkPolicy/"},
+                                                    {ObjectKind::kWorkload, "Workload/"}};
+      others.at(kinds.at(patch->kind) + patch->name).merge_patch(patch->patch);
     } else if (const auto* scale = std::get_if<Scale>(&plan.actions[i])) {
       spec().workers.replicas = scale->replicas;
     } else {

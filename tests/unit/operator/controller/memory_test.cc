@@ -174,6 +174,14 @@ TEST(Memory, AChildThatWeMadeIsThereBeforeTheCacheShowsIt) {
   EXPECT_EQ(memory.child("Service s", std::nullopt, TimePoint()), std::nullopt);
 }
 
+TEST(Memory, AChildThatWeWroteForLessIsNotWhatTheCacheShowsYet) {
+  JobMemory memory("uid");
+  memory.wrote_child("NetworkPolicy n", 1, TimePoint());
+  EXPECT_EQ(memory.child("NetworkPolicy n", 4, TimePoint()), 1);
+  EXPECT_EQ(memory.child("NetworkPolicy n", 1, TimePoint()), 1);
+  EXPECT_EQ(memory.child("NetworkPolicy n", 4, TimePoint()), 4) << "somebody else's write";
+}
+
 TEST(Memory, AChildThatIsGoneBeforeAnyWatchShowedItIsBelievedForAMinuteAtMost) {
   JobMemory memory("uid");
   memory.wrote_child("Service s", 1, TimePoint());
