@@ -259,8 +259,8 @@ void Run::after_step(const training::StepReport& told) {
   evaluation_loss_.step(to_seconds(told.took), trainer_.counters().evaluating != nullptr);
   feed::StallTimes stalls = feed_.take_stalls();
   std::optional<training::StepReport> held;
-  if (gpu_phases_) {
-    gpu_phases_->step(told);
+  if (gpu_phases_) gpu_phases_->step(told);
+  if (told.device) {
     stalls = hold_to(stalls, stood_still(told));
     held = as_the_device_waited(told);
   }
