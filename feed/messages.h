@@ -87,6 +87,7 @@ struct Committed {
 struct Farewell {
   bool again = false;
   std::string reason;
+  bool refused = false;  // it does not take this worker, for what the worker is
 };
 
 using ServerMessage = std::variant<Lease, StemWeights, CutGradient, Cancel, Committed, Farewell>;

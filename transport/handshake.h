@@ -19,8 +19,8 @@
 /// change packets on the way.
 namespace outrigger::transport {
 
-/// Raised with every change of the handshake, of packets or of the codecs.
-constexpr uint16_t kProtocolVersion = 2;
+/// Raised with every change of the handshake, of packets, of the codecs or of messages.
+constexpr uint16_t kProtocolVersion = 3;
 
 /// What the connection is for.
 enum class Purpose : uint16_t { kSocketLink = 1, kGlooLink = 2, kCollective = 3 };

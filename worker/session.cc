@@ -131,9 +131,7 @@ SessionResult work(transport::Link& link, Agent& agent, const WireContext& conte
       faults.reached(point_of(message));
       agent.receive(std::move(message));
     }
-    if (const auto reason = agent.farewell()) {
-      return {agent.may_rejoin() ? SessionEnd::kAgain : SessionEnd::kFinished, *reason};
-    }
+    if (agent.farewell()) return result_of(*agent.farewell());
     const auto begin = std::chrono::steady_clock::now();
     idle = !agent.work();
     if (!idle) {
@@ -149,18 +147,26 @@ SessionResult work(transport::Link& link, Agent& agent, const WireContext& conte
 
 }  // namespace
 
+SessionResult result_of(const feed::Farewell& farewell) {
+  if (farewell.refused) return {SessionEnd::kRefused, farewell.reason};
+  return {farewell.again ? SessionEnd::kAgain : SessionEnd::kFinished, farewell.reason};
+}
+
 SessionResult run_session(transport::Link& link, Agent& agent, const WireContext& context,
                           SessionCounters& counters, const std::stop_token& stop) {
   Inbox inbox;
   std::jthread receiver(
       [&](const std::stop_token& over) { receive_all(link, inbox, context, over); });
+  SessionResult result;
   try {
-    return work(link, agent, context, counters, inbox, stop);
+    result = work(link, agent, context, counters, inbox, stop);
   } catch (const transport::LinkClosed& closed) {
-    return {SessionEnd::kLinkLost, closed.what()};
+    result = {SessionEnd::kLinkLost, closed.what()};
   } catch (const Cancelled& cancelled) {
-    return {SessionEnd::kLinkLost, cancelled.what()};
+    result = {SessionEnd::kLinkLost, cancelled.what()};
   }
+  result.had_work = agent.had_work();
+  return result;
 }
 
 }  // namespace outrigger::worker

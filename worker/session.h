@@ -16,13 +16,16 @@ enum class SessionEnd : uint8_t {
   kStopped,   // the stop token; leases were given back
   kFinished,  // the server said farewell for good
   kAgain,     // the server said farewell, and to join again
+  kRefused,   // the server does not take this worker
   kLinkLost,  // try to join again
 };
 
 struct SessionResult {
   SessionEnd end = SessionEnd::kLinkLost;
   std::string reason;
+  bool had_work = false;  // at least one lease
 };
+SessionResult result_of(const feed::Farewell& farewell);
 
 /// Runs an agent over an open link until one of them ends. On stop it asks for no more leases, says
 /// that it leaves and returns within a second or so. Blocks; throws InvalidInput where the server

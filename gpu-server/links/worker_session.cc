@@ -69,8 +69,8 @@ void WorkerSession::send_thread(const std::stop_token& stop) {
 
 void WorkerSession::refuse(const std::string& reason, bool again) {
   log::warning("worker {} may not join: {}", name_, reason);
-  link_->send(
-      worker::to_frame(feed::ServerMessage{feed::Farewell{again, reason}}, feed_.context()));
+  link_->send(worker::to_frame(feed::ServerMessage{feed::Farewell{again, reason, !again}},
+                               feed_.context()));
   static_cast<void>(link_->flush(std::chrono::seconds(2)));
   link_->close(reason);
 }

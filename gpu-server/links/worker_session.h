@@ -42,6 +42,7 @@ class WorkerSession {
     WorkerBook book;
   };
   std::optional<Newcomer> introduce();
+  /// `again`: what is wrong may mend itself.
   void refuse(const std::string& reason, bool again);
 
   ServerFeed& feed_;

@@ -112,6 +112,7 @@ Frame encode(const feed::Committed& committed, const WireContext&) {
 Frame encode(const feed::Farewell& farewell, const WireContext&) {
   ByteWriter writer;
   writer.number(static_cast<uint8_t>(farewell.again));
+  writer.number(static_cast<uint8_t>(farewell.refused));
   writer.text(farewell.reason);
   return frame_of(FrameType::kFarewell, writer);
 }
@@ -140,7 +141,8 @@ feed::ServerMessage server_fields(ByteReader& reader, const ReceivedFrame& frame
     case FrameType::kFarewell: {
       expect_no_payload(frame);
       const bool again = read_flag(reader);
-      return feed::Farewell{again, reader.text()};
+      const bool refused = read_flag(reader);
+      return feed::Farewell{again, reader.text(), refused};
     }
     default:
       throw InvalidInput("frame of type " + std::to_string(frame.type) +

@@ -75,6 +75,7 @@ void Agent::take(feed::Lease&& lease) {
                        std::to_string(lease.samples.size()) + " samples, a micro-batch has " +
                        std::to_string(options_.micro_batch));
   }
+  had_work_ = true;
   pixels_.prefetch(lease.samples, is_evaluation(lease));
   // Others are not for the server's device as they are.
   const bool sends_pixels = lease.kind == WorkKind::kForward && lease.cut == 0;
@@ -128,10 +129,7 @@ void Agent::take(feed::Committed&& committed) {
   stems_.keep_cuts(cuts);
 }
 
-void Agent::take(feed::Farewell&& farewell) {
-  farewell_ = std::move(farewell.reason);
-  may_rejoin_ = farewell.again;
-}
+void Agent::take(feed::Farewell&& farewell) { farewell_ = std::move(farewell); }
 
 // ---- work
 

@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "common/clock.h"
@@ -59,8 +58,9 @@ class Agent {
   void stop_pulling() { pulling_ = false; }
   /// Leases that are not finished yet, those that only wait for a gradient among them.
   size_t unfinished() const { return works_.size(); }
-  std::optional<std::string> farewell() const { return farewell_; }
-  bool may_rejoin() const { return may_rejoin_; }
+  const std::optional<feed::Farewell>& farewell() const { return farewell_; }
+  /// Whether any lease has come.
+  bool had_work() const { return had_work_; }
 
  private:
   enum class Stage : uint8_t { kDecode, kForward, kAwaitGradient, kBackward, kScore };
@@ -106,8 +106,8 @@ class Agent {
   std::vector<feed::WorkerMessage> outbox_;
   float link_rate_ = 0;
   bool pulling_ = true;
-  std::optional<std::string> farewell_;
-  bool may_rejoin_ = false;
+  std::optional<feed::Farewell> farewell_;
+  bool had_work_ = false;
 };
 
 /// Images of a score lease, at most: few, so that a gradient for a stem does not wait for long.

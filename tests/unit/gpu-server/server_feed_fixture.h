@@ -22,22 +22,22 @@ class WatchedLink final : public transport::Link {
     std::atomic<int> heard = 0;           // frames that the session is done with
     std::function<void()> on_close = {};  // in the thread that closes this end
   };
-  WatchedLink(std::unique_ptr<transport::Link> link, Seen& seen)
-      : link_(std::move(link)), seen_(seen) {}
+  WatchedLink(std::unique_ptr<transport::Link> link, std::shared_ptr<Seen> seen)
+      : link_(std::move(link)), seen_(std::move(seen)) {}
 
   bool send_within(transport::Frame frame, Duration timeout) override {
     return link_->send_within(std::move(frame), timeout);
   }
   std::optional<transport::ReceivedFrame> receive(Duration timeout) override {
-    seen_.heard = handed_out_;
-    seen_.heard.notify_all();
+    seen_->heard = handed_out_;
+    seen_->heard.notify_all();
     auto frame = link_->receive(timeout);
     if (frame) ++handed_out_;
     return frame;
   }
   bool flush(Duration timeout) override { return link_->flush(timeout); }
   void close(std::string_view reason) override {
-    if (seen_.on_close) std::exchange(seen_.on_close, {})();
+    if (seen_->on_close) std::exchange(seen_->on_close, {})();
     link_->close(reason);
   }
   std::optional<std::string> closed_reason() const override { return link_->closed_reason(); }
@@ -46,7 +46,7 @@ class WatchedLink final : public transport::Link {
 
  private:
   const std::unique_ptr<transport::Link> link_;
-  Seen& seen_;
+  const std::shared_ptr<Seen> seen_;
   int handed_out_ = 0;
 };
 
@@ -67,7 +67,7 @@ class PlayedWorker {
   }
   /// Until the server has taken in all that was said, and listens for more.
   void until_heard() const {
-    for (int heard = seen_.heard; heard < said_; heard = seen_.heard) seen_.heard.wait(heard);
+    for (int heard = seen_->heard; heard < said_; heard = seen_->heard) seen_->heard.wait(heard);
   }
   /// The next message behind the introduction of the job.
   feed::ServerMessage hear() {
@@ -86,7 +86,7 @@ class PlayedWorker {
       return closed.what();
     }
   }
-  WatchedLink::Seen& seen() { return seen_; }
+  WatchedLink::Seen& seen() { return *seen_; }
 
  private:
   using Ends = std::pair<std::unique_ptr<transport::Link>, std::unique_ptr<transport::Link>>;
@@ -94,7 +94,7 @@ class PlayedWorker {
       : server_end_(std::make_unique<WatchedLink>(std::move(ends.first), seen_)),
         end_(std::move(ends.second)) {}
 
-  WatchedLink::Seen seen_;
+  const std::shared_ptr<WatchedLink::Seen> seen_ = std::make_shared<WatchedLink::Seen>();
   std::unique_ptr<transport::Link> server_end_;
   const std::unique_ptr<transport::Link> end_;
   int said_ = 0;

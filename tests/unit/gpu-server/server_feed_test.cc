@@ -49,5 +49,33 @@ TEST_F(ServerFeedTest, KnowsAWorkerByANameThatFilesCanHold) {
   EXPECT_THAT(trace_.json(), testing::HasSubstr("caf\uFFFD"));
 }
 
+feed::Farewell answer_to(ServerFeed& feed, const worker::Hello& hello) {
+  PlayedWorker worker;
+  feed.serve(worker.server_end());
+  worker.introduce(hello);
+  return std::get<feed::Farewell>(worker.hear());
+}
+
+TEST_F(ServerFeedTest, RefusesForGoodWhatDoesNotMendItself) {
+  JoinTerms terms;
+  terms.setup.probe = {dataset_.at(0)};
+  const auto feed = make(terms);
+  const worker::Hello right{.name = "w", .version = OUTRIGGER_VERSION};
+  worker::Hello other_version = right;
+  other_version.version = "0.0.1";
+  worker::Hello other_data = right;
+  other_data.probe.front() = std::byte{1};
+  for (const worker::Hello& hello : {other_version, other_data}) {
+    const feed::Farewell farewell = answer_to(*feed, hello);
+    EXPECT_TRUE(farewell.refused) << farewell.reason;
+    EXPECT_FALSE(farewell.again) << farewell.reason;
+  }
+  worker::Hello unreadable = right;
+  unreadable.problem = "no such file";
+  const feed::Farewell farewell = answer_to(*feed, unreadable);
+  EXPECT_TRUE(farewell.again) << "its mount may come back";
+  EXPECT_FALSE(farewell.refused);
+}
+
 }  // namespace
 }  // namespace outrigger::gpu_server

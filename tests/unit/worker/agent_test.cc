@@ -291,8 +291,9 @@ TEST_F(AgentTest, AfterItStopsPullingItFinishesAndAsksForNothing) {
 TEST_F(AgentTest, AFarewellSaysWhetherToComeAgain) {
   EXPECT_FALSE(agent_.farewell());
   agent_.receive(feed::Farewell{true, "restarting"});
-  EXPECT_EQ(agent_.farewell(), "restarting");
-  EXPECT_TRUE(agent_.may_rejoin());
+  ASSERT_TRUE(agent_.farewell());
+  EXPECT_EQ(agent_.farewell()->reason, "restarting");
+  EXPECT_TRUE(agent_.farewell()->again);
 }
 
 TEST_F(AgentTest, RefusesAServerThatBreaksTheProtocol) {

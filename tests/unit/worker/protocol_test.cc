@@ -157,7 +157,11 @@ TEST(Protocol, SmallMessagesComeBackAsTheyWere) {
   EXPECT_EQ(there_and_back(feed::Pull{9}).leases, 9u);
   EXPECT_EQ(there_and_back(feed::Cancel{kKey}).key, kKey);
   EXPECT_EQ(there_and_back(feed::Committed{7, 6}).oldest_version, 6u);
-  EXPECT_TRUE(there_and_back(feed::Farewell{true, "later"}).again);
+  const auto later = there_and_back(feed::Farewell{true, "later"});
+  EXPECT_TRUE(later.again && !later.refused);
+  const auto refused = there_and_back(feed::Farewell{false, "other data", true});
+  EXPECT_TRUE(!refused.again && refused.refused);
+  EXPECT_EQ(refused.reason, "other data");
   EXPECT_EQ(there_and_back(feed::ReadFailed{kKey, "why"}).reason, "why");
   const auto broken = there_and_back(feed::Broken{kKey, {{1, "cut"}, {3, "huge"}}});
   ASSERT_EQ(broken.items.size(), 2u);

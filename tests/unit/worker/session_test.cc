@@ -70,5 +70,30 @@ TEST(Session, ShowsWhetherItIsAtWorkOrWaits) {
   session.join();
 }
 
+TEST(Session, TellsARefusalFromTheEndOfTheWorkAndWhetherItHadAny) {
+  const nn::Graph graph = one_pixel_graph();
+  const auto backend = nn::make_reference_backend();
+  ThreadPool threads(1);
+  HeldPixels pixels;
+  telemetry::Metrics metrics;
+  SessionCounters counters(metrics);
+  const auto hear = [&](const std::vector<feed::ServerMessage>& messages) {
+    Agent agent({.leases = 1}, graph, *backend, threads, pixels);
+    const auto ends = transport::make_memory_links();
+    for (const auto& message : messages) ends.first->send(to_frame(message, {}));
+    return run_session(*ends.second, agent, {}, counters, {});
+  };
+  const SessionResult refused = hear({feed::Farewell{false, "other data", true}});
+  EXPECT_EQ(refused.end, SessionEnd::kRefused);
+  EXPECT_EQ(refused.reason, "other data");
+  EXPECT_FALSE(refused.had_work);
+  feed::Lease lease{.kind = feed::WorkKind::kForward};
+  lease.samples.push_back({0, 0, {"image", 0, 0, 1}});
+  pixels.may_end.set_value();
+  const SessionResult over = hear({lease, feed::Farewell{true, "restarting"}});
+  EXPECT_EQ(over.end, SessionEnd::kAgain);
+  EXPECT_TRUE(over.had_work);
+}
+
 }  // namespace
 }  // namespace outrigger::worker
