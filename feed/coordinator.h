@@ -135,6 +135,9 @@ class Coordinator {
   void take_in(WorkerId from, const Leaving& leaving, TimePoint now);
   void take_in(WorkerId from, const Scores& scores, TimePoint now);
 
+  /// In an item that is to be done again; an evaluation leaves them out.
+  void replace_broken(WorkItem& item, const Broken& broken);
+
   void draw_step();
   double memory_for_stems(const Plan& plan) const;
   WorkItem make_item(uint64_t step, uint32_t index, const Plan& plan);

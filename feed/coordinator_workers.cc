@@ -88,29 +88,46 @@ void Coordinator::take_in(WorkerId from, const Broken& broken, TimePoint now) {
     ++dropped_;
     return;
   }
+  const auto outside = [&](const Broken::Item& one) {
+    return one.position >= item->samples.size();
+  };
+  if (broken.items.empty() || std::ranges::any_of(broken.items, outside))
+    throw InvalidInput("broken samples of " + to_string(broken.key) + ": none, or outside of its " +
+                       std::to_string(item->samples.size()));
+  if (item->missing() == WorkItem::Missing::kGradient) {
+    // They were images when the head ran: the gradient at the cut is theirs, not of others.
+    const Broken::Item& first = broken.items.front();
+    const std::string& path = item->samples[first.position].sample.path;
+    take_in(from,
+            ReadFailed{broken.key, path + " was an image when it was read first: " + first.reason},
+            now);
+    return;
+  }
   ledger_.give_back(*item, broken.key.attempt);
   cancel(*item, item->holders);
   for (const Holder& other : std::vector<Holder>(item->holders))
     ledger_.give_back(*item, other.attempt);
+  replace_broken(*item, broken);
+  dispatch(now);
+}
+
+void Coordinator::replace_broken(WorkItem& item, const Broken& broken) {
   std::vector<uint32_t> ids;
   for (const auto& one : broken.items) {
-    if (one.position >= item->samples.size())
-      throw InvalidInput("a broken sample's position is outside its lease");
-    ids.push_back(item->samples[one.position].id);
-    if (item->evaluation) continue;
+    ids.push_back(item.samples[one.position].id);
+    if (item.evaluation) continue;
     if (order_.mark_broken(ids.back())) broken_reasons_[ids.back()] = one.reason;
   }
-  if (item->evaluation) {
-    std::erase_if(item->samples,
-                  [&](const LeaseSample& s) { return std::ranges::find(ids, s.id) != ids.end(); });
-    if (item->samples.empty())
-      item->result = MicroBatch{.key = broken.key, .tensor = std::make_shared<Tensor>()};
-    if (item->samples.empty()) item->state = WorkState::kReceived;
-  } else {
+  if (!item.evaluation) {
     check_bad_fraction();
-    if (!bad_data_) fill_samples(*item);
+    if (!bad_data_) fill_samples(item);
+    return;
   }
-  dispatch(now);
+  std::erase_if(item.samples,
+                [&](const LeaseSample& s) { return std::ranges::find(ids, s.id) != ids.end(); });
+  if (!item.samples.empty()) return;
+  item.result = MicroBatch{.key = broken.key, .tensor = std::make_shared<Tensor>()};
+  item.state = WorkState::kReceived;
 }
 
 void Coordinator::take_in(WorkerId from, const ReadFailed& failed, TimePoint now) {

@@ -8,9 +8,8 @@
 namespace outrigger::worker {
 
 /// The worker process: joins the server of `launch`, works, and joins again for ever with back-off
-/// when the link is lost. Returns when the server says that the work is over, when the token is
-/// refused (after a few tries: a server may be restarting with a new one), or when asked to stop.
-/// Throws what main reports.
+/// when the link is lost. Returns when the server says that the work is over, or when asked to
+/// stop. Throws what main reports, JoinRefused after a few refusals in a row among it.
 api::ExitCode run_worker(const api::Launch& launch, const std::stop_token& stop);
 
 }  // namespace outrigger::worker
