@@ -36,6 +36,16 @@ def make_job(split, steps, data, output):
     return training_run.job({"name": "lenet5"}, {"height": 28, "width": 28, "channels": 1}, training, split, data, output)
 
 
+GPU_BATCH = 512
+
+
+def make_gpu_job(steps, data, output):
+    """What the profile of an H200 was taken of (`outrigger plan --device cuda -o json`)."""
+    training = {"steps": steps, "batchSize": GPU_BATCH, "microBatchSize": 64, "precision": "BFloat16"}
+    return training_run.job({"name": "mobilefacenet"}, {"height": 112, "width": 112, "channels": 3}, training,
+                            {"cut": "Auto"}, data, output)
+
+
 def make_profile(job, times, programs, scratch):
     """The job's own profile with other times: bytes and layers stay what they are."""
     job_file = scratch / "profiled.json"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """A fast device and many workers on few cores: real processes that only take their time (--emulate).
 
-Four parts: whether the simulator tells what real runs take; what 5 ms of delay on every link cost a step with a
+Five parts: whether the simulator tells what real runs take; whether it does so of a GPU that was measured elsewhere; what 5 ms of delay on every link cost a step with a
 trained stem away; whether many workers join quickly and none goes hungry; and what evaluations cost a run, made by the
 server, by workers beside training, and by whom it chooses.
 
-    bench/emulated/run.py [--parts simulator,hiding,crowd,evaluation] [--effort 1] [--workers 1,2,4,8,16] [--crowd 128]
+    bench/emulated/run.py [--parts simulator,gpu,hiding,crowd,evaluation] [--effort 1] [--workers 1,2,4,8,16] [--crowd 128]
 """
 
 import argparse
@@ -22,6 +22,7 @@ import training_run  # noqa: E402
 import machine  # noqa: E402
 
 WARM_UP = 12
+FOUND = 60  # steps after which a planner has its plan
 HALF_AWAY = {"cut": "pool1", "sharePercent": 50}
 
 
@@ -47,6 +48,25 @@ def compare_with_simulator(arguments, table, data, scratch):
             off = told["p99"] / real.p99 - 1
             table.judge(f"  the 99th percentile of {len(real.seconds)} steps: {1e3 * real.p99:.0f} ms", f"{100 * off:+.1f} %", "within 10 %",
                         abs(off) <= 0.10)
+
+
+H200 = pathlib.Path(__file__).resolve().parent / "h200_mobilefacenet.json"
+
+
+def emulate_a_gpu(arguments, table, data, scratch):
+    """17,000 images a second: the plan that the planner finds, real links, and the host's part of every step."""
+    profile = scratch / H200.name
+    profile.write_text(H200.read_text(encoding="utf-8"), encoding="utf-8")
+    steps = FOUND + max(30, int(150 * arguments.effort))
+    for workers in (2, 4):
+        machines = machine.Machines(workers=workers, worker_cores=4, server_cores=4, device=1)
+        job = machine.make_gpu_job(steps, data, scratch / "out")
+        real, _ = machine.run(job, profile, machines, FOUND, arguments.programs, scratch)
+        told = machine.simulate(profile, machines, steps, arguments.programs, scratch)
+        off = told["mean"] / real.mean - 1
+        rates = [machine.GPU_BATCH / seconds for seconds in (real.mean, told["mean"])]
+        table.judge("an H200, mobilefacenet, {} workers of 4 cores: {:.0f} images/s, simulated {:.0f}".format(workers, *rates),
+                    f"{100 * off:+.1f} %", "within 5 %", abs(off) <= 0.05)
 
 
 STEMS = ("stem forward", "stem backward")
@@ -134,7 +154,7 @@ def evaluate_beside(arguments, table, data, scratch):
         table.ratio("  chosen by itself, to the better of the two", figures.ratio_of(best, runs["Auto"]), 0.95)
 
 
-PARTS = {"simulator": compare_with_simulator, "hiding": hide_a_delay, "crowd": gather_a_crowd,
+PARTS = {"simulator": compare_with_simulator, "gpu": emulate_a_gpu, "hiding": hide_a_delay, "crowd": gather_a_crowd,
          "evaluation": evaluate_beside}
 
 
