@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -85,7 +86,7 @@ void Run::accept_workers(const std::stop_token& over) {
       feed_.reap();
     } catch (const Cancelled&) {
       return;
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {  // no memory or thread for a link, too
       log::warning("a worker could not be taken in: {}", error.what());
     }
   }

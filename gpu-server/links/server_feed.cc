@@ -1,5 +1,7 @@
 #include "gpu-server/links/server_feed.h"
 
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "common/log.h"
@@ -40,7 +42,12 @@ ServerFeed::~ServerFeed() {
 }
 
 void ServerFeed::serve(std::unique_ptr<transport::Link> link) {
-  auto session = std::make_unique<WorkerSession>(*this, std::move(link), false);
+  std::unique_ptr<WorkerSession> session;
+  try {
+    session = std::make_unique<WorkerSession>(*this, std::move(link), false);
+  } catch (const std::system_error& error) {
+    throw IoError(std::string("no thread for one more worker: ") + error.what());
+  }
   const std::scoped_lock lock(mutex_);
   sessions_.push_back(std::move(session));
 }

@@ -58,7 +58,7 @@ class ServerFeed final : public feed::Feed {
   ~ServerFeed() override;
 
   /// Opens a link that came in: introduces, checks and then works with it on threads of its own.
-  /// Returns at once.
+  /// Returns at once. Throws IoError where there is no thread for it; the link is closed then.
   void serve(std::unique_ptr<transport::Link> link);
   /// Works with the server's own worker, which needs no introduction. `worker`: its thread's.
   void serve_local(std::unique_ptr<transport::Link> link, const ProcessorClock& worker);

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include "tests/unit/gpu-server/server_feed_fixture.h"
 
@@ -75,6 +76,43 @@ TEST_F(ServerFeedTest, RefusesForGoodWhatDoesNotMendItself) {
   const feed::Farewell farewell = answer_to(*feed, unreadable);
   EXPECT_TRUE(farewell.again) << "its mount may come back";
   EXPECT_FALSE(farewell.refused);
+}
+
+/// No thread can be made until it goes out of scope: there is no room for such a stack.
+class NoThreads {
+ public:
+  NoThreads() {
+    ::pthread_getattr_default_np(&former_);
+    pthread_attr_t huge;
+    ::pthread_attr_init(&huge);
+    ::pthread_attr_setstacksize(&huge, size_t{1} << 46);
+    ::pthread_setattr_default_np(&huge);
+    ::pthread_attr_destroy(&huge);
+  }
+  ~NoThreads() {
+    ::pthread_setattr_default_np(&former_);
+    ::pthread_attr_destroy(&former_);
+  }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+
+ private:
+  pthread_attr_t former_{};
+};
+
+TEST_F(ServerFeedTest, SendsAWorkerAwayForWhichThereIsNoThread) {
+  const auto feed = make();
+  PlayedWorker worker;
+  {
+    const NoThreads none;
+    EXPECT_THROW(feed->serve(worker.server_end()), IoError);
+  }
+  EXPECT_THAT(worker.hear_the_end(), testing::HasSubstr("closed"));
+  PlayedWorker next;
+  feed->serve(next.server_end());
+  next.introduce();
+  next.until_heard();
+  EXPECT_EQ(feed->snapshot().workers, 1U);
 }
 
 }  // namespace
