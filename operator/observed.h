@@ -49,6 +49,7 @@ struct PodState {
   std::string ip;
   SharedText image_id;  // of our container, once it runs
   std::optional<api::Time> created;
+  std::optional<api::Time> taken;     // by the kubelet of its node; of a server only
   std::optional<api::Time> started;   // our container
   std::optional<api::Time> deleting;  // the end of the grace it was given
   ConditionTypes conditions;          // such as DisruptionTarget

@@ -109,6 +109,7 @@ void read_conditions(const Json& conditions, Pod& pod) {
 void read_status(const Json& status, Pod& pod) {
   pod.phase = phase_of(text_at(status, "phase"));
   pod.ip = text_at(status, "podIP");
+  if (pod.role == api::Role::kServer) pod.taken = time_at(status, "startTime");
   const Why why{text_at(status, "reason"), text_at(status, "message")};
   if (!why.reason.empty() || !why.message.empty()) pod.ended_for = why;
   read_conditions(at(status, "conditions"), pod);

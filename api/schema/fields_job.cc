@@ -64,7 +64,8 @@ void describe(Struct<TrainingJobSpec>& s) {
       .change(Change::kAlways);
   s.add("startupDeadlineSeconds", &TrainingJobSpec::startup_deadline,
         "The job fails when no step is done by then; with engine External, when not all "
-        "servers are ready by then.")
+        "servers are ready by then. After a drain or a preemption it counts from when all servers "
+        "have places again.")
       .between(1, kMostSeconds)
       .change(Change::kAlways);
   s.add(

@@ -42,7 +42,7 @@ const std::vector<kube::KeptFields> kReadOfPods{
     {"annotations", {std::string(kFailuresAnnotation)}},
     {"spec", {"nodeName"}},
     {"status",
-     {"phase", "podIP", "reason", "message", "conditions", "containerStatuses",
+     {"phase", "podIP", "startTime", "reason", "message", "conditions", "containerStatuses",
       "initContainerStatuses"}},
     // Of a list's items, owners, conditions and containers.
     {"",

@@ -6,6 +6,7 @@
 #include "api/roles.h"
 #include "operator/policy/conditions.h"
 #include "operator/policy/ends.h"
+#include "operator/policy/failures.h"
 #include "operator/policy/lifecycle.h"
 #include "operator/policy/pods.h"
 #include "operator/policy/restarts.h"
@@ -56,20 +57,40 @@ std::string tell_started(const Pass& pass, const std::vector<const Pod*>& server
          " servers were";
 }
 
-// From the start, or from the restart that is under way, until the servers run.
+// Who was put out of its place, by a drain or by a job of a higher priority, has done nothing wrong
+// and may find no other for long: activeDeadlineSeconds alone bounds that.
+bool was_put_out(const api::TrainingJobStatus& status) {
+  return is_true(status, api::kConditionRestarting) && status.last_failure &&
+         status.last_failure->reason == kDisrupted;
+}
+
+// From the start, or from the restart that is under way; where that waits for places, from when the
+// last server got its own. Nothing: one has none yet.
+std::optional<api::Time> starts_since(const Pass& pass, const std::vector<const Pod*>& servers) {
+  const auto& status = pass.plan.status;
+  api::Time since = *status.start_time;
+  for (const auto type : {api::kConditionRunning, api::kConditionRestarting}) {
+    const auto* condition = find_condition(status, type);
+    if (condition != nullptr && condition->last_transition_time)
+      since = std::max(since, *condition->last_transition_time);
+  }
+  if (!was_put_out(status)) return since;
+  for (const Pod* pod : servers) {
+    if (!pod->taken) return std::nullopt;
+    since = std::max(since, *pod->taken);
+  }
+  return since;
+}
+
+// Until the servers run.
 bool starts_too_slowly(Pass& pass) {
   auto& status = pass.status();
   if (has_run(status)) return false;  // a server that does nothing ends itself as hung
   const auto servers = current_servers(pass);
   if (have_started(pass, servers)) return false;
-  const auto* running = find_condition(status, api::kConditionRunning);
-  const auto* restarting = find_condition(status, api::kConditionRestarting);
-  api::Time since = *status.start_time;
-  for (const auto* condition : {running, restarting}) {
-    if (condition != nullptr && condition->last_transition_time)
-      since = std::max(since, *condition->last_transition_time);
-  }
-  const api::Time until = since + pass.spec.startup_deadline;
+  const auto since = starts_since(pass, servers);
+  if (!since) return false;
+  const api::Time until = *since + pass.spec.startup_deadline;
   if (pass.now < until) {
     pass.again_at(until);
     return false;

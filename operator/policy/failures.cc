@@ -15,7 +15,7 @@ using api::FailureAction;
 bool ended_well(const Pod& pod) { return pod.ended && pod.ended->exit_code == 0; }
 
 std::string reason_of(const Pod& pod) {
-  if (is_disrupted(pod)) return "Disrupted";
+  if (is_disrupted(pod)) return std::string(kDisrupted);
   if (pod.deleting && ended_well(pod)) return "PodDeleted";
   if (!pod.ended) {
     if (pod.ended_for && !pod.ended_for->reason.empty()) return pod.ended_for->reason;

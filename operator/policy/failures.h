@@ -1,11 +1,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "api/run_policy.h"
 #include "operator/policy/pass.h"
 
 namespace outrigger::controller {
+
+/// Reason of a failure by the cluster: drain, preemption, eviction, spot.
+inline constexpr std::string_view kDisrupted = "Disrupted";
 
 /// What follows a pod's failure: the first rule of failurePolicy that fits decides, else a
 /// disruption by the cluster restarts without being counted, else the table of exit codes decides.

@@ -7,6 +7,8 @@ namespace {
 
 using testing::HasSubstr;
 
+constexpr const char* kTooLate = "True/StartupDeadlineExceeded";
+
 std::string failure(const World& world) {
   for (const auto& condition : world.job.status->conditions) {
     if (condition.type == "Failed") return condition.message;
@@ -109,6 +111,38 @@ TEST(Deadlines, TheStartupDeadlineHoldsForEachRestartFromItsOwnBeginning) {
   EXPECT_EQ(world.condition("Failed"), "True/StartupDeadlineExceeded");
 }
 
+TEST(Deadlines, AServerThatWasPreemptedMayWaitForAnotherPlaceAsLongAsItTakes) {
+  World world = running("  startupDeadlineSeconds: 60\n");
+  world.ask_to_delete("faces-server-0-0");
+  world.end("faces-server-0-0", {143});
+  world.add_condition("faces-server-0-0", {{"type", "DisruptionTarget"}, {"status", "True"}});
+  world.settle();
+  world.finish_deletions();
+  world.settle();
+  ASSERT_EQ(world.condition("Restarting"), "True/Disrupted");
+  world.advance(seconds(5000));
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "");
+  world.wait_in("faces-server-0-1", "ImagePullBackOff");
+  world.settle();
+  world.advance(seconds(59));
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "") << "it has its place since then";
+  world.advance(seconds(1));
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), kTooLate);
+}
+
+TEST(Deadlines, ItsJobsWholeTimeIsBoundAllTheSame) {
+  World world = running("  activeDeadlineSeconds: 1000\n");
+  world.end("faces-server-0-0", {143});
+  world.add_condition("faces-server-0-0", {{"type", "DisruptionTarget"}, {"status", "True"}});
+  world.settle();
+  world.advance(seconds(1000));
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "True/DeadlineExceeded");
+}
+
 // How servers are when the deadline comes: ready, done, failed, or without a node.
 struct Start {
   const char* engine;
@@ -142,7 +176,6 @@ TEST_P(DeadlinesOfSeveral, OursStartTogetherAndTheUsersOwnEachForItself) {
   EXPECT_EQ(world.condition("Failed"), failed) << engine << " " << servers;
 }
 
-constexpr const char* kTooLate = "True/StartupDeadlineExceeded";
 INSTANTIATE_TEST_SUITE_P(
     All, DeadlinesOfSeveral,
     testing::Values(Start{"Builtin", "--", kTooLate}, Start{"Builtin", "r-", ""},

@@ -143,6 +143,7 @@ void World::run(const std::string& pod) {
   object["status"] = {
       {"phase", "Running"},
       {"podIP", "10.0.0.1"},
+      {"startTime", text(now)},
       {"conditions", Json::array({{{"type", "Ready"}, {"status", "True"}}})},
       {"containerStatuses",
        Json::array({{{"name", role}, {"state", {{"running", {{"startedAt", text(now)}}}}}}})}};
@@ -201,6 +202,7 @@ void World::wait_in(const std::string& pod, const std::string& reason) {
   object["spec"]["nodeName"] = "node-of-" + pod;
   object["status"] = {
       {"phase", "Pending"},
+      {"startTime", text(now)},
       {"containerStatuses",
        Json::array({{{"name", "server"},
                      {"state", {{"waiting", {{"reason", reason}, {"message", "why"}}}}}}})}};
