@@ -36,6 +36,7 @@ void keep(Pass& pass) {
   keep_workers(pass);
   keep_secret(pass);
   pin_images(pass);
+  pass.all_is_planned = true;
   tell_pods(pass);
   keep_place(pass);
 }

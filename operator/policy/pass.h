@@ -22,6 +22,7 @@ struct Pass {
   const Options& options;
   const api::Time now;
   Plan plan;
+  bool all_is_planned = false;  // what is wanted and is not there is among the plan's actions
 
   api::TrainingJobStatus& status() { return plan.status; }
   const std::string& job_name() const { return seen.job.metadata.name; }

@@ -128,6 +128,10 @@ void tell_degraded(Pass& pass) {
 }  // namespace
 
 void tell_pods(Pass& pass) {
+  // Then it is known whether what was refused is wanted yet.
+  for (const Refusal& refusal : pass.seen.refusals) {
+    if (refusal.at + refusal.patience > pass.now) pass.again_at(refusal.at + refusal.patience);
+  }
   const Tally servers = tally(pass, api::Role::kServer);
   const Tally workers = tally(pass, api::Role::kWorker);
   tell_scheduled(pass, servers, workers);

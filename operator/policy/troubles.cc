@@ -1,5 +1,8 @@
 #include "operator/policy/troubles.h"
 
+#include <algorithm>
+#include <variant>
+
 #include "operator/policy/pods.h"
 #include "operator/policy/queue.h"
 
@@ -28,11 +31,25 @@ std::string reason_of(RefusalCause cause) {
   return "CreateFailed";
 }
 
+bool is_made_by(const Plan& plan, const std::string& object) {
+  return std::any_of(plan.actions.begin(), plan.actions.end(), [&](const Action& action) {
+    const auto* create = std::get_if<Create>(&action);
+    return create != nullptr && object == create->object["kind"].get<std::string>() + " " +
+                                              create->object["metadata"]["name"].get<std::string>();
+  });
+}
+
+// What may be asked for again by now, and is not, nobody wants any more.
+bool still_counts(const Pass& pass, const Refusal& refusal) {
+  return !pass.all_is_planned || refusal.at + refusal.patience > pass.now ||
+         is_made_by(pass.plan, refusal.object);
+}
+
 }  // namespace
 
 std::optional<Why> placing_trouble(const Pass& pass, api::Role role) {
   for (const Refusal& refusal : pass.seen.refusals) {
-    if (refusal.role.value_or(role) == role)
+    if (refusal.role.value_or(role) == role && still_counts(pass, refusal))
       return Why{reason_of(refusal.cause), refusal.object + ": " + refusal.message};
   }
   for (const Pod* pod : own_pods(pass, role)) {

@@ -9,7 +9,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 Refusal refusal(const World& world, RefusalCause cause, api::Role role = api::Role::kServer) {
-  return {"pod faces-" + std::string(role == api::Role::kServer ? "server" : "worker") + "-0-0",
+  return {"Pod faces-" + std::string(role == api::Role::kServer ? "server" : "worker") + "-0-0",
           role, cause, "the server's text", world.now};
 }
 
@@ -32,7 +32,7 @@ TEST(Refusals, WhatCanNeverBeCreatedFailsTheJobWithTheServersText) {
     world.refusals = {refusal(world, one.cause)};
     world.settle();
     EXPECT_EQ(world.condition("Failed"), std::string("True/") + one.reason);
-    EXPECT_THAT(message(world, "Failed"), HasSubstr("pod faces-server-0-0: the server's text"));
+    EXPECT_THAT(message(world, "Failed"), HasSubstr("Pod faces-server-0-0: the server's text"));
     EXPECT_THAT(world.names(), IsEmpty());
   }
 }
@@ -87,6 +87,34 @@ TEST(Refusals, WorkersBeyondTheQuotaDegradeAndTheServerTrains) {
   world.run_all();
   world.settle();
   EXPECT_EQ(world.condition("Running"), "True/ServersReady");
+  EXPECT_EQ(world.condition("Degraded"), "True/QuotaExceeded");
+}
+
+TEST(Refusals, WhatNobodyWantsAnyMoreIsNoTroubleOnceItMayBeAskedForAgain) {
+  World world("  workers: {replicas: 1}\n");
+  world.refusals = {refusal(world, RefusalCause::kQuota, api::Role::kWorker)};
+  world.settle();
+  world.run_all();
+  world.settle();
+  ASSERT_EQ(world.condition("Degraded"), "True/QuotaExceeded");
+  world.spec().workers.replicas = 0;
+  world.settle();
+  EXPECT_EQ(world.look().look_again, world.now + seconds(15)) << "nothing else would look then";
+  world.advance(seconds(15));
+  world.settle();
+  EXPECT_EQ(world.condition("Degraded"), "False/WorkersWell");
+  EXPECT_EQ(world.condition("PodsScheduled"), "True/Scheduled");
+}
+
+TEST(Refusals, WhatIsAskedForAgainIsTroubleUntilItIsMade) {
+  World world("  workers: {replicas: 1}\n");
+  world.refusals = {refusal(world, RefusalCause::kQuota, api::Role::kWorker)};
+  world.settle();
+  world.run_all();
+  world.advance(seconds(15));
+  const Plan again = world.look();
+  EXPECT_EQ(again.actions.size(), 1U);
+  world.write_status(again);
   EXPECT_EQ(world.condition("Degraded"), "True/QuotaExceeded");
 }
 
