@@ -32,7 +32,9 @@ constexpr Missing kMissing[] = {
      [](const auto& spec, const auto& can) {
        return spec.managed_by != kManagedByOperator && can.cluster;
      },
-     "handing the job to MultiKueue is not built yet; leave it out"},
+     "the operator leaves this job to whoever manages it, and MultiKueue knows no TrainingJobs "
+     "yet; "
+     "leave it out"},
     {"spec.data.train.urls",
      [](const auto& spec, const auto&) { return !spec.data.train.urls.empty(); },
      "reading shards from addresses is not built yet; put them into a folder and give path"},

@@ -1,5 +1,6 @@
 #include "operator/plan.h"
 
+#include "api/names.h"
 #include "operator/policy/conditions.h"
 #include "operator/policy/ends.h"
 #include "operator/policy/images.h"
@@ -62,6 +63,7 @@ void go_on(Pass& pass) {
 
 Plan plan(const Observed& seen, const Options& options, api::Time now) {
   Pass pass(seen, options, now);
+  if (seen.job.spec.managed_by != api::kManagedByOperator) return std::move(pass.plan);
   if (seen.job.metadata.deletion_time) return std::move(pass.plan);  // the collector's turn
   if (is_finished(pass.status())) {
     give_up_place(pass);

@@ -83,6 +83,7 @@ struct Plan {
   std::optional<api::Time> look_again;  // absent: when something changes
 };
 
+/// Of a job that spec.managedBy gives to somebody else nothing is done and nothing told.
 /// Pure: the same for equal arguments. `now` is this machine's wall clock.
 Plan plan(const Observed& seen, const Options& options, api::Time now);
 

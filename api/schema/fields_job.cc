@@ -38,8 +38,8 @@ void describe(Struct<TrainingJobSpec>& s) {
         "No pods while it is true; servers write a checkpoint first.")
       .change(Change::kAlways);
   s.add("managedBy", &TrainingJobSpec::managed_by,
-        "Who runs the job. kueue.x-k8s.io/multikueue is not built yet: a cluster refuses it with "
-        "NotSupported.")
+        "Who runs the job. With kueue.x-k8s.io/multikueue the operator leaves it alone, status and "
+        "all; Kueue's own controllers do not know TrainingJobs yet.")
       .one_of({std::string(kManagedByOperator), std::string(kManagedByMultiKueue)});
   s.add("model", &TrainingJobSpec::model, "The network.").required();
   s.add("data", &TrainingJobSpec::data, "The images.").required();

@@ -259,6 +259,20 @@ void a_queue_without_kueue(Scene& scene, Surroundings&) {
 
 }  // namespace
 
+void a_job_that_somebody_else_manages(Scene& scene, Surroundings&) {
+  scene.create(scene.sample({{"managedBy", "kueue.x-k8s.io/multikueue"}}));
+  Json ours = scene.sample();
+  ours["metadata"]["name"] = "ours";
+  (void)scene.client().create(kJobs, ours).take();
+  scene.until("our job is worked on", [&] {
+    const auto job = scene.client().get(kJobs, {scene.ns(), "ours"});
+    return job && job->contains("status");
+  });
+  scene.expect(!scene.job().contains("status"), "the other job's status is its manager's");
+  for (const Json& pod : scene.client().list(kPods, {.ns = scene.ns()}).take())
+    scene.expect(kube::name_of(pod).starts_with("ours-"), "no pod of it");
+}
+
 std::vector<Case> refusal_cases() {
   std::vector<Case> cases{
       {"ANamespaceThatEnds", a_namespace_that_ends},
@@ -281,7 +295,7 @@ std::vector<Case> refusal_cases() {
       {"AnUnknownPriorityClass", an_unknown_priority_class},
       {"AQueueThatOnlyALabelNames", a_label_of_a_queue},
       {"AQueueWithoutKueue", a_queue_without_kueue},
-      unsupported("MultiKueue", {{"managedBy", "kueue.x-k8s.io/multikueue"}}, "spec.managedBy"),
+      {"AJobThatSomebodyElseManages", a_job_that_somebody_else_manages},
       unsupported("Volcano", {{"schedulingPolicy", {{"gang", "Volcano"}}}},
                   "spec.schedulingPolicy.gang: Volcano is not built yet"),
       unsupported("Encryption", {{"network", {{"encryption", "TLS"}}}}, "spec.network.encryption"),

@@ -105,7 +105,8 @@ TEST(Supported, WhatOnlyAClusterFollowsPassesOnOneMachine) {
   job.spec.workers.autoscaling = AutoscalingSpec{};
   EXPECT_EQ(to_string(check_supported(job, {})), "");
   EXPECT_EQ(to_string(check_supported(job, {.cluster = true})),
-            "spec.managedBy: handing the job to MultiKueue is not built yet; leave it out\n"
+            "spec.managedBy: the operator leaves this job to whoever manages it, and MultiKueue "
+            "knows no TrainingJobs yet; leave it out\n"
             "spec.schedulingPolicy.gang: Volcano is not built yet; write None");
 }
 

@@ -282,8 +282,7 @@ TEST(Refusals, WhatIsNotBuiltIsRefusedByNameAndNeverIgnored) {
     const char* field;
   };
   for (const Case& one :
-       {Case{"  managedBy: kueue.x-k8s.io/multikueue\n", "spec.managedBy"},
-        Case{"  schedulingPolicy: {gang: Volcano}\n", "spec.schedulingPolicy.gang"},
+       {Case{"  schedulingPolicy: {gang: Volcano}\n", "spec.schedulingPolicy.gang"},
         Case{"  server: {gpus: 1}\n", "spec.server.gpus"},
         Case{"  checkpoint: {path: relative}\n", "spec.checkpoint.path"}}) {
     World world(one.spec);
@@ -292,6 +291,18 @@ TEST(Refusals, WhatIsNotBuiltIsRefusedByNameAndNeverIgnored) {
     EXPECT_THAT(message(world, "Failed"), HasSubstr(one.field));
     EXPECT_THAT(world.names(), IsEmpty());
   }
+}
+
+TEST(Refusals, AJobThatSomebodyElseManagesIsLeftAlone) {
+  World world("  managedBy: kueue.x-k8s.io/multikueue\n");
+  EXPECT_THAT(world.settle(), IsEmpty());
+  EXPECT_EQ(world.status(), api::TrainingJobStatus());
+  EXPECT_THAT(world.names(), IsEmpty());
+  EXPECT_THAT(world.others, IsEmpty());
+  world.status().conditions.push_back({.type = "Failed", .status = api::ConditionStatus::kTrue});
+  world.spec().ttl_after_finished = seconds(0);
+  world.settle();
+  EXPECT_FALSE(world.job_deleted) << "nor ended";
 }
 
 TEST(Refusals, AQueueThatOnlyALabelNamesIsNotRunPast) {
