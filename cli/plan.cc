@@ -17,6 +17,7 @@
 #include "common/file.h"
 #include "common/memory.h"
 #include "common/thread_pool.h"
+#include "gpu-server/job/job_plan.h"
 
 namespace outrigger::cli {
 namespace {
@@ -58,6 +59,7 @@ PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
   PlannedJob measured{.profile = std::move(told.profile),
                       .servers = job.spec.server.replicas,
                       .remarks = std::move(told.remarks)};
+  gpu_server::set_wires(measured.wires, job);
   const double decode = measured.profile.decode;
   measured.server = {.cores = told.cores,
                      .decode = decode / threads,

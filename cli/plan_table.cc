@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/plan_bounds.h"
+#include "cli/wire_advice.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "training/planner/batch_advice.h"
@@ -121,6 +122,8 @@ std::vector<std::string> advice_of(const PlannedJob& job, const std::vector<Cand
     if (auto open = open_plan_advice(in, row.prediction.seconds, trial))
       advice.push_back(std::move(*open));
   }
+  if (auto wires = wire_advice(in, job.wires, best.prediction.seconds, trial))
+    advice.push_back(std::move(*wires));
   std::ranges::move(batch_advice(job.profile, in.server, in.workers, best),
                     std::back_inserter(advice));
   return advice;

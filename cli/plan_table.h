@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "feed/plan.h"
 #include "training/planner/model/profile.h"
 
 namespace outrigger::cli {
@@ -25,6 +26,7 @@ struct PlannedJob {
   training::ServerRates server;                // of a rank
   std::vector<training::WorkerRates> workers;  // of all ranks, alike
   int servers = 1;                             // that have a price: pods, of one rank or several
+  feed::Plan wires = {};                       // of it only the formats count
   std::vector<std::string> remarks;            // on the job's split, for people
   std::optional<Prices> prices;
 };

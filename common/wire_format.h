@@ -18,4 +18,17 @@ enum class WireFormat : uint8_t {
 
 const char* to_string(WireFormat format);
 
+/// What an element takes on the wire, without scales.
+constexpr double bytes_an_element(WireFormat format) {
+  switch (format) {
+    case WireFormat::kBFloat16:
+      return 2;
+    case WireFormat::kUint8:
+    case WireFormat::kInt8:
+      return 1;
+    default:
+      return 4;
+  }
+}
+
 }  // namespace outrigger

@@ -19,17 +19,6 @@
 namespace outrigger::gpu_server {
 namespace {
 
-double bytes_an_element(WireFormat format) {
-  switch (format) {
-    case WireFormat::kBFloat16:
-      return 2;
-    case WireFormat::kInt8:
-      return 1;
-    default:
-      return 4;
-  }
-}
-
 /// Sums over layers before and behind every cut.
 void add_times(training::CutCosts& cut, const std::vector<nn::cpu::LayerCost>& layers) {
   for (size_t i = 0; i < layers.size(); ++i) {

@@ -65,6 +65,15 @@ TEST(PlanTable, SaysWhatIsChosenWhyAndWhatTheNextWouldGive) {
   EXPECT_THAT(text, HasSubstr("And on a worker: "));
 }
 
+TEST(PlanTable, SaysWhatNarrowerWiresWouldBring) {
+  PlannedJob job = planned_job();
+  EXPECT_THAT(printed(job), Not(HasSubstr("split.wire"))) << "links are no limit";
+  for (training::WorkerRates& worker : job.workers) worker.bytes_per_second = 3e6;
+  EXPECT_THAT(printed(job), HasSubstr("{activations: Int8, gradients: Int8}"));
+  job.wires.activations = job.wires.gradients = WireFormat::kInt8;
+  EXPECT_THAT(printed(job), Not(HasSubstr("split.wire"))) << "there is none narrower";
+}
+
 TEST(PlanTable, CountsWeightsForThoseWhoAreGivenStems) {
   PlannedJob job = planned_job();
   job.profile.options.cut = 1;
