@@ -47,7 +47,10 @@ bool is_of_webhook(const kube::ApiError& error) {
 
 std::optional<RefusalCause> collision_with(const Json& object, const api::Metadata& job) {
   const auto owner = kube::controller_of(object);
-  if (!owner || owner->kind != api::kKind || owner->name != job.name) return RefusalCause::kForeign;
+  // Another group may have a kind of that name; a version of ours to come is ours.
+  if (!owner || !owner->api_version.starts_with(std::string(api::kGroup) + "/") ||
+      owner->kind != api::kKind || owner->name != job.name)
+    return RefusalCause::kForeign;
   if (owner->uid != job.uid) return RefusalCause::kLeftover;
   return std::nullopt;
 }

@@ -54,9 +54,10 @@ TEST(Refusal, WhatAWebhookDeniesIsAskedForAgainWhateverItsCode) {
   }
 }
 
-Json owned_by(const std::string& kind, const std::string& name, const std::string& uid) {
+Json owned_by(const std::string& kind, const std::string& name, const std::string& uid,
+              const std::string& version = "outrigger.dev/v1alpha1") {
   return {{"metadata",
-           {{"ownerReferences", Json::array({{{"apiVersion", "outrigger.dev/v1alpha1"},
+           {{"ownerReferences", Json::array({{{"apiVersion", version},
                                               {"kind", kind},
                                               {"name", name},
                                               {"uid", uid},
@@ -69,6 +70,10 @@ TEST(Refusal, WhatBearsOurNameIsOursAFormerJobsOrSomebodyElses) {
   job.uid = "new";
   EXPECT_EQ(collision_with(owned_by("TrainingJob", "faces", "new"), job), std::nullopt);
   EXPECT_EQ(collision_with(owned_by("TrainingJob", "faces", "old"), job), RefusalCause::kLeftover);
+  EXPECT_EQ(collision_with(owned_by("TrainingJob", "faces", "old", "outrigger.dev/v1"), job),
+            RefusalCause::kLeftover);
+  EXPECT_EQ(collision_with(owned_by("TrainingJob", "faces", "old", "kubedl.io/v1alpha1"), job),
+            RefusalCause::kForeign);
   EXPECT_EQ(collision_with(owned_by("TrainingJob", "other", "old"), job), RefusalCause::kForeign);
   EXPECT_EQ(collision_with(owned_by("ReplicaSet", "faces", "x"), job), RefusalCause::kForeign);
   EXPECT_EQ(collision_with(Json{{"metadata", Json::object()}}, job), RefusalCause::kForeign);
