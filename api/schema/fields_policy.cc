@@ -83,7 +83,7 @@ void describe(Struct<SchedulingPolicy>& s) {
       .longest(253)
       .form(kObjectNameForm);
   s.add("topologyKey", &SchedulingPolicy::topology_key,
-        "Label of nodes; servers and workers are placed where it is equal.")
+        "Label of nodes; servers are placed where it is equal, and workers where servers are.")
       .absent("anywhere")
       .longest(316)
       .form(kQualifiedNameForm);

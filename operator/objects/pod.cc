@@ -149,17 +149,29 @@ void tolerate_lost_nodes(Json& spec) {
   }
 }
 
-// With the required term even the first pod is placed: it is one of those that it looks for.
-void follow_scheduling_policy(Json& spec, const api::TrainingJob& job) {
+// All pods are where the servers are, which go together: workers that are left somewhere draw a
+// server that begins again there, and keep it from no other place. Even the first server is placed:
+// it is one of those that it looks for.
+void stay_together(Json& spec, const api::TrainingJob& job, const PodOrder& order) {
+  const std::string& key = *job.spec.scheduling_policy->topology_key;
+  const auto term = [&](const Json& labels) {
+    return Json{{"labelSelector", {{"matchLabels", labels}}}, {"topologyKey", key}};
+  };
+  Json& affinity = object_at(object_at(spec, "affinity"), "podAffinity");
+  list_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution")
+      .push_back(term(pod_selector(job, api::Role::kServer)));
+  if (order.place.role == api::Role::kWorker) return;
+  constexpr int kMost = 100;
+  list_at(affinity, "preferredDuringSchedulingIgnoredDuringExecution")
+      .push_back({{"weight", kMost}, {"podAffinityTerm", term(pod_selector(job))}});
+}
+
+void follow_scheduling_policy(Json& spec, const api::TrainingJob& job, const PodOrder& order) {
   const auto& policy = job.spec.scheduling_policy;
   if (!policy) return;
   if (policy->priority_class_name)
     fill(spec, {{"priorityClassName", *policy->priority_class_name}});
-  if (!policy->topology_key) return;
-  Json& terms = list_at(object_at(object_at(spec, "affinity"), "podAffinity"),
-                        "requiredDuringSchedulingIgnoredDuringExecution");
-  terms.push_back({{"labelSelector", {{"matchLabels", pod_selector(job)}}},
-                   {"topologyKey", *policy->topology_key}});
+  if (policy->topology_key) stay_together(spec, job, order);
 }
 
 void complete_spec(Json& spec, const api::TrainingJob& job, const PodOrder& order,
@@ -181,7 +193,7 @@ void complete_spec(Json& spec, const api::TrainingJob& job, const PodOrder& orde
   }
   defaults["securityContext"] = std::move(security);
   fill(spec, defaults);
-  follow_scheduling_policy(spec, job);
+  follow_scheduling_policy(spec, job, order);
   for (const std::string& secret : options.image_pull_secrets)
     add_named(list_at(spec, "imagePullSecrets"), {{"name", secret}});
 }

@@ -125,8 +125,15 @@ TEST(Pod, BothRolesFollowTheSchedulingPolicy) {
         pod["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
     ASSERT_EQ(terms.size(), 1U);
     EXPECT_EQ(terms[0]["topologyKey"], "topology.kubernetes.io/zone");
-    EXPECT_EQ(terms[0]["labelSelector"]["matchLabels"]["outrigger.dev/job-uid"], "0123456789ab");
+    EXPECT_EQ(terms[0]["labelSelector"]["matchLabels"],
+              Json({{"outrigger.dev/job-uid", "0123456789ab"}, {"outrigger.dev/role", "server"}}))
+        << "workers that are left in a zone keep no server from another";
   }
+  const char* preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+  const Json drawn = server_of(policy)["spec"]["affinity"]["podAffinity"][preferred];
+  EXPECT_EQ(drawn[0]["podAffinityTerm"]["labelSelector"]["matchLabels"],
+            Json({{"outrigger.dev/job-uid", "0123456789ab"}}));
+  EXPECT_FALSE(worker_of(policy)["spec"]["affinity"]["podAffinity"].contains(preferred));
   EXPECT_FALSE(server_of()["spec"].contains("affinity"));
 }
 
