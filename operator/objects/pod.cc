@@ -161,9 +161,9 @@ void stay_together(Json& spec, const api::TrainingJob& job, const PodOrder& orde
   list_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution")
       .push_back(term(pod_selector(job, api::Role::kServer)));
   if (order.place.role == api::Role::kWorker) return;
-  constexpr int kMost = 100;
+  constexpr int kHeaviest = 100;
   list_at(affinity, "preferredDuringSchedulingIgnoredDuringExecution")
-      .push_back({{"weight", kMost}, {"podAffinityTerm", term(pod_selector(job))}});
+      .push_back({{"weight", kHeaviest}, {"podAffinityTerm", term(pod_selector(job))}});
 }
 
 void follow_scheduling_policy(Json& spec, const api::TrainingJob& job, const PodOrder& order) {
