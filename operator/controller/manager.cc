@@ -87,6 +87,7 @@ struct Manager::Impl {
     try {
       Shift shift(options, observer, stop);
       shift.run(stop, [this](std::vector<std::string> namespaces) {
+        observer.set_unlisted(namespaces.size());
         const std::scoped_lock lock(mutex);
         unlisted = std::move(namespaces);
         working = true;
@@ -96,6 +97,7 @@ struct Manager::Impl {
       failed = true;
       ending.request_stop();
     }
+    observer.set_unlisted(0);
     leading = false;
   }
 

@@ -79,6 +79,9 @@ const MetricInfo kRestarts{"outrigger_job_restarts_total",
                            "Restarts of jobs, by the role that failed and why.",
                            {"role", "cause", "counted"}};
 const MetricInfo kFinished{"outrigger_jobs_finished_total", "Jobs that ended, by how.", {"result"}};
+const MetricInfo kUnlisted{"outrigger_unlisted_namespaces",
+                           "Namespaces that this process, which leads, could not list yet.",
+                           {}};
 const MetricInfo kPolls{
     "outrigger_status_polls_total", "Questions to servers' status pages.", {"result"}};
 const MetricInfo kEventsDropped{
@@ -139,6 +142,7 @@ ControllerMetrics::ControllerMetrics(telemetry::Metrics& metrics)
       active_(std::make_shared<ActiveJobs>()),
       busy_workers_(metrics.gauge(kBusyWorkers, {{"controller", kController}})),
       workers_(metrics.gauge(kWorkers, {{"controller", kController}})),
+      unlisted_(metrics.gauge(kUnlisted)),
       polls_answered_(metrics.counter(kPolls, {{"result", "answered"}})),
       polls_failed_(metrics.counter(kPolls, {{"result", "failed"}})),
       events_dropped_(metrics.counter(kEventsDropped)),

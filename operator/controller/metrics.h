@@ -35,6 +35,8 @@ class ControllerMetrics final : public kube::Observer {
   void count(const std::vector<kube::CachedPtr<JobRecord>>& jobs);
   /// How many lists of the resource have come, by its plural.
   size_t lists(const std::string& resource);
+  /// Of how many namespaces the jobs wait, while this process leads.
+  void set_unlisted(size_t namespaces) { unlisted_.set(static_cast<double>(namespaces)); }
   void polled(bool answered) { (answered ? polls_answered_ : polls_failed_).add(); }
 
   void request_finished(const Request& request) override;
@@ -80,6 +82,7 @@ class ControllerMetrics final : public kube::Observer {
   std::shared_ptr<ActiveJobs> active_;  // which the page asks when it is asked for
   telemetry::Gauge& busy_workers_;
   telemetry::Gauge& workers_;
+  telemetry::Gauge& unlisted_;
   telemetry::Counter& polls_answered_;
   telemetry::Counter& polls_failed_;
   telemetry::Counter& events_dropped_;

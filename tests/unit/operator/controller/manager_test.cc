@@ -158,7 +158,11 @@ TEST_F(ManagerTest, ANamespaceThatCannotBeListedHoldsUpNoOther) {
   half.start();
   apply(job());
   EXPECT_TRUE(all_made());
-  EXPECT_EQ(half.readiness().status, 200);
+  EXPECT_TRUE(eventually([&] { return half.readiness().status == 200; }));
+  EXPECT_TRUE(eventually([&] {
+    return half.manager->metrics().exposition().find("\noutrigger_unlisted_namespaces 1\n") !=
+           std::string::npos;
+  }));
   server_.release_hanging();
 }
 
