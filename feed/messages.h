@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/bytes.h"
+#include "common/layer_seconds.h"
 #include "common/tensor.h"
 #include "common/wire_format.h"
 #include "data/sample.h"
@@ -109,6 +110,8 @@ struct WorkTimes {
   float backward = 0;
   float decoded_ago = 0;       // since the pixels were there, when the result was made
   float bytes_per_second = 0;  // of the worker's link, as it knows it; 0: not known
+  /// Of the stem's, of one core; mostly empty: few passes are timed.
+  std::vector<LayerSeconds> layers = {};
 };
 
 /// The result of a forward or evaluation lease.

@@ -177,7 +177,7 @@ class Run {
   RankMeasures measured_;  // in the last step
   uint64_t settled_ = 0;   // times that all ranks have agreed while the first one found plans
   size_t replacements_told_ = 0;
-  std::optional<TimePoint> workers_told_;
+  std::optional<TimePoint> workers_told_, layers_told_;
   bool advised_ = false;
   uint64_t warned_of_ = 0;  // the plan whose stems no worker is given
   std::atomic<bool> ready_{false};

@@ -252,6 +252,11 @@ void Run::tell_of_workers(const training::StepReport& report, const RankMeasures
   workers_told_ = clock_.now();
   if (planning_) reporter_.desired_workers(planning_->desired_workers());
   reporter_.workers(report.step, measures.workers, measures.local);
+  constexpr Duration kLayersEvery = std::chrono::minutes(5);
+  if (!layers_told_) layers_told_ = clock_.now();
+  if (!last && clock_.now() < *layers_told_ + kLayersEvery) return;
+  layers_told_ = clock_.now();
+  reporter_.layers(report.step, trainer_.layer_seconds(), measures.workers);
 }
 
 }  // namespace outrigger::gpu_server

@@ -5,7 +5,9 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "common/layer_seconds.h"
 #include "common/memory_source.h"
 #include "common/tensor.h"
 #include "common/thread_pool.h"
@@ -43,6 +45,8 @@ struct ProgramOptions {
   /// Of batch norm in training, of batch / groups samples each: micro-batches that run as one, on
   /// devices that can.
   int64_t groups = 1;
+  /// Whether every so many passes are timed layer by layer (Program::take_layer_seconds).
+  bool time_layers = false;
 };
 
 /// Aborts unless a program of the graph can have these options. For backends.
@@ -109,6 +113,10 @@ class Program {
   /// Like input_spec; always float32 where the segment ends the graph (logits or embeddings).
   virtual TensorSpec output_spec() const = 0;
   virtual ProgramMemory memory() const { return {}; }
+  /// By layer of the segment, the mean of the passes that were timed since the last call; 0 where
+  /// there was none of that kind, and empty where there was none at all, as from programs that do
+  /// not tell.
+  virtual std::vector<LayerSeconds> take_layer_seconds() const { return {}; }
   virtual std::unique_ptr<Weights> new_weights() const = 0;
   virtual std::unique_ptr<Tape> new_tape() const = 0;
   /// Repacks the segment's parameters (exactly parameter_range(segment)) and running averages

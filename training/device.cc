@@ -29,7 +29,8 @@ Device::Part Device::make_part(nn::Segment segment, bool input_gradient, uint32_
                                    .mode = nn::Mode::kTraining,
                                    .input_gradient = input_gradient,
                                    .seed = options_.seed,
-                                   .groups = groups},
+                                   .groups = groups,
+                                   .time_layers = true},
                                   threads_);
   part.weights = part.program->new_weights();
   part.tape = part.program->new_tape();
@@ -169,10 +170,12 @@ void Device::start_on_host(const feed::ReadyMicroBatch& batch, std::span<float> 
   head_.program->backward(
       *head_.weights, *head_.tape, logits_gradient_.view(),
       {cut_gradient ? cut_gradient->view() : TensorView{}, gradients_of(head_)});
+  follow(layer_seconds_, head_.program->take_layer_seconds(), static_cast<size_t>(cut_));
   result.gradient_range = graph_.parameter_range(head_.segment);
   if (stem_here && stem_trains_) {
     stem_.program->backward(*stem_.weights, *stem_.tape, cut_gradient->view(),
                             {{}, gradients_of(stem_)});
+    follow(layer_seconds_, stem_.program->take_layer_seconds());
     result.gradient_range = graph_.parameter_range(graph_.whole());
   } else if (cut_gradient) {
     result.cut_gradients.push_back(std::move(cut_gradient));

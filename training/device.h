@@ -74,6 +74,8 @@ class Device {
   void set_cut(int32_t cut, bool stem_trains);
   /// The device's own arrays of the run; null where they are the host's.
   nn::Resident* resident() const { return resident_.get(); }
+  /// By layer of the graph, moving averages of few passes; empty where the backend does not tell.
+  const std::vector<LayerSeconds>& layer_seconds() const { return layer_seconds_; }
   /// What gradients are multiplied by on a resident's way; 1 but for float16.
   void set_loss_scale(float scale) { loss_scale_ = scale; }
   /// Weights of the next micro-batches: the stem's (from an older version under staleness) and the
@@ -143,6 +145,7 @@ class Device {
   const nn::Backend& backend_;
   ThreadPool& threads_;
   const std::unique_ptr<nn::Resident> resident_;
+  std::vector<LayerSeconds> layer_seconds_;
   float loss_scale_ = 1;
   int32_t cut_ = -1;
   bool stem_trains_ = false;

@@ -114,6 +114,11 @@ Hello make_hello(const Setup& setup, const Workshop& shop, const std::string& na
   const double of_all = static_cast<double>(whole) / static_cast<double>(samples);
   hello.pass_seconds =
       static_cast<float>(of_all * numerics.seconds * Quota(threads.size(), false).slowdown());
+  hello.layers = numerics.layers;
+  for (LayerSeconds& layer : hello.layers) {
+    layer.forward *= static_cast<float>(of_all);
+    layer.backward *= static_cast<float>(of_all);
+  }
   return hello;
 }
 

@@ -119,6 +119,30 @@ void set_layers(const json& line, RunHistory& history) {
                               .weights = number(one, "weightBytes")});
 }
 
+/// Both passes of a layer in a list of [forward, backward]; 0 where it has no such layer.
+double both_passes(const json& list, size_t place) {
+  if (!list.is_array() || place >= list.size() || !list[place].is_array()) return 0;
+  double sum = 0;
+  for (const json& pass : list[place]) sum += pass.is_number() ? pass.get<double>() : 0;
+  return sum;
+}
+
+void set_layer_times(const json& line, RunHistory& history) {
+  const json none = json::array();
+  for (size_t i = 0; i < history.layers.size(); ++i) {
+    RunHistory::Layer& layer = history.layers[i];
+    layer.on_server = both_passes(line.value("server", none), i);
+    double sum = 0;
+    int timed = 0;
+    for (const json& worker : line.value("workers", none)) {
+      const double its = both_passes(worker.value("layers", none), i);
+      sum += its;
+      timed += its > 0 ? 1 : 0;
+    }
+    layer.on_workers = timed == 0 ? 0 : sum / timed;
+  }
+}
+
 void add(const json& line, RunHistory& history) {
   const std::string type = line.value("type", "");
   if (type == "step") add_step(line, history);
@@ -127,6 +151,7 @@ void add(const json& line, RunHistory& history) {
   if (type == "evaluation") add_evaluation(line, history);
   if (type == "checkpoint") add_checkpoint(line, history);
   if (type == "profile") set_layers(line, history);
+  if (type == "layers") set_layer_times(line, history);
 }
 
 RunHistory read_rank(const std::filesystem::path& path) {

@@ -69,6 +69,9 @@ struct RunHistory {
     double backward = 0;
     double kept = 0;     // bytes from its forward to its backward
     double weights = 0;  // bytes
+    // While the job trained, forward and backward; 0: not timed.
+    double on_server = 0;
+    double on_workers = 0;  // the mean of those who ran it
   };
   // Of a run that was resumed: what counted in the end.
   std::vector<Step> steps;

@@ -95,6 +95,11 @@ std::string worker_section(const RunHistory& history) {
   return page_section("Workers", table + "</table>");
 }
 
+/// Of what was perhaps not timed.
+std::string timed(double seconds) {
+  return seconds == 0 ? "" : fmt::format("{:.2f} ms", 1e3 * seconds);
+}
+
 std::string layer_section(const RunHistory& history) {
   if (history.layers.empty()) return "";
   double most = 1e-12;
@@ -107,21 +112,25 @@ std::string layer_section(const RunHistory& history) {
   }
   std::string table =
       "<table><tr><th>layer</th><th>forward</th><th>backward</th><th class=\"text\" "
-      "style=\"width:24%\"></th><th>keeps</th><th>weights</th></tr>\n";
+      "style=\"width:24%\"></th><th>training, here</th><th>on workers</th><th>keeps</th>"
+      "<th>weights</th></tr>\n";
   for (const RunHistory::Layer& layer : history.layers)
     table += fmt::format(
-        "<tr><td>{}</td><td>{:.2f} ms</td><td>{:.2f} ms</td>{}<td>{:.2f} MB</td><td>{:.2f} "
-        "MB</td></tr>\n",
+        "<tr><td>{}</td><td>{:.2f} ms</td><td>{:.2f} ms</td>{}<td>{}</td><td>{}</td>"
+        "<td>{:.2f} MB</td><td>{:.2f} MB</td></tr>\n",
         escaped(layer.name), 1e3 * layer.forward, 1e3 * layer.backward,
-        bar((layer.forward + layer.backward) / most), layer.kept / 1e6, layer.weights / 1e6);
+        bar((layer.forward + layer.backward) / most), timed(layer.on_server),
+        timed(layer.on_workers), layer.kept / 1e6, layer.weights / 1e6);
   return page_section(
       "Layers",
-      fmt::format("<p class=\"soft\">Of a micro-batch, on one core, as measured at the start: all "
-                  "layers, or where the device is a GPU those of stems. From forward to backward "
-                  "these keep {:.1f} MB; their weights are {:.1f} MB, held more than once "
-                  "(outrigger plan tells what each process needs).</p>\n"
-                  "<details><summary>{} layers</summary>\n",
-                  kept / 1e6, weights / 1e6, history.layers.size()) +
+      fmt::format(
+          "<p class=\"soft\">Of a micro-batch, on one core, as measured at the start: all "
+          "layers, or where the device is a GPU those of stems; and forward and backward "
+          "together while the job trained, here and on the workers. From forward to backward "
+          "these keep {:.1f} MB; their weights are {:.1f} MB, held more than once "
+          "(outrigger plan tells what each process needs).</p>\n"
+          "<details><summary>{} layers</summary>\n",
+          kept / 1e6, weights / 1e6, history.layers.size()) +
           table + "</table></details>");
 }
 

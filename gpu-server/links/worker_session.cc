@@ -111,8 +111,10 @@ std::optional<WorkerSession::Newcomer> WorkerSession::introduce() {
   const bool scores = terms.scoring_memory <= static_cast<double>(hello.memory) / 2;
   feed::WorkerTraits traits{name_, false, stems, scores};
   if (hello.memory > 0) traits.memory = static_cast<double>(hello.memory);
-  return Newcomer{std::move(traits), WorkerBook(hello.cores, stems ? hello.pass_seconds : 0,
-                                                static_cast<double>(hello.memory))};
+  return Newcomer{
+      std::move(traits),
+      WorkerBook(hello.cores, stems ? hello.pass_seconds : 0, static_cast<double>(hello.memory),
+                 stems ? hello.layers : std::vector<LayerSeconds>())};
 }
 
 void WorkerSession::receive_thread() {

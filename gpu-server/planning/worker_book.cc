@@ -87,6 +87,7 @@ void WorkerBook::note(const feed::WorkerMessage& message) {
     average(stem.backward, times->backward, newest);
     stem.decode = measures_.work();
   }
+  follow(measures_.layers, times->layers);
   if (times->bytes_per_second > 0) told_rate_ = times->bytes_per_second;
 }
 

@@ -5,8 +5,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/clock.h"
+#include "common/layer_seconds.h"
 #include "feed/messages.h"
 #include "transport/link.h"
 
@@ -32,15 +35,18 @@ struct WorkerMeasures {
   };
   /// Of decoding what the machine does itself: who waits for bytes is not slow.
   double work() const;
-  std::map<int32_t, Stem> stems;  // by cut, of those it has run
-  double bytes_per_second = 0;    // of its link, the slower direction; 0: not known
-  double latency = 0;             // seconds, one way
+  std::map<int32_t, Stem> stems;     // by cut, of those it has run
+  std::vector<LayerSeconds> layers;  // of its stems, of one core; at first as it told
+  double bytes_per_second = 0;       // of its link, the slower direction; 0: not known
+  double latency = 0;                // seconds, one way
 };
 
 /// Keeps WorkerMeasures up to date. Not thread-safe.
 class WorkerBook {
  public:
-  WorkerBook(uint32_t cores, double pass_seconds, double memory = 0) {
+  WorkerBook(uint32_t cores, double pass_seconds, double memory = 0,
+             std::vector<LayerSeconds> layers = {}) {
+    measures_.layers = std::move(layers);
     measures_.cores = cores;
     measures_.memory = memory;
     measures_.pass_seconds = pass_seconds;

@@ -57,6 +57,12 @@ json to_json(const training::LayerCosts& layer) {
           {"weightBytes", layer.weights}};
 }
 
+json to_json(std::span<const LayerSeconds> layers) {
+  json list = json::array();
+  for (const LayerSeconds& layer : layers) list.push_back({layer.forward, layer.backward});
+  return list;
+}
+
 json to_json(const training::EvaluationResult& result) {
   json told{{"accuracy", result.accuracy}, {"loss", result.loss}};
   if (result.verification) told["verification"] = *result.verification;

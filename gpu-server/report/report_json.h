@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
+#include "common/layer_seconds.h"
 #include "feed/plan.h"
 #include "feed/stall.h"
 #include "gpu-server/planning/worker_book.h"
@@ -23,6 +25,8 @@ nlohmann::json to_json(const feed::Plan& plan, uint32_t micro_batches);
 nlohmann::json to_json(const feed::StallTimes& times);
 nlohmann::json to_json(const WorkerMeasures& worker);
 nlohmann::json to_json(const training::LayerCosts& layer);
+/// A list of [forward, backward].
+nlohmann::json to_json(std::span<const LayerSeconds> layers);
 /// What was measured, without how many images.
 nlohmann::json to_json(const training::EvaluationResult& result);
 

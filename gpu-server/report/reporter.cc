@@ -117,6 +117,18 @@ void Reporter::profile(const training::JobCosts& costs) {
   metrics_file_.append(text_of({{"type", "profile"}, {"layers", layers}}));
 }
 
+void Reporter::layers(uint64_t step, std::span<const LayerSeconds> server,
+                      std::span<const WorkerMeasures> workers) {
+  json list = json::array();
+  for (const WorkerMeasures& one : workers) {
+    if (!one.layers.empty())
+      list.push_back({{"name", one.name}, {"layers", to_json(std::span(one.layers))}});
+  }
+  if (server.empty() && list.empty()) return;
+  metrics_file_.append(text_of(
+      {{"type", "layers"}, {"step", step}, {"server", to_json(server)}, {"workers", list}}));
+}
+
 void Reporter::workers(uint64_t step, std::span<const WorkerMeasures> workers,
                        const WorkerMeasures& local) {
   json list = json::array();

@@ -42,6 +42,10 @@ class Reporter {
             const feed::StallTimes& stalls, Duration planning = Duration::zero());
   /// What the planner goes by: every layer's costs, as a line of metrics.jsonl.
   void profile(const training::JobCosts& costs);
+  /// What layers take while the job trains, here and on workers: moving averages, as a line of
+  /// metrics.jsonl.
+  void layers(uint64_t step, std::span<const LayerSeconds> server,
+              std::span<const WorkerMeasures> workers);
   /// What each remote worker has done and how fast it is, as a line of metrics.jsonl.
   void workers(uint64_t step, std::span<const WorkerMeasures> workers, const WorkerMeasures& local);
   /// How many workers the job can use; nothing where none is there to tell what one brings.

@@ -39,7 +39,8 @@ Numerics measure_numerics(const Graph& graph, int cut, int64_t batch, Precision 
                           ThreadPool& threads) {
   if (cut == 0) return {};
   const ProgramOptions options{.segment = {0, cut}, .batch = batch, .precision = precision};
-  const CpuProgram program(graph, options, threads);
+  CpuProgram program(graph, options, threads);
+  program.start_stopwatches();
   SyntheticPass pass(graph, options, program, 1);
   const double cold = seconds_of(pass);
   ByteWriter writer;
@@ -47,7 +48,13 @@ Numerics measure_numerics(const Graph& graph, int cut, int64_t batch, Precision 
                            std::as_bytes(std::span(pass.gradients()))})
     writer.raw(sha256(bytes).data(), sizeof(Sha256));
   constexpr double kLong = 5;  // so long a pass need not run again
-  return {to_hex(sha256(writer.take())), cold < kLong ? shortest_pass(pass) : cold};
+  Numerics numerics{to_hex(sha256(writer.take())), cold};
+  if (cold < kLong) {
+    program.start_stopwatches();
+    numerics.seconds = shortest_pass(pass);
+  }
+  numerics.layers = program.take_layer_seconds();
+  return numerics;
 }
 
 }  // namespace outrigger::nn::cpu

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "common/thread_pool.h"
 #include "nn/program.h"
@@ -8,8 +9,9 @@
 namespace outrigger::nn::cpu {
 
 struct Numerics {
-  std::string fingerprint;  // SHA-256, in hexadecimal
-  double seconds = 0;       // that the pass takes, with all threads and nothing beside
+  std::string fingerprint;           // SHA-256, in hexadecimal
+  double seconds = 0;                // that the pass takes, with all threads and nothing beside
+  std::vector<LayerSeconds> layers;  // of that stem
 };
 
 /// What this machine's arithmetic makes of a small fixed pass: the hash of outputs, statistics and

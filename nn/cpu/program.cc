@@ -77,6 +77,9 @@ CpuProgram::CpuProgram(const Graph& graph, const ProgramOptions& options, Thread
   find_untrained(graph);
   Compilation compilation(graph, options, threads.size());
   plan(compilation);
+  if (!options.time_layers) return;
+  forward_watch_ = new_stopwatch(forward_);
+  backward_watch_ = new_stopwatch(backward_);
 }
 
 void CpuProgram::find_untrained(const Graph& graph) {
@@ -161,7 +164,7 @@ void CpuProgram::forward(const Weights& weights, Tape& tape, const ForwardInput&
   run.in = &in;
   run.out = &out;
   const auto active = static_cast<int>((in.count + blocks_.size - 1) / blocks_.size);
-  forward_.execute(threads_, run, active, forward_watch_.get());
+  forward_.execute(threads_, run, active, watch_of(forward_watch_, forward_passes_));
 }
 
 void CpuProgram::backward(const Weights& weights, Tape& tape, ConstTensorView output_gradient,
@@ -176,25 +179,41 @@ void CpuProgram::backward(const Weights& weights, Tape& tape, ConstTensorView ou
   Run run = make_run(weights, tape);
   run.output_gradient = output_gradient.data;
   run.back = &out;
-  backward_.execute(threads_, run, blocks_.count(), backward_watch_.get());
+  backward_.execute(threads_, run, blocks_.count(), watch_of(backward_watch_, backward_passes_));
 }
 
 void CpuProgram::start_stopwatches() {
+  times_all_ = true;
   forward_watch_ = new_stopwatch(forward_);
   backward_watch_ = new_stopwatch(backward_);
 }
 
-std::vector<std::pair<double, double>> CpuProgram::times() const {
-  std::vector<std::pair<double, double>> seconds(static_cast<size_t>(layers_));
-  const auto add = [&](const Schedule& schedule, const Stopwatch& watch, auto member) {
+// Reading a thread's clock twice for each piece takes some per cent of a small network's pass. The
+// first pass is cold.
+Stopwatch* CpuProgram::watch_of(const std::unique_ptr<Stopwatch>& watch,
+                                std::atomic<uint32_t>& passes) const {
+  constexpr uint32_t kEvery = 32;
+  if (watch == nullptr || (!times_all_ && passes++ % kEvery != 1)) return nullptr;
+  ++watch->passes;
+  return watch.get();
+}
+
+std::vector<LayerSeconds> CpuProgram::take_layer_seconds() const {
+  if (forward_watch_ == nullptr || forward_watch_->passes + backward_watch_->passes == 0) return {};
+  const Segment segment = options_.segment;
+  std::vector<LayerSeconds> layers(static_cast<size_t>(segment.end - segment.begin));
+  const auto add = [&](const Schedule& schedule, Stopwatch& watch, auto member) {
+    const int passes = watch.passes.exchange(0);
+    if (passes == 0) return;
     for (size_t i = 0; i < schedule.pieces().size(); ++i) {
-      seconds[static_cast<size_t>(schedule.pieces()[i].layer)].*member +=
-          static_cast<double>(watch.nanoseconds[i].load()) * 1e-9;
+      const double seconds = 1e-9 * static_cast<double>(watch.nanoseconds[i].exchange(0));
+      layers[static_cast<size_t>(schedule.pieces()[i].layer - segment.begin)].*member +=
+          static_cast<float>(seconds / passes);
     }
   };
-  add(forward_, *forward_watch_, &std::pair<double, double>::first);
-  add(backward_, *backward_watch_, &std::pair<double, double>::second);
-  return seconds;
+  add(forward_, *forward_watch_, &LayerSeconds::forward);
+  add(backward_, *backward_watch_, &LayerSeconds::backward);
+  return layers;
 }
 
 namespace {

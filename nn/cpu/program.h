@@ -63,10 +63,9 @@ class CpuProgram final : public Program {
   }
   /// Bytes of a micro-batch that each layer of the graph keeps from forward to backward.
   std::vector<size_t> kept_bytes() const { return buffers_.tape_bytes_by_layer(forward_, layers_); }
-  /// Counts the time of each piece from now on. Not while a pass runs.
+  /// Counts the time of each piece of every pass from now on. Not while a pass runs.
   void start_stopwatches();
-  /// Seconds of one core since then by layer of the graph: forward, backward.
-  std::vector<std::pair<double, double>> times() const;
+  std::vector<LayerSeconds> take_layer_seconds() const override;
 
  private:
   void plan(Compilation& compilation);
@@ -88,7 +87,12 @@ class CpuProgram final : public Program {
   const bool shares_space_;
   const std::shared_ptr<CpuWorkSpace> space_;
   mutable Slots slots_;
+  /// Of the pass that begins; null: it is not timed.
+  Stopwatch* watch_of(const std::unique_ptr<Stopwatch>& watch, std::atomic<uint32_t>& passes) const;
+
+  bool times_all_ = false;  // else one pass of many
   std::unique_ptr<Stopwatch> forward_watch_, backward_watch_;
+  mutable std::atomic<uint32_t> forward_passes_ = 0, backward_passes_ = 0;
 };
 
 }  // namespace outrigger::nn::cpu

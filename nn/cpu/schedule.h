@@ -48,6 +48,7 @@ struct Piece {
 /// Where a profile's times go; one counter a piece.
 struct Stopwatch {
   std::vector<std::atomic<int64_t>> nanoseconds;
+  std::atomic<int> passes = 0;
 };
 
 /// The order of work of one pass: pieces in program order, grouped into phases, one parallel loop

@@ -98,6 +98,8 @@ class Trainer {
   void gather_state();
   /// The same, but for a device's arrays (parameters, momentum, averaged), which may be older.
   const TrainingState& counters() const { return state_; }
+  /// As Device::layer_seconds().
+  const std::vector<LayerSeconds>& layer_seconds() const { return device_.layer_seconds(); }
   TrainingState& counters() { return state_; }
 
  private:

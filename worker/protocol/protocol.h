@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/hash.h"
+#include "common/layer_seconds.h"
 #include "common/tensor.h"
 #include "data/sample.h"
 #include "feed/messages.h"
@@ -54,6 +55,7 @@ struct Hello {
   std::string numerics;    // fingerprint of the stem up to deepest_cut; empty: it runs no stems
   uint64_t memory = 0;     // bytes that are free for the job
   float pass_seconds = 0;  // forward and backward of that stem for one micro-batch
+  std::vector<LayerSeconds> layers;  // of it, of one core; empty: they were not timed
 };
 
 transport::Frame to_frame(const Setup& setup);

@@ -18,11 +18,20 @@ Frame encode(const feed::Pull& pull, const WireContext&) {
   return frame_of(FrameType::kPull, writer);
 }
 
+void write_layers(ByteWriter& writer, const std::vector<LayerSeconds>& layers) {
+  writer.number(static_cast<uint32_t>(layers.size()));
+  for (const LayerSeconds& layer : layers) {
+    writer.number(layer.forward);
+    writer.number(layer.backward);
+  }
+}
+
 void write_times(ByteWriter& writer, const feed::WorkTimes& times) {
   writer.number(times.cut);
   for (const float value : {times.decode, times.read, times.forward, times.backward,
                             times.decoded_ago, times.bytes_per_second})
     writer.number(value);
+  write_layers(writer, times.layers);
 }
 
 void write_values(ByteWriter& writer, const std::vector<float>& values) {
@@ -65,12 +74,22 @@ float read_measured(ByteReader& reader) {
   return value;
 }
 
+std::vector<LayerSeconds> read_layers(ByteReader& reader) {
+  std::vector<LayerSeconds> layers(reader.count(sizeof(LayerSeconds)));
+  for (LayerSeconds& layer : layers) {
+    layer.forward = read_measured(reader);
+    layer.backward = read_measured(reader);
+  }
+  return layers;
+}
+
 feed::WorkTimes read_times(ByteReader& reader) {
   feed::WorkTimes times;
   times.cut = reader.number<int32_t>();
   for (float* value : {&times.decode, &times.read, &times.forward, &times.backward,
                        &times.decoded_ago, &times.bytes_per_second})
     *value = read_measured(reader);
+  times.layers = read_layers(reader);
   return times;
 }
 
@@ -222,6 +241,7 @@ Frame to_frame(const Hello& hello) {
   writer.text(hello.numerics);
   writer.number(hello.memory);
   writer.number(hello.pass_seconds);
+  write_layers(writer, hello.layers);
   return frame_of(FrameType::kHello, writer);
 }
 
@@ -237,6 +257,7 @@ Hello read_hello(const ReceivedFrame& frame) {
   hello.numerics = reader.text();
   hello.memory = reader.number<uint64_t>();
   hello.pass_seconds = read_measured(reader);
+  hello.layers = read_layers(reader);
   reader.expect_end();
   return hello;
 }

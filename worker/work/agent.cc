@@ -42,7 +42,8 @@ Agent::Agent(AgentOptions options, const nn::Graph& graph, const nn::Backend& ba
               .precision = options_.precision,
               .mode = nn::Mode::kTraining,
               .input_gradient = false,
-              .seed = options_.seed},
+              .seed = options_.seed,
+              .time_layers = true},
              threads),
       scorer_(graph, backend, threads,
               {.batch = scored_at_once(options_.micro_batch),
@@ -222,6 +223,7 @@ void Agent::forward(Works::iterator at) {
     work.stage = Stage::kBackward;
     return;
   }
+  work.times.layers = program.take_layer_seconds();
   outbox_.push_back(feed::MicroBatch{at->first, work.lease.activations, std::move(output),
                                      std::move(statistics), work.pixel_hash, times_of(work)});
   if (!work.lease.stem_trains) {
@@ -248,6 +250,7 @@ void Agent::backward(Works::iterator at) {
     program.backward(stems_.weights(work.lease.stem_version, cut), *work.tape,
                      work.gradient->view(), {{}, *gradients});
   });
+  work.times.layers = program.take_layer_seconds();
   outbox_.push_back(feed::StemGradient{at->first, std::move(gradients), times_of(work)});
   finish(at);
 }

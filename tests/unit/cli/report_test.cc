@@ -111,8 +111,11 @@ TEST_F(ReportTest, ShowsWhatEachLayerTakes) {
   write(
       R"({"type":"profile","layers":[{"name":"conv<1>","forwardSeconds":0.002,"backwardSeconds":0.004,"keptBytes":3e6,"weightBytes":1e6}]})"
       "\n" +
-      step(0, 0.1));
+      step(0, 0.1) +
+      R"({"type":"layers","step":0,"server":[[0.0015,0.0055]],"workers":[{"name":"a","layers":[[0.003,0.005]]},{"name":"b","layers":[]},{"name":"c","layers":[[0.004,0.006]]}]})"
+      "\n");
   const std::string html = page();
+  EXPECT_THAT(html, HasSubstr("<td>7.00 ms</td><td>9.00 ms</td>")) << "here, and on two workers";
   for (const char* part : {"conv&lt;1&gt;", "2.00 ms", "4.00 ms", "3.00 MB", "these keep 3.0 MB",
                            "on one core", "where the device is a GPU those of stems"})
     EXPECT_THAT(html, HasSubstr(part));

@@ -115,7 +115,14 @@ TEST_F(ReporterTest, TellsWhatEachLayerAndEachWorkersStemsTake) {
   const json layer = lines("profile").back()["layers"][0];
   EXPECT_EQ(layer["name"], "conv1");
   EXPECT_NEAR(layer["backwardSeconds"].get<double>(), 0.2, 1e-9);
+  const std::vector<LayerSeconds> here{{0.5f, 0.25f}};
   WorkerMeasures worker{.name = "w"};
+  reporter_.layers(6, here, std::vector{worker});
+  worker.layers = {{1, 2}};
+  EXPECT_TRUE(lines("layers").back()["workers"].empty()) << "it has run no stem";
+  reporter_.layers(7, here, std::vector{worker});
+  EXPECT_EQ(lines("layers").back()["server"], json::parse("[[0.5, 0.25]]"));
+  EXPECT_EQ(lines("layers").back()["workers"][0]["layers"], json::parse("[[1.0, 2.0]]"));
   worker.read = 0.01;
   worker.stems[3] = {.forward = 0.5, .backward = 0.25};
   reporter_.workers(7, std::vector{worker}, {});

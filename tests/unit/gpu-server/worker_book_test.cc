@@ -71,6 +71,19 @@ TEST(WorkerBook, KeepsStemsByCut) {
   EXPECT_NEAR(stems.at(5).backward, 0.3, 1e-6);
 }
 
+TEST(WorkerBook, FollowsLayersFromWhatTheWorkerToldWhenItJoined) {
+  WorkerBook book(1, 0, 0, {{1, 2}, {0, 0}});
+  feed::StemGradient gradient;
+  gradient.times = {.cut = 3, .layers = {{0, 4}, {3, 0}, {5, 6}}};
+  book.note(gradient);
+  const auto layers = book.measures({}).layers;
+  ASSERT_EQ(layers.size(), 3u);
+  EXPECT_EQ(layers[0].forward, 1) << "not timed again";
+  EXPECT_EQ(layers[0].backward, 2.5f);
+  EXPECT_EQ(layers[1].forward, 3) << "timed for the first time";
+  EXPECT_EQ(layers[2].backward, 6);
+}
+
 TEST(WorkerBook, ResultsOfAStepWeighAsMuchTogetherHoweverManyThereAre) {
   for (const uint32_t per_step : {1u, 8u}) {
     WorkerBook book(1, 0);

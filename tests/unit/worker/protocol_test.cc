@@ -170,10 +170,13 @@ TEST(Protocol, SmallMessagesComeBackAsTheyWere) {
   there_and_back(feed::Leaving{});
   feed::Scores scores{kKey, {1.5f, 1, -0.25f}};
   scores.times.forward = 2;
+  scores.times.layers = {{0.5, 0.25}, {0, 1}};
   const auto scored = there_and_back(scores);
   EXPECT_EQ(scored.key, kKey);
   EXPECT_EQ(scored.values, scores.values);
   EXPECT_EQ(scored.times.forward, 2);
+  ASSERT_EQ(scored.times.layers.size(), 2u);
+  EXPECT_EQ(scored.times.layers[0].backward, 0.25f);
   EXPECT_EQ(there_and_back(lease(feed::WorkKind::kScore)).kind, feed::WorkKind::kScore);
 }
 

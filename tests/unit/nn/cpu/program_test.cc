@@ -168,6 +168,29 @@ TEST(CpuProgram, HidesNoNan) {
   for (const float value : bench.forward(4, *bench.tape)) EXPECT_TRUE(std::isnan(value));
 }
 
+TEST(CpuProgram, TimesOnePassOfManyByLayer) {
+  const Graph graph = testing::narrow_resnet();
+  Bench bench(*cpu::make_cpu_backend(), graph,
+              {.segment = graph.whole(), .batch = 6, .time_layers = true});
+  bench.forward(6, *bench.tape);
+  EXPECT_TRUE(bench.program->take_layer_seconds().empty()) << "the first is cold";
+  bench.forward(6, *bench.tape);
+  auto layers = bench.program->take_layer_seconds();
+  ASSERT_EQ(layers.size(), static_cast<size_t>(graph.size()));
+  const auto sum = [&](auto member) {
+    float all = 0;
+    for (const LayerSeconds& layer : layers) all += layer.*member;
+    return all;
+  };
+  EXPECT_GT(sum(&LayerSeconds::forward), 0);
+  EXPECT_EQ(sum(&LayerSeconds::backward), 0) << "there was none";
+  bench.backward(*bench.tape);
+  bench.backward(*bench.tape);
+  layers = bench.program->take_layer_seconds();
+  EXPECT_GT(sum(&LayerSeconds::backward), 0);
+  EXPECT_EQ(sum(&LayerSeconds::forward), 0) << "of passes since the last call";
+}
+
 TEST(CpuProfile, ListsEveryLayerOfTheSegment) {
   const Graph graph = testing::narrow_resnet();
   ThreadPool threads(1);
@@ -194,6 +217,10 @@ TEST(Fingerprint, IsTheSameForAnyThreadsAndTellsNetworksApart) {
   EXPECT_NE(print, fingerprint_of(graph, graph.cut("layer2").layers, 6, Precision::kFloat32, one));
   EXPECT_NE(print, fingerprint_of(graph, cut, 5, Precision::kFloat32, one));
   EXPECT_EQ(fingerprint_of(graph, 0, 6, Precision::kFloat32, one), "");
+  const auto layers = cpu::measure_numerics(graph, cut, 6, Precision::kFloat32, one).layers;
+  ASSERT_EQ(layers.size(), static_cast<size_t>(cut));
+  EXPECT_GT(layers[1].forward, 0);
+  EXPECT_GT(layers[1].backward, 0);
 }
 
 TEST(InstructionSet, IsSettledByTheFirstUse) {
