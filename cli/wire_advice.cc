@@ -11,7 +11,7 @@ namespace {
 
 /// What another wire must bring to be worth a word, and what a narrower one must bring more than a
 /// wider: it rounds more.
-constexpr double kGain = 1.05;
+constexpr double kWireGain = 1.05;
 
 /// Costs with both wires narrowed to a format, where they are wider.
 training::JobCosts narrowed(training::JobCosts job, const feed::Plan& present, WireFormat format) {
@@ -39,9 +39,9 @@ std::optional<std::string> wire_advice(const training::Situation& in, const feed
     const training::JobCosts job = narrowed(in.job, present, format);
     const training::Situation there{job, in.options, in.server, in.workers};
     const auto promised = search(there, {}, training::by_model());  // takes no time
-    if (!promised || best < kGain * promised->prediction.seconds) continue;
+    if (!promised || best < kWireGain * promised->prediction.seconds) continue;
     const auto found = search(there, {}, trial);
-    if (!found || found->choice.away == 0 || best < kGain * found->prediction.seconds) continue;
+    if (!found || found->choice.away == 0 || best < kWireGain * found->prediction.seconds) continue;
     best = found->prediction.seconds;
     advice = fmt::format(
         "With spec.split.wire: {{activations: {0}, gradients: {0}}} the best plan would be {1}: "
