@@ -202,10 +202,12 @@ bool goes_on_from(const feed::Plan& plan, const api::TrainingJob& job, const nn:
 }
 
 int32_t deepest_cut(const api::TrainingJob& job, const nn::Graph& graph) {
-  int32_t deepest = job.spec.split.cut == api::kCutAuto ? 0 : graph.cut(job.spec.split.cut).layers;
+  const api::SplitSpec& split = job.spec.split;
+  int32_t deepest = split.cut == api::kCutAuto ? 0 : graph.cut(split.cut).layers;
+  // Half of the work is the server's, but where the job says that less will do.
+  const int least = split.min_server_percent > 0 ? std::min(split.min_server_percent, 50) : 50;
   for (const nn::Cut& cut : graph.cuts()) {
-    if (cut.layers <= last_cut(job, graph) &&
-        2 * graph.multiply_adds({0, cut.layers}) <= graph.multiply_adds(graph.whole()))
+    if (cut.layers <= last_cut(job, graph) && 100 * stem_part(graph, cut.layers) <= 100 - least)
       deepest = std::max(deepest, cut.layers);
   }
   return deepest;

@@ -53,7 +53,8 @@ void complete_plan(feed::Plan& plan, const nn::Graph& graph);
 feed::Plan asked_plan(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
                       const std::string& split);
 /// The deepest cut that a plan may move to, in layers: the last that leaves half of the
-/// multiply-adds to the server, or the job's own where that is deeper.
+/// multiply-adds to the server, or as much as the job says where that is less, or the job's own cut
+/// where that is deeper.
 int32_t deepest_cut(const api::TrainingJob& job, const nn::Graph& graph);
 /// Throws InvalidInput where a run of `job` cannot move to that cut.
 void check_reachable(const std::string& cut, const api::TrainingJob& job, const nn::Graph& graph);

@@ -177,6 +177,12 @@ TEST_F(JobPlan, MovesNoDeeperThanHalfOfTheNetworkOrTheJobsOwnCut) {
   api::TrainingJob deeper = job_;
   deeper.spec.split.cut = "layer4";
   EXPECT_EQ(deepest_cut(deeper, graph_), graph_.cut("layer4").layers);
+  api::TrainingJob lighter = job_;
+  lighter.spec.split.min_server_percent = 20;
+  EXPECT_GT(deepest_cut(lighter, graph_), deepest);
+  EXPECT_LE(100 * before(deepest_cut(lighter, graph_)), 80 * all);
+  lighter.spec.split.min_server_percent = 80;
+  EXPECT_EQ(deepest_cut(lighter, graph_), deepest) << "with a part of the stems away";
 }
 
 TEST_F(JobPlan, LeavesALayerBeforeAClassifierThatRanksShareOut) {
