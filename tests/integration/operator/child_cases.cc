@@ -103,6 +103,22 @@ void a_network_policy(Scene& scene, Surroundings&) {
                      "own pods, and the status port");
 }
 
+// As one that was made for servers of another number of GPUs.
+void a_network_policy_for_other_ranks(Scene& scene, Surroundings&) {
+  scene.start();
+  const Json status_port{{"port", 8080}, {"endPort", 8083}, {"protocol", "TCP"}};
+  (void)scene.client()
+      .patch(kPolicies, {scene.ns(), "faces"}, kube::PatchType::kMerge,
+             {{"metadata", {{"labels", {{"outrigger.dev/ranks", "4"}}}}},
+              {"spec", {{"ingress", Json::array({{{"ports", Json::array({status_port})}}})}}}})
+      .take();
+  scene.until("it is for one rank again", [&] {
+    return scene.get(kPolicies, "faces").at(Pointer("/spec/ingress")).size() == 2;
+  });
+  scene.expect_equal(kube::label(scene.get(kPolicies, "faces"), "outrigger.dev/ranks").value_or(""),
+                     "1", "ranks");
+}
+
 void no_worker_is_fine(Scene& scene, Surroundings&) {
   scene.start_and_run({{"workers", {{"replicas", 0}}}});
   scene.until_condition("PodsReady", "True/Ready");
@@ -153,6 +169,7 @@ std::vector<Case> child_cases() {
           {"TheSecretHasTwoTokens", a_secret_with_two_tokens},
           {"TwoJobsHaveTwoTokens", two_jobs_have_two_tokens},
           {"TheNetworkPolicySelectsThePods", a_network_policy},
+          {"ANetworkPolicyForOtherRanksIsWritten", a_network_policy_for_other_ranks},
           {"WithoutWorkersTheServerTrainsAlone", no_worker_is_fine},
           {"TheLongestNameFits", the_longest_name},
           {"AMissingServiceComesBack", a_missing_service_comes_back},
