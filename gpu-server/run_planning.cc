@@ -256,7 +256,7 @@ void Run::tell_of_workers(const training::StepReport& report, const RankMeasures
   if (!layers_told_) layers_told_ = clock_.now();
   if (!last && clock_.now() < *layers_told_ + kLayersEvery) return;
   layers_told_ = clock_.now();
-  reporter_.layers(report.step, trainer_.layer_seconds(), measures.workers);
+  reporter_.layers(report.step, graph_, trainer_.layer_seconds(), measures.workers);
 }
 
 }  // namespace outrigger::gpu_server

@@ -129,6 +129,10 @@ double both_passes(const json& list, size_t place) {
 
 void set_layer_times(const json& line, RunHistory& history) {
   const json none = json::array();
+  const json names = line.value("names", none);
+  // Where the plan is fixed there was no profile.
+  for (size_t i = history.layers.size(); i < names.size() && names[i].is_string(); ++i)
+    history.layers.push_back({.name = names[i].get<std::string>()});
   for (size_t i = 0; i < history.layers.size(); ++i) {
     RunHistory::Layer& layer = history.layers[i];
     layer.on_server = both_passes(line.value("server", none), i);

@@ -100,13 +100,19 @@ std::string timed(double seconds) {
   return seconds == 0 ? "" : fmt::format("{:.2f} ms", 1e3 * seconds);
 }
 
+/// What its bar shows.
+double part_of(const RunHistory::Layer& layer) {
+  const double at_start = layer.forward + layer.backward;
+  return at_start > 0 ? at_start : layer.on_server;
+}
+
 std::string layer_section(const RunHistory& history) {
   if (history.layers.empty()) return "";
   double most = 1e-12;
   double kept = 0;
   double weights = 0;
   for (const RunHistory::Layer& layer : history.layers) {
-    most = std::max(most, layer.forward + layer.backward);
+    most = std::max(most, part_of(layer));
     kept += layer.kept;
     weights += layer.weights;
   }
@@ -116,11 +122,11 @@ std::string layer_section(const RunHistory& history) {
       "<th>weights</th></tr>\n";
   for (const RunHistory::Layer& layer : history.layers)
     table += fmt::format(
-        "<tr><td>{}</td><td>{:.2f} ms</td><td>{:.2f} ms</td>{}<td>{}</td><td>{}</td>"
+        "<tr><td>{}</td><td>{}</td><td>{}</td>{}<td>{}</td><td>{}</td>"
         "<td>{:.2f} MB</td><td>{:.2f} MB</td></tr>\n",
-        escaped(layer.name), 1e3 * layer.forward, 1e3 * layer.backward,
-        bar((layer.forward + layer.backward) / most), timed(layer.on_server),
-        timed(layer.on_workers), layer.kept / 1e6, layer.weights / 1e6);
+        escaped(layer.name), timed(layer.forward), timed(layer.backward),
+        bar(part_of(layer) / most), timed(layer.on_server), timed(layer.on_workers),
+        layer.kept / 1e6, layer.weights / 1e6);
   return page_section(
       "Layers",
       fmt::format(

@@ -24,7 +24,8 @@ std::string label_of(feed::StallCause cause) {
 
 Instruments::Instruments(telemetry::Metrics& metrics)
     : steps(metrics.counter({"outrigger_server_steps_total", "Optimizer steps done.", {}})),
-      samples(metrics.counter({"outrigger_server_samples_total", "Samples trained on.", {}})),
+      samples(metrics.counter(
+          {"outrigger_server_samples_total", "Samples that this rank trained on.", {}})),
       busy(metrics.counter({"outrigger_server_step_seconds_total", "Time spent in steps.", {}})),
       planning(metrics.counter({"outrigger_server_planning_seconds_total",
                                 "Time between steps in which plans were compared.",
@@ -42,7 +43,8 @@ Instruments::Instruments(telemetry::Metrics& metrics)
       desired(metrics.gauge({"outrigger_server_desired_workers",
                              "Workers that the job can use, as the planner reckons.",
                              {}})),
-      rate(metrics.gauge({"outrigger_server_samples_per_second", "Smoothed training rate.", {}})),
+      rate(metrics.gauge(
+          {"outrigger_server_samples_per_second", "Smoothed training rate of this rank.", {}})),
       work(metrics.gauge({"outrigger_server_work_ratio",
                           "Part of the network's multiply-adds that the server does by the plan.",
                           {}})),

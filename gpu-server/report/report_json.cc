@@ -1,5 +1,7 @@
 #include "gpu-server/report/report_json.h"
 
+#include <cmath>
+
 namespace outrigger::gpu_server {
 
 using nlohmann::json;
@@ -59,7 +61,9 @@ json to_json(const training::LayerCosts& layer) {
 
 json to_json(std::span<const LayerSeconds> layers) {
   json list = json::array();
-  for (const LayerSeconds& layer : layers) list.push_back({layer.forward, layer.backward});
+  const auto told = [](float seconds) { return std::round(1e8 * seconds) / 1e8; };
+  for (const LayerSeconds& layer : layers)
+    list.push_back({told(layer.forward), told(layer.backward)});
   return list;
 }
 

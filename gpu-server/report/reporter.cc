@@ -35,14 +35,15 @@ std::string file_name(const char* what, int rank) {
 
 }  // namespace
 
-Reporter::Reporter(std::string job, const std::filesystem::path& directory, int rank, RunSize size,
-                   uint64_t first_step, uint64_t incarnation, telemetry::Metrics& metrics,
+Reporter::Reporter(std::string job, const std::filesystem::path& directory,
+                   ReportingRank place, RunSize size, uint64_t first_step, uint64_t incarnation, telemetry::Metrics& metrics,
                    const Clock& clock)
     : job_(std::move(job)),
       size_(size),
+      ranks_(place.ranks),
       incarnation_(incarnation),
-      metrics_file_(directory / file_name("metrics", rank)),
-      audit_file_(directory / file_name("audit", rank)),
+      metrics_file_(directory / file_name("metrics", place.rank)),
+      audit_file_(directory / file_name("audit", place.rank)),
       instruments_(std::make_unique<Instruments>(metrics)),
       line_(clock) {
   progress_.step = first_step;
@@ -94,7 +95,7 @@ void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed
   line_.show(progress_);
 
   instruments_->steps.add();
-  instruments_->samples.add(size_.batch);
+  instruments_->samples.add(static_cast<double>(size_.batch) / ranks_);
   count_stalls(stalls);
   instruments_->busy.add(took);
   instruments_->planning.add(to_seconds(planning));
@@ -102,7 +103,7 @@ void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed
   instruments_->accuracy.set(report.accuracy);
   instruments_->workers.set(static_cast<double>(feed.workers));
   instruments_->links(feed_, feed);  // only this thread sets it
-  instruments_->rate.set(*progress_.images_per_second);
+  instruments_->rate.set(*progress_.images_per_second / ranks_);
   write_metrics(report, stalls, {.workers = feed.workers, .stall = stall, .planning = planning});
   write_audit(report);
   const std::scoped_lock lock(mutex_);
@@ -117,16 +118,21 @@ void Reporter::profile(const training::JobCosts& costs) {
   metrics_file_.append(text_of({{"type", "profile"}, {"layers", layers}}));
 }
 
-void Reporter::layers(uint64_t step, std::span<const LayerSeconds> server,
+void Reporter::layers(uint64_t step, const nn::Graph& graph, std::span<const LayerSeconds> server,
                       std::span<const WorkerMeasures> workers) {
+  json names = json::array();
+  for (const nn::Layer& layer : graph.layers()) names.push_back(layer.name);
   json list = json::array();
   for (const WorkerMeasures& one : workers) {
     if (!one.layers.empty())
       list.push_back({{"name", one.name}, {"layers", to_json(std::span(one.layers))}});
   }
   if (server.empty() && list.empty()) return;
-  metrics_file_.append(text_of(
-      {{"type", "layers"}, {"step", step}, {"server", to_json(server)}, {"workers", list}}));
+  metrics_file_.append(text_of({{"type", "layers"},
+                                {"step", step},
+                                {"names", names},
+                                {"server", to_json(server)},
+                                {"workers", list}}));
 }
 
 void Reporter::workers(uint64_t step, std::span<const WorkerMeasures> workers,

@@ -25,14 +25,21 @@ namespace outrigger::gpu_server {
 
 struct Instruments;
 
+/// Which of the job's servers reports, and of how many.
+struct ReportingRank {
+  int rank = 0;
+  int ranks = 1;
+};
+
 /// Tells what happens: the progress line, metrics.jsonl, audit.jsonl, Prometheus metrics and
 /// /status. The trainer's thread reports; any thread may ask for the status.
 class Reporter {
  public:
   /// Writes into `directory`, which exists; ranks behind the first to files with their number.
-  /// `metrics`, `clock` must outlive this.
-  Reporter(std::string job, const std::filesystem::path& directory, int rank, RunSize size,
-           uint64_t first_step, uint64_t incarnation, telemetry::Metrics& metrics,
+  /// `metrics`, `clock` must outlive this. Metrics count this rank's part of a batch, so that they
+  /// may be added over ranks; all else tells of the whole job.
+  Reporter(std::string job, const std::filesystem::path& directory, ReportingRank place,
+           RunSize size, uint64_t first_step, uint64_t incarnation, telemetry::Metrics& metrics,
            const Clock& clock);
   ~Reporter();
 
@@ -44,7 +51,7 @@ class Reporter {
   void profile(const training::JobCosts& costs);
   /// What layers take while the job trains, here and on workers: moving averages, as a line of
   /// metrics.jsonl.
-  void layers(uint64_t step, std::span<const LayerSeconds> server,
+  void layers(uint64_t step, const nn::Graph& graph, std::span<const LayerSeconds> server,
               std::span<const WorkerMeasures> workers);
   /// What each remote worker has done and how fast it is, as a line of metrics.jsonl.
   void workers(uint64_t step, std::span<const WorkerMeasures> workers, const WorkerMeasures& local);
@@ -89,6 +96,7 @@ class Reporter {
 
   const std::string job_;
   const RunSize size_;
+  const int ranks_;
   const uint64_t incarnation_;
   telemetry::JsonLines metrics_file_;
   telemetry::JsonLines audit_file_;

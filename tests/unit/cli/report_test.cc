@@ -121,6 +121,14 @@ TEST_F(ReportTest, ShowsWhatEachLayerTakes) {
     EXPECT_THAT(html, HasSubstr(part));
 }
 
+TEST_F(ReportTest, ShowsLayersOfARunWhosePlanWasFixed) {
+  write(step(0, 0.1) +
+        R"({"type":"layers","step":0,"names":["conv1"],"server":[[0.0015,0.0055]],"workers":[]})"
+        "\n");
+  EXPECT_THAT(page(), HasSubstr("<td>conv1</td><td></td><td></td>"));
+  EXPECT_THAT(page(), HasSubstr("<td>7.00 ms</td><td></td>"));
+}
+
 TEST_F(ReportTest, ShowsADashForALinkThatIsNotMeasured) {
   const std::string both =
       R"({"name":"new","microBatches":1},{"name":"old","bytesPerSecond":2e6,"latencySeconds":0.001})";

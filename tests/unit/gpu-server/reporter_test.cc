@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "common/file.h"
+#include "nn/graph_builder.h"
 #include "tests/fakes/fake_clock.h"
 
 namespace outrigger::gpu_server {
@@ -45,10 +46,9 @@ class ReporterTest : public testing::Test {
   TemporaryDirectory folder_{"outrigger-reporter"};
   fakes::FakeClock clock_;
   telemetry::Metrics metrics_;
-  Reporter reporter_{"faces",  folder_.path(),
-                     0,        {.samples = 64, .total_steps = 10, .batch = 16, .micro_batches = 4},
-                     0,        1,
-                     metrics_, clock_};
+  static constexpr RunSize kSize{
+      .samples = 64, .total_steps = 10, .batch = 16, .micro_batches = 4};
+  Reporter reporter_{"faces", folder_.path(), {}, kSize, 0, 1, metrics_, clock_};
 };
 
 TEST_F(ReporterTest, TellsWhatTheDeviceWaitedFor) {
@@ -73,6 +73,17 @@ TEST_F(ReporterTest, TellsOtherRanksFromTheEndOfAStep) {
   EXPECT_NEAR(seconds["Optimizer"].get<double>(), to_seconds(waited.optimizer) * 3 / 4, 1e-9);
   EXPECT_THAT(metrics_.exposition(),
               HasSubstr("outrigger_server_stall_seconds_total{cause=\"ranks\"}"));
+}
+
+// Dashboards add what ranks tell; people are told of the whole job.
+TEST_F(ReporterTest, CountsOnlyTheRanksOwnPartOfABatch) {
+  Reporter second("faces", folder_.path(), {.rank = 1, .ranks = 4}, kSize, 0, 1, metrics_, clock_);
+  second.step(report(0), {}, waits());
+  const std::string told = metrics_.exposition();
+  EXPECT_THAT(told, HasSubstr("outrigger_server_samples_total 4\n"));
+  EXPECT_THAT(told, HasSubstr("outrigger_server_samples_per_second 4\n"));
+  EXPECT_NEAR(json::parse(second.status_json())["progress"]["samplesPerSecond"].get<double>(), 16,
+              1e-9);
 }
 
 TEST_F(ReporterTest, TellsHowMuchOfTheNetworkTheServerDoes) {
@@ -117,10 +128,16 @@ TEST_F(ReporterTest, TellsWhatEachLayerAndEachWorkersStemsTake) {
   EXPECT_NEAR(layer["backwardSeconds"].get<double>(), 0.2, 1e-9);
   const std::vector<LayerSeconds> here{{0.5f, 0.25f}};
   WorkerMeasures worker{.name = "w"};
-  reporter_.layers(6, here, std::vector{worker});
+  nn::GraphBuilder builder("small", {4, 4, 1});
+  builder.add("normalize", nn::Normalize{{0.5f}, {0.25f}});
+  builder.add("flatten", nn::Flatten{});
+  builder.add("fc", nn::Linear{.out_features = 3});
+  const nn::Graph graph = builder.build();
+  reporter_.layers(6, graph, here, std::vector{worker});
   worker.layers = {{1, 2}};
   EXPECT_TRUE(lines("layers").back()["workers"].empty()) << "it has run no stem";
-  reporter_.layers(7, here, std::vector{worker});
+  reporter_.layers(7, graph, here, std::vector{worker});
+  EXPECT_EQ(lines("layers").back()["names"][2], "fc");
   EXPECT_EQ(lines("layers").back()["server"], json::parse("[[0.5, 0.25]]"));
   EXPECT_EQ(lines("layers").back()["workers"][0]["layers"], json::parse("[[1.0, 2.0]]"));
   worker.read = 0.01;
