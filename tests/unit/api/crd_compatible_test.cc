@@ -127,7 +127,7 @@ std::vector<std::string> breaks_between(const FieldTable& before, const FieldTab
   for (const auto& [path, field] : before) {
     const auto now = after.find(path);
     const std::string what = now == after.end() ? "is gone" : broken_by(field, now->second);
-    if (!what.empty()) breaks.push_back(path + ": " + what);
+    if (!what.empty()) breaks.push_back(std::string(path).append(": ").append(what));
   }
   return breaks;
 }

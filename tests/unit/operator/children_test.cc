@@ -73,7 +73,8 @@ TEST(Children, AJobThatIsResumedGetsOurImageAndOurFileAndSaysWhatIsMissing) {
   world.settle();
   world.spec().suspend = false;
   const auto events = world.settle();
-  EXPECT_EQ(file_of(world, 2), build_config_map(world.job, 2)["data"]["job.yaml"]);
+  EXPECT_EQ(file_of(world, 2),
+            build_config_map(world.job, 2)["data"]["job.yaml"].get<std::string>());
   EXPECT_THAT(events, testing::Contains(testing::Field(&Event::reason, "UnknownFields")));
 }
 
