@@ -37,7 +37,7 @@ struct ResidentPass {
   const Weights& weights;
   Tape& tape;
   /// The step's last on this rank, of the whole graph: its gradients are final as they come, and
-  /// may leave for the other ranks while the rest is computed. All ranks say the same.
+  /// may leave for the other ranks while the rest is computed. Each rank says so by its own plan.
   bool last = false;
 };
 

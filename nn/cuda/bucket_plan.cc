@@ -28,4 +28,16 @@ std::vector<GradientBucket> plan_buckets(std::span<const GradientPiece> pieces, 
   return buckets;
 }
 
+// A parameter lies in one layer, so a bucket has all of it or nothing.
+std::vector<GradientBucket> plan_buckets(const Graph& graph, Segment segment,
+                                         const std::function<int(int layer)>& step_of) {
+  const int64_t first = graph.parameter_range(segment).offset;
+  std::vector<GradientPiece> pieces;
+  for (int layer = segment.begin; layer < segment.end; ++layer) {
+    const Range range = graph.parameter_range({layer, layer + 1});
+    if (range.size > 0) pieces.push_back({{range.offset - first, range.size}, step_of(layer)});
+  }
+  return plan_buckets(pieces, kBucketFloats);
+}
+
 }  // namespace outrigger::nn::cuda

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "nn/graph.h"
 #include "nn/parameter.h"
 
 namespace outrigger::nn::cuda {
@@ -30,5 +32,9 @@ inline constexpr int64_t kBucketFloats = int64_t{25} << 18;
 /// can, and never before one that lies behind it. `pieces` follow one another in the arena. Pure;
 /// every rank has the same.
 std::vector<GradientBucket> plan_buckets(std::span<const GradientPiece> pieces, int64_t least);
+/// Of a segment's gradients, from its own first on. `step_of` says a layer's step, on which no
+/// bucket's range depends.
+std::vector<GradientBucket> plan_buckets(const Graph& graph, Segment segment,
+                                         const std::function<int(int layer)>& step_of);
 
 }  // namespace outrigger::nn::cuda

@@ -25,19 +25,12 @@ void CudaProgram::find_untrained(const Graph& graph, const Compilation& compilat
   }
 }
 
-// A parameter lies in one layer, so a bucket has all of it or nothing.
 void CudaProgram::plan_gradient_buckets(const Graph& graph, const Compilation& compilation) {
   const int first_backward = static_cast<int>(steps());
-  const int64_t first = graph.parameter_range(options_.segment).offset;
-  std::vector<GradientPiece> pieces;
-  for (int layer = options_.segment.begin; layer < options_.segment.end; ++layer) {
-    const Range range = graph.parameter_range({layer, layer + 1});
-    if (range.size == 0) continue;
+  buckets_ = plan_buckets(graph, options_.segment, [&](int layer) {
     const int moment = compilation.gradient_moment(layer);
-    pieces.push_back(
-        {{range.offset - first, range.size}, moment < 0 ? -1 : moment - first_backward});
-  }
-  buckets_ = plan_buckets(pieces, kBucketFloats);
+    return moment < 0 ? -1 : moment - first_backward;
+  });
 }
 
 // The input step's own backward hands the gradient out, which a recording cannot.

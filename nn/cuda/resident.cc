@@ -16,7 +16,10 @@ const CudaProgram& own(const ResidentPass& pass) {
 
 CudaResident::CudaResident(const Graph& graph, const ResidentOptions& options,
                            std::shared_ptr<Engine> engine)
-    : graph_(graph), options_(options), engine_(std::move(engine)) {
+    : graph_(graph),
+      options_(options),
+      engine_(std::move(engine)),
+      buckets_(plan_buckets(graph, graph.whole(), [](int) { return -1; })) {
   const OptimizerTable table = plan_optimizer(graph, options.optimizer);
   const size_t bytes = count() * sizeof(float);
   parameters_ = DeviceMemory(engine_, bytes, "the weights");
@@ -140,7 +143,10 @@ bool CudaResident::join(const RankGroup& ranks) {
 void CudaResident::sum_over_ranks() {
   ensure(ranks_ != nullptr, "ranks have joined before they sum");
   const auto lock = engine_->enter();
-  if (!summing_) CudaProgram::begin_sum(engine_->kernels(), rank_sums(), 0, count());
+  if (!summing_) {  // in the pieces and the order of a rank whose last pass has begun it
+    for (const auto& [range, step] : buckets_)
+      CudaProgram::begin_sum(engine_->kernels(), rank_sums(), range.offset, range.size);
+  }
   summing_ = false;
   ranks_->finish();
   if (rounded_.data() == nullptr) return;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "nn/cuda/bucket_plan.h"
 #include "nn/cuda/engine.h"
 #include "nn/cuda/program.h"
 #include "nn/graph.h"
@@ -72,6 +73,7 @@ class CudaResident final : public Resident {
   std::unique_ptr<Collective> ranks_;                     // null: alone, or the host sums
   DeviceMemory rounded_;                                  // gradients as bfloat16, for the ranks
   bool summing_ = false;                                  // the step's last pass has begun it
+  const std::vector<GradientBucket> buckets_;             // of the whole graph
 };
 
 }  // namespace outrigger::nn::cuda

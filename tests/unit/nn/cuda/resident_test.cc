@@ -10,6 +10,8 @@
 
 #include "host_engine.h"
 #include "network_run.h"
+#include "nn/cuda/bucket_plan.h"
+#include "nn/graph_builder.h"
 #include "nn/loss.h"
 #include "nn/reference/backend.h"
 
@@ -300,6 +302,41 @@ TEST(CudaResident, SumsOverTheRanksThatJoined) {
     other.join();
     EXPECT_EQ(others, expected);
   }
+}
+
+// Around a move of the plan one rank's last pass is of the whole graph, and another's is not.
+TEST(CudaResident, SumsInTheSamePiecesWhetherTheLastPassHasBegunItOrNot) {
+  GraphBuilder builder("wide", {2, 2, 1});
+  builder.add("normalize", Normalize{{0.5f}, {0.5f}});
+  builder.add("flatten", Flatten{});
+  builder.add("fc1", Linear{.out_features = 4});
+  builder.add("fc2", Linear{.out_features = cuda::kBucketFloats / 4});
+  builder.add("fc3", Linear{.out_features = 3});
+  const Graph graph = builder.build();
+  const auto values = draw_network_values(graph, kBatch);
+  cuda::testing::HostRanks ranks(2);
+  const auto sums_of = [&](int rank) {
+    const auto backend = cuda::testing::make_host_backend(&ranks);
+    const auto resident = backend->make_resident(graph, {kSgd, std::nullopt, 0});
+    EXPECT_TRUE(resident->join({rank, 2, std::chrono::seconds(1), false, {}}));
+    std::vector<float> zeros(values.parameters.size()), parameters = values.parameters;
+    resident->put({parameters, zeros, {}});
+    resident->clear_gradients();
+    auto compiled = compile(*backend, graph, graph.whole());
+    resident->load(*compiled.program, *compiled.weights, {});
+    auto pass = compiled.pass();
+    pass.last = rank == 0;
+    train(*resident, pass, input_of(*compiled.program, values), {});
+    resident->sum_over_ranks();
+    std::vector<float> sums(values.parameters.size());
+    resident->fetch_gradients(sums);
+    return sums;
+  };
+  std::vector<float> others;
+  std::jthread other([&] { others = sums_of(1); });
+  const auto sums = sums_of(0);
+  other.join();
+  EXPECT_TRUE(others == sums);
 }
 
 // What leaves is rounded, and so is what comes back; a rank alone has neither.
