@@ -173,7 +173,7 @@ void Shift::tell_of_refused_edit(const kube::Cached<JobRecord>& job, const std::
   events_.record({std::string(api::kApiVersion), std::string(api::kKind), job.key, job.uid,
                   job.resource_version},
                  {kube::EventType::kWarning, "EditRefused", "TellServer",
-                  why + "; its next attempt begins with this spec: edit it again"});
+                  why + "; its next attempt may begin with this spec: edit it again"});
 }
 
 }  // namespace outrigger::controller

@@ -149,7 +149,7 @@ void a_refused_edit(Scene& scene, Surroundings&) {
   page.stand_for(scene, "faces-server-0-0");
   scene.until("it is told the job as it is", [&] { return page.told().size() == 1; });
   const std::string why = "spec.split.cut: this network has no layer conv9";
-  const std::string told = why + "; its next attempt begins with this spec: edit it again";
+  const std::string told = why + "; its next attempt may begin with this spec: edit it again";
   page.refuse_edits(why);
   scene.change_spec({{"split", {{"cut", "conv9"}}}});
   scene.until("it is told to people", [&] { return !scene.events("EditRefused").empty(); });
