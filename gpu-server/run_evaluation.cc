@@ -15,6 +15,11 @@ const std::vector<float>& handed_out(const training::TrainingState& state) {
   return state.averaged.empty() ? state.parameters : state.averaged;
 }
 
+training::FaceMetrics wanted_of(const api::EvaluateSpec& evaluate) {
+  return {.verification = evaluate.metric == api::EvaluationMetric::kVerification,
+          .identification = evaluate.metric == api::EvaluationMetric::kIdentification};
+}
+
 }  // namespace
 
 bool Run::due_for_evaluation(uint64_t step) const {
@@ -62,12 +67,25 @@ void Run::evaluate_here() {
   const TimePoint start = clock_.now();
   const auto span = trace_.span("evaluate", 0, static_cast<int64_t>(trainer_.counters().step));
   training::TrainingState& state = trainer_.state();
-  const auto result = evaluator_.run(feed_, validation_, handed_out(state), state.buffers);
+  const auto result = evaluate(state);
+  if (!result) return;
   state.evaluated_step = static_cast<int64_t>(state.step);
   take_over_broken_samples();
   const Duration took = clock_.now() - start;
   evaluation_placement_.server_took(to_seconds(took));
-  judge(state, result, took, "server");
+  judge(state, *result, took, "server");
+}
+
+std::optional<training::EvaluationResult> Run::evaluate(const training::TrainingState& state) {
+  try {
+    return evaluator_.run(feed_, validation_, handed_out(state), state.buffers,
+                          wanted_of(*job_.spec.training.evaluate));
+  } catch (const Cancelled&) {
+    if (reducer_ == nullptr) throw;
+    feed_.end_evaluation();
+    log::info("the evaluation of step {} is left to the run that goes on", state.step);
+    return std::nullopt;
+  }
 }
 
 void Run::begin_evaluation_beside(std::shared_ptr<training::TrainingState> state) {
@@ -97,7 +115,8 @@ void Run::end_evaluation_beside(bool wait) {
   const TimePoint start = clock_.now();
   auto result = scores();
   const char* by = result ? "workers" : "server";
-  if (!result) result = evaluator_.run(feed_, validation_, handed_out(*state), state->buffers);
+  if (!result) result = evaluate(*state);
+  if (!result) return;
   trainer_.counters().evaluating.reset();  // not before: a stop meanwhile leaves it to the next run
   evaluation_loss_.waited(to_seconds(clock_.now() - start));
   evaluation_placement_.workers_took(evaluation_loss_.take(), scorers_);
@@ -115,7 +134,7 @@ std::optional<training::EvaluationResult> Run::scores() {
   }
   training::EvaluationSums sums(nn::score_width(graph_, worker::scores_embeddings(job_)));
   for (const auto& batch : batches) sums.add(batch.rows, batch.labels);
-  return sums.result(validation_.size());
+  return sums.result(validation_.size(), wanted_of(*job_.spec.training.evaluate), threads_);
 }
 
 void Run::judge(training::TrainingState& state, const training::EvaluationResult& result,

@@ -9,17 +9,18 @@
 namespace outrigger::training {
 namespace {
 
-void add_face_metrics(std::span<const float> embeddings, std::span<const int32_t> labels,
-                      EvaluationResult& result) {
-  const LabelledRows all{embeddings, static_cast<int64_t>(embeddings.size() / labels.size()),
-                         labels};
+std::optional<double> verification_of(const LabelledRows& embeddings) {
   try {
-    result.verification = verify(all, draw_pairs(labels)).accuracy;
+    return verify(embeddings, draw_pairs(embeddings.labels)).accuracy;
   } catch (const InvalidInput&) {
-    // Too few images of one person for pairs: absent.
+    return std::nullopt;  // too few images of one person for pairs
   }
-  const GallerySplit split = split_gallery(labels);
-  if (!split.probes.empty()) result.identification = rank1(all, split);
+}
+
+std::optional<double> identification_of(const LabelledRows& embeddings, ThreadPool& threads) {
+  const GallerySplit split = split_gallery(embeddings.labels);
+  if (split.probes.empty()) return std::nullopt;
+  return rank1(embeddings, split, threads);
 }
 
 }  // namespace
@@ -36,23 +37,29 @@ void EvaluationSums::add(std::span<const float> rows, std::span<const int32_t> l
   labels_.insert(labels_.end(), labels.begin(), labels.end());
 }
 
-EvaluationResult EvaluationSums::result(int64_t samples) const {
+EvaluationResult EvaluationSums::result(int64_t samples, FaceMetrics wanted,
+                                        ThreadPool& threads) const {
   EvaluationResult result;
   result.samples = static_cast<int64_t>(labels_.size());
   result.broken = samples - result.samples;
   if (labels_.empty()) return result;
   result.loss = loss_ / static_cast<double>(labels_.size());
   result.accuracy = correct_ / static_cast<double>(labels_.size());
-  if (!embeddings_.empty()) add_face_metrics(embeddings_, labels_, result);
+  if (embeddings_.empty()) return result;
+  const LabelledRows rows{embeddings_, static_cast<int64_t>(embeddings_.size() / labels_.size()),
+                          labels_};
+  if (wanted.verification) result.verification = verification_of(rows);
+  if (wanted.identification) result.identification = identification_of(rows, threads);
   return result;
 }
 
 Evaluator::Evaluator(const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads,
                      nn::ScorerOptions options)
-    : batch_(options.batch), scorer_(graph, backend, threads, options) {}
+    : batch_(options.batch), threads_(threads), scorer_(graph, backend, threads, options) {}
 
 EvaluationResult Evaluator::run(feed::Feed& feed, const data::Dataset& dataset,
-                                std::span<const float> parameters, std::span<const float> buffers) {
+                                std::span<const float> parameters, std::span<const float> buffers,
+                                FaceMetrics wanted) {
   scorer_.load(parameters, buffers);
   EvaluationSums sums(scorer_.width());
   const uint32_t batches = feed.begin_evaluation(dataset, static_cast<uint32_t>(batch_));
@@ -62,7 +69,7 @@ EvaluationResult Evaluator::run(feed::Feed& feed, const data::Dataset& dataset,
     sums.add(scorer_.score(std::as_const(*batch.tensor).view(), batch.labels), batch.labels);
   }
   feed.end_evaluation();
-  return sums.result(dataset.size());
+  return sums.result(dataset.size(), wanted, threads_);
 }
 
 }  // namespace outrigger::training

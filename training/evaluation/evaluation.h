@@ -25,6 +25,13 @@ struct EvaluationResult {
   int64_t broken = 0;  // images that could not be decoded
 };
 
+/// Which metrics of embeddings are wanted. Verification takes a few thousand comparisons,
+/// identification as many as there are pairs of a known and another image.
+struct FaceMetrics {
+  bool verification = false;
+  bool identification = false;
+};
+
 /// Makes an evaluation's result of the scores of its images, which come in the data set's order.
 class EvaluationSums {
  public:
@@ -33,9 +40,9 @@ class EvaluationSums {
 
   /// A row for each label.
   void add(std::span<const float> rows, std::span<const int32_t> labels);
-  /// Of a data set of so many samples. With embeddings: verification and identification, where the
-  /// labels give pairs.
-  EvaluationResult result(int64_t samples) const;
+  /// Of a data set of so many samples. What is wanted of embeddings is there where rows hold them
+  /// and the labels give pairs.
+  EvaluationResult result(int64_t samples, FaceMetrics wanted, ThreadPool& threads) const;
 
  private:
   const size_t width_;
@@ -53,10 +60,12 @@ class Evaluator {
             nn::ScorerOptions options);
 
   EvaluationResult run(feed::Feed& feed, const data::Dataset& dataset,
-                       std::span<const float> parameters, std::span<const float> buffers);
+                       std::span<const float> parameters, std::span<const float> buffers,
+                       FaceMetrics wanted);
 
  private:
   const int64_t batch_;
+  ThreadPool& threads_;
   nn::Scorer scorer_;
 };
 

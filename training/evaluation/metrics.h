@@ -4,10 +4,11 @@
 #include <span>
 #include <vector>
 
+#include "common/thread_pool.h"
 #include "training/evaluation/labelled_rows.h"
 
 /// How good a model is, from its logits or embeddings; training/evaluation/verification.h has the
-/// pairs. Pure functions, deterministic, one thread.
+/// pairs. Pure functions, deterministic; one thread where no others are given.
 namespace outrigger::training {
 
 /// Part of the rows whose largest value is at their label (first of equals); 0 for no rows. `rows`
@@ -25,10 +26,12 @@ struct GallerySplit {
 GallerySplit split_gallery(std::span<const int32_t> labels, int per_person = 1);
 
 /// Part of the probes whose nearest row of the gallery by cosine (first of equals) has their label;
-/// 0 for no probes.
+/// 0 for no probes. Each probe is compared with the whole gallery.
 double rank1(const LabelledRows& embeddings, const GallerySplit& split);
+double rank1(const LabelledRows& embeddings, const GallerySplit& split, ThreadPool& threads);
 
 /// The same with gallery and probes from different sets (both with the same number of features).
 double rank1(const LabelledRows& gallery, const LabelledRows& probes);
+double rank1(const LabelledRows& gallery, const LabelledRows& probes, ThreadPool& threads);
 
 }  // namespace outrigger::training

@@ -8,6 +8,8 @@
 
 #include "common/error.h"
 #include "common/random.h"
+#include "common/thread_pool.h"
+#include "training/evaluation/evaluation.h"
 #include "training/evaluation/verification.h"
 
 namespace outrigger::training {
@@ -230,6 +232,36 @@ TEST(Rank1, WithoutProbesIsZeroAndWithOtherSizesRefused) {
   EXPECT_DOUBLE_EQ(rank1({values, 2, labels}, split_gallery(labels)), 0.0);
   const std::vector<int32_t> two = {0, 1};
   EXPECT_THROW(rank1({values, 2, labels}, {values, 1, two}), InvalidInput);
+}
+
+TEST(Rank1, IsTheSameOnAnyThreads) {
+  const Crowd crowd(100, 3, 0.5f);
+  const GallerySplit split = split_gallery(crowd.labels);
+  const double alone = rank1(crowd.rows(), split);
+  EXPECT_GT(alone, 0.1);
+  EXPECT_LT(alone, 0.9);
+  ThreadPool threads(3);
+  EXPECT_EQ(rank1(crowd.rows(), split, threads), alone);
+}
+
+TEST(EvaluationSums, ComputesOfEmbeddingsWhatIsWanted) {
+  const Crowd crowd(20, 3, 0.3f);
+  constexpr size_t kWidth = nn::Score::kEmbedding + Crowd::kFeatures;
+  std::vector<float> rows;
+  for (int64_t i = 0; i < crowd.rows().count(); ++i) {
+    rows.insert(rows.end(), {0.5f, 1.0f});  // loss, correct
+    const auto embedding = crowd.rows().row(i);
+    rows.insert(rows.end(), embedding.begin(), embedding.end());
+  }
+  EvaluationSums sums(kWidth);
+  sums.add(rows, crowd.labels);
+  ThreadPool threads(2);
+  const auto verified = sums.result(60, {.verification = true}, threads);
+  EXPECT_TRUE(verified.verification.has_value());
+  EXPECT_FALSE(verified.identification.has_value());
+  const auto identified = sums.result(60, {.identification = true}, threads);
+  EXPECT_FALSE(identified.verification.has_value());
+  EXPECT_EQ(identified.identification, rank1(crowd.rows(), split_gallery(crowd.labels)));
 }
 
 }  // namespace
