@@ -18,7 +18,8 @@ class BrokenImage : public InvalidInput {
 };
 
 struct DecodeLimits {
-  /// Larger images (width x height) are refused from their header, before memory is taken for them.
+  /// Larger images (width x height) are refused from their header, before memory is taken for them;
+  /// so are those that a pipeline's steps would make larger.
   uint64_t max_pixels = uint64_t{1} << 27;
   /// Scans of a progressive JPEG; each costs a pass over the whole image.
   int max_scans = 100;

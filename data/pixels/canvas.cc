@@ -1,6 +1,7 @@
 #include "data/pixels/canvas.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace outrigger::data::pixels {
@@ -82,7 +83,19 @@ void Canvas::resample_pixels() {
   std::swap(pixels_, spare_);
 }
 
+// A thin image is small as it is stored, and huge once its shorter side has the length asked for.
+void Canvas::check_view() const {
+  const auto width = static_cast<uint64_t>(view_.width());
+  const auto height = static_cast<uint64_t>(view_.height());
+  if (width * height <= limits_.max_pixels) return;
+  throw BrokenImage("an image of " + std::to_string(header_.width) + "x" +
+                    std::to_string(header_.height) + " pixels would become " +
+                    std::to_string(width) + "x" + std::to_string(height) + "; at most " +
+                    std::to_string(limits_.max_pixels) + " pixels are computed");
+}
+
 Image& Canvas::pixels() {
+  check_view();
   if (encoded_) {
     decode();
   } else if (!view_.is_plain()) {

@@ -15,7 +15,7 @@ namespace outrigger::data::pixels {
 /// it. Pixels are computed when a step must touch them. Keeps all its memory. One per thread.
 class Canvas {
  public:
-  explicit Canvas(DecodeLimits limits) : reader_(limits) {}
+  explicit Canvas(DecodeLimits limits) : limits_(limits), reader_(limits) {}
 
   /// Starts with an encoded image, which must outlive its use here; 1 or 4 channels. Throws
   /// BrokenImage.
@@ -23,7 +23,8 @@ class Canvas {
 
   /// To be resized, cropped and mirrored; nothing is computed yet.
   View& view() { return view_; }
-  /// The view's pixels, computed now if need be; the view is then the whole of them.
+  /// The view's pixels, computed now if need be; the view is then the whole of them. Throws
+  /// BrokenImage, also where the view has more pixels than the limits allow.
   Image& pixels();
   /// Pixels of the same number of channels to write a step's result to, and its exchange with
   /// pixels().
@@ -31,9 +32,11 @@ class Canvas {
   void take_spare();
 
  private:
+  void check_view() const;
   void decode();
   void resample_pixels();
 
+  const DecodeLimits limits_;
   codec::Reader reader_;
   Resampler resampler_;
   Orientation orientation_;

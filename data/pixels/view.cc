@@ -1,12 +1,20 @@
 #include "data/pixels/view.h"
 
 #include <algorithm>
+#include <string>
+
+#include "data/decode.h"
 
 namespace outrigger::data::pixels {
 namespace {
 
 AxisMap whole(int pixels) {
   return {0, static_cast<Fixed>(pixels) << kFixedBits, pixels, 0, pixels, false};
+}
+
+/// Twice a map's size times its pixels is computed in 64 bits.
+bool fits(const AxisMap& map, int64_t pixels) {
+  return pixels <= INT32_MAX && map.size <= INT64_MAX / 2 / pixels;
 }
 
 /// The part [from, from + count) of the `of` pixels that the map shows now.
@@ -28,12 +36,14 @@ View::View(int source_width, int source_height)
       width_(source_width),
       height_(source_height),
       across_(whole(source_width)),
-      down_(whole(source_height)) {}
+      down_(whole(source_height)) {
+  set_size(source_width, source_height);
+}
 
 void View::resize_shorter(int length) {
   const int64_t shorter = std::min(width_, height_);
   const auto scaled = [&](int side) {
-    return static_cast<int>(std::max<int64_t>(1, int64_t{side} * length / shorter));
+    return std::max<int64_t>(1, int64_t{side} * length / shorter);
   };
   set_size(width_ < height_ ? length : scaled(width_), width_ < height_ ? scaled(height_) : length);
 }
@@ -42,12 +52,12 @@ void View::cover(int width, int height) {
   // Compare width / width_ with height / height_ in whole numbers.
   const bool by_width = int64_t{width} * height_ >= int64_t{height} * width_;
   const auto scaled = [](int64_t side, int64_t to, int64_t from) {
-    return static_cast<int>((side * to + from / 2) / from);
+    return (side * to + from / 2) / from;
   };
   if (by_width) {
-    set_size(width, std::max(height, scaled(height_, width, width_)));
+    set_size(width, std::max<int64_t>(height, scaled(height_, width, width_)));
   } else {
-    set_size(std::max(width, scaled(width_, height, height_)), height);
+    set_size(std::max<int64_t>(width, scaled(width_, height, height_)), height);
   }
 }
 
@@ -65,9 +75,15 @@ void View::crop_middle(int width, int height) {
   crop({half(width_ - width), half(height_ - height), width, height}, false);
 }
 
-void View::set_size(int width, int height) {
-  width_ = width;
-  height_ = height;
+void View::set_size(int64_t width, int64_t height) {
+  if (!fits(across_, width) || !fits(down_, height)) {
+    throw BrokenImage("an image of " + std::to_string(source_width_) + "x" +
+                      std::to_string(source_height_) + " pixels would become " +
+                      std::to_string(width) + "x" + std::to_string(height) +
+                      ", of which a side is too long to be computed");
+  }
+  width_ = static_cast<int>(width);
+  height_ = static_cast<int>(height);
 }
 
 AxisMap View::across() const {

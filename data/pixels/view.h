@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "data/pixels/filter.h"
 #include "data/pixels/geometry.h"
 
@@ -16,6 +18,9 @@ class View {
   int width() const { return width_; }
   int height() const { return height_; }
 
+  // What makes a view larger throws BrokenImage where a side gets longer than arithmetic on its
+  // axis holds: only of images some thousands of times as long as wide.
+
   /// Shorter side to `length`, the other in proportion (rounded down, at least 1).
   void resize_shorter(int length);
   /// Makes the view the smallest of its shape that covers width x height.
@@ -25,7 +30,7 @@ class View {
   void crop(const Box& box, bool strictly);
   void crop_middle(int width, int height);
   /// The same content with other numbers of pixels.
-  void set_size(int width, int height);
+  void set_size(int64_t width, int64_t height);
   void mirror() { mirrored_ = !mirrored_; }
 
   /// What the view is along each axis.

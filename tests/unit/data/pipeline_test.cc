@@ -243,6 +243,38 @@ TEST(Pipeline, NamesTheFieldThatIsNotAllowed) {
   message(options_of({ColorJitter{std::nan(""), 0, 0, 0}}), "colorJitter.brightness is nan");
 }
 
+/// A grey image, one pixel wide; libpng writes none as high.
+Bytes thin_image(int height) {
+  Image image(height, 1, 3);
+  std::fill(image.pixels().begin(), image.pixels().end(), uint8_t{90});
+  return make_pnm(image, '5');
+}
+
+TEST(Pipeline, RefusesThinImagesThatAResizeMakesTooLong) {
+  // Its longer side would have 2^32 pixels.
+  const Bytes thin = thin_image(1 << 24);
+  for (const AugmentStep& step :
+       {AugmentStep{CenterCrop{}}, AugmentStep{RandomResizedCrop{}}, AugmentStep{ColorJitter{}}}) {
+    const Pipeline pipeline(options_of({Resize{256}, step}));
+    EXPECT_THROW(train(pipeline, thin, 0), BrokenImage);
+  }
+  EXPECT_THROW(evaluate(Pipeline(options_of({})), thin), BrokenImage);
+}
+
+TEST(Pipeline, RefusesThinImagesWhosePixelsAResizeMakesTooMany) {
+  const Bytes thin = thin_image(65'500);
+  // 256 x 16,768,000 pixels.
+  for (const AugmentStep& step : {AugmentStep{ColorJitter{}}, AugmentStep{RandomRotation{}},
+                                  AugmentStep{RandomErasing{.probability = 1}}}) {
+    const Pipeline pipeline(options_of({Resize{256}, step}));
+    EXPECT_THAT([&] { train(pipeline, thin, 0); },
+                ThrowsMessage<BrokenImage>(
+                    HasSubstr("an image of 1x65500 pixels would become 256x16768000; at most")));
+  }
+  const Image cut = train(Pipeline(options_of({Resize{256}, CenterCrop{}})), thin, 0);
+  EXPECT_EQ(cut.row(20)[20], 90) << "only the crop is computed";
+}
+
 TEST(Pipeline, ThrowsForBrokenBytesAndGoesOn) {
   const Pipeline pipeline(options_of(every_step()));
   Pipeline::Scratch scratch;
