@@ -1,6 +1,7 @@
 #include "gpu-server/links/local_worker.h"
 
 #include <condition_variable>
+#include <exception>
 
 #include "common/log.h"
 #include "common/thread_name.h"
@@ -23,7 +24,7 @@ LocalWorker::LocalWorker(const worker::AgentOptions& options, const nn::Graph& g
     name_thread("local-worker");
     try {
       worker::run_session(*worker_end_, agent_, context_, counters_, stop);
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {  // no memory, too: the others can go on without it
       log::error("the local worker ended: {}", error.what());
       worker_end_->close(error.what());
     }
