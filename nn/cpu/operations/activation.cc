@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstddef>
 #include <variant>
 
 #include "nn/cpu/operations/operation.h"
@@ -173,6 +175,7 @@ class DropoutOperation final : public Operation {
  private:
   template <typename T>
   void plan_training(Compilation& c, BufferId in, BufferId out);
+  void plan_inference(Compilation& c, BufferId in);
   void draw(const Run& run, int64_t sample, std::span<float> drawn) const;
 
   const int layer_;
@@ -210,16 +213,31 @@ void DropoutOperation::plan_training(Compilation& c, BufferId in, BufferId out) 
                    }});
 }
 
+// The input itself, but where a reader wants all samples side by side and they do not lie so.
+void DropoutOperation::plan_inference(Compilation& c, BufferId in) {
+  Value& value = c.value(layer_);
+  if (!value.whole || c.buffers().contiguous(in)) {
+    value.data = in;
+    return;
+  }
+  const BufferId out = c.create(value);
+  c.forward().add({PieceKind::kBlock,
+                   layer_,
+                   0,
+                   {in, out},
+                   [=, bytes = value.bytes()](const Run& run, const Task& task) {
+                     std::copy_n(run.at<std::byte>(in, task.first), task.samples * bytes,
+                                 run.at<std::byte>(out, task.first));
+                   }});
+}
+
 void DropoutOperation::plan_forward(Compilation& c) {
   const Value& value = c.value(layer_);
   places_ = value.places, channels_ = value.channels, elements_ = value.elements();
   probability_ = std::get<Dropout>(c.layer(layer_).operation).probability;
   seed_ = c.options().seed;
   const BufferId in = c.input_of(layer_).data;
-  if (!c.training()) {
-    c.value(layer_).data = in;
-    return;
-  }
+  if (!c.training()) return plan_inference(c, in);
   const BufferId out = c.create(c.value(layer_));
   factors_ = c.buffers().tape(elements_ * int64_t{sizeof(float)});
   c.reserve_slot(static_cast<size_t>(elements_) * sizeof(float));

@@ -11,6 +11,7 @@
 #include "nn/cpu/backend.h"
 #include "nn/cpu/fingerprint.h"
 #include "nn/cpu/instruction_set.h"
+#include "nn/graph_builder.h"
 #include "nn/models.h"
 #include "nn/reference/backend.h"
 
@@ -65,6 +66,22 @@ TEST(CpuProgram, EvaluatesAPartOfABatchAsItEvaluatesTheWhole) {
   }
   Bench reference(*make_reference_backend(), graph, options);
   EXPECT_LT(relative_distance(all, reference.forward(10, *reference.tape)), 1e-5);
+}
+
+TEST(CpuProgram, EvaluatesALargeLinearLayerBehindADropout) {
+  GraphBuilder builder("dropout", {8, 8, 16});
+  builder.add("normalize", Normalize{std::vector<float>(16, 0.5f), std::vector<float>(16, 0.5f)});
+  builder.add("flatten", Flatten{});
+  builder.add("dropout", Dropout{0.5f});
+  // Weights that are read once for all samples, which lie side by side for that.
+  builder.add("fc", Linear{.out_features = 128});
+  const Graph graph = builder.build();
+  const ProgramOptions options{.segment = graph.whole(), .batch = 10, .mode = Mode::kInference};
+  Bench bench(*cpu::make_cpu_backend(), graph, options);
+  Bench reference(*make_reference_backend(), graph, options);
+  EXPECT_LT(
+      relative_distance(bench.forward(10, *bench.tape), reference.forward(10, *reference.tape)),
+      1e-5);
 }
 
 TEST(CpuProgram, KeepsMicroBatchesInFlightApart) {
