@@ -99,6 +99,10 @@ uint32_t micro_batches_at_once(const OpenDevice& device, const nn::Graph& graph,
       return groups;
     } catch (const nn::cuda::OutOfDeviceMemory& error) {
       log::info("{} micro-batches at once do not fit: {}", groups, error.what());
+    } catch (const InvalidInput& error) {
+      // A pass this large has more values than a GPU's indexes reach. What is wrong with the job
+      // itself is told where a single micro-batch is compiled.
+      log::info("{} micro-batches at once cannot run: {}", groups, error.what());
     }
   }
   return 1;

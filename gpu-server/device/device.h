@@ -38,8 +38,8 @@ struct OpenDevice {
 OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job);
 
 /// How many micro-batches a GPU runs as one: as many as make up kSamplesAtOnce samples, no more
-/// than a rank has in a step, and no more than its memory holds beside the run's arrays and
-/// evaluation. A power of two; 1 on the CPU. Tries, and leaves nothing behind.
+/// than a rank has in a step, and no more than its indexes reach and its memory holds beside the
+/// run's arrays and evaluation. A power of two; 1 on the CPU. Tries, and leaves nothing behind.
 uint32_t micro_batches_at_once(const OpenDevice& device, const nn::Graph& graph,
                                const training::TrainerOptions& options, ThreadPool& threads);
 

@@ -58,13 +58,50 @@ Emulation emulated_gpu(const TemporaryDirectory& folder) {
   return Emulation(launch);
 }
 
-TEST(EmulatedGpu, RunsPassesOneBehindTheOtherWhileTheHostGoesOn) {
+nn::Graph graph_on_gpu() {
   nn::GraphBuilder builder("small", {4, 4, 1});
   builder.add("normalize", nn::Normalize{{0.5f}, {0.25f}});
   builder.add("conv", nn::Convolution{.out_channels = 2, .kernel = 3, .padding = 1});
   builder.add("flatten", nn::Flatten{});
   builder.add("fc", nn::Linear{.out_features = 3});
-  const nn::Graph graph = builder.build();
+  return builder.build();
+}
+
+/// A GPU whose indexes do not reach over a pass of more than two micro-batches.
+class ShortIndexes final : public nn::Backend {
+ public:
+  explicit ShortIndexes(std::unique_ptr<nn::Backend> backend) : backend_(std::move(backend)) {}
+  std::string name() const override { return backend_->name(); }
+  std::unique_ptr<nn::Program> compile(const nn::Graph& graph, const nn::ProgramOptions& options,
+                                       ThreadPool& threads) const override {
+    if (options.groups > 2) throw InvalidInput("a micro-batch is too large for the GPU");
+    return backend_->compile(graph, options, threads);
+  }
+  std::unique_ptr<nn::Resident> make_resident(const nn::Graph& graph,
+                                              const nn::ResidentOptions& options) const override {
+    return backend_->make_resident(graph, options);
+  }
+
+ private:
+  const std::unique_ptr<nn::Backend> backend_;
+};
+
+TEST(MicroBatchesAtOnce, AreFewerWhereAPassOfMoreIsTooLargeForTheGpu) {
+  const nn::Graph graph = graph_on_gpu();
+  const TemporaryDirectory folder("short-indexes");
+  Emulation emulation = emulated_gpu(folder);
+  OpenDevice device;
+  device.backend = std::make_unique<ShortIndexes>(make_emulated_device(emulation));
+  device.is_gpu = true;
+  training::TrainerOptions options;
+  options.device.micro_batch = 2;
+  options.micro_batches = 8;
+  ThreadPool threads(1);
+  EXPECT_EQ(micro_batches_at_once(device, graph, options, threads), 2u);
+}
+
+TEST(EmulatedGpu, RunsPassesOneBehindTheOtherWhileTheHostGoesOn) {
+  const nn::Graph graph = graph_on_gpu();
   const TemporaryDirectory folder("emulated-gpu");
   Emulation emulation = emulated_gpu(folder);
   const auto backend = make_emulated_device(emulation);
