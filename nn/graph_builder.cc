@@ -57,6 +57,20 @@ void check_every_layer_is_read(const std::string& graph, const std::vector<Layer
   }
 }
 
+// What enters the last layer with weights, or the group that it belongs to, since programs end only
+// where the network can be cut; the network's output where it cannot be cut before that.
+int default_embedding(const Graph& graph) {
+  const int output = graph.size() - 1;
+  if (graph.parameters().empty()) return output;
+  const auto last = static_cast<size_t>(graph.parameters().back().layer);
+  const int entering = graph.layers()[last].inputs.at(0);
+  int embedding = output;
+  for (const Cut& cut : graph.cuts()) {
+    if (cut.layers > 0 && cut.layers <= entering + 1) embedding = cut.layers - 1;
+  }
+  return embedding;
+}
+
 struct ParameterPlan {
   const char* suffix;
   Shape shape;
@@ -182,13 +196,7 @@ Graph GraphBuilder::build() {
   if (graph_.layers_.empty()) throw InvalidInput("network \"" + graph_.name_ + "\" has no layers");
   check_every_layer_is_read(graph_.name_, graph_.layers_);
   graph_.cuts_ = legal_cuts(graph_.layers_, graph_.input_);
-  graph_.embedding_layer_ = graph_.size() - 1;
-  if (embedding_) {
-    graph_.embedding_layer_ = *embedding_;
-  } else if (!graph_.parameters_.empty()) {
-    graph_.embedding_layer_ =
-        graph_.layers_[static_cast<size_t>(graph_.parameters_.back().layer)].inputs.at(0);
-  }
+  graph_.embedding_layer_ = embedding_ ? *embedding_ : default_embedding(graph_);
   return graph_;
 }
 

@@ -16,7 +16,8 @@ class GraphBuilder {
   GraphBuilder(std::string name, Shape input);
   /// Appends a layer and returns its index. `inputs` empty: the layer before (none for the first).
   int add(const std::string& name, Operation operation, std::vector<int> inputs = {});
-  /// The layer whose output is the embedding; by default the input of the last layer with weights.
+  /// The layer whose output is the embedding; by default the input of the last layer with weights,
+  /// or of the group that it belongs to.
   void mark_embedding(int layer);
   /// Freezes all layers up to and including `name` (exact, or a stage prefix as in Graph::cut).
   void freeze_until(const std::string& name);

@@ -128,6 +128,22 @@ TEST(Graph, TheEmbeddingIsWhatEntersTheLastLayerWithWeights) {
   EXPECT_EQ(graph.layers()[static_cast<size_t>(graph.embedding_layer())].name, "flatten");
 }
 
+TEST(Graph, TheEmbeddingOfAFullyConvolutionalNetworkEntersItsLastGroup) {
+  const auto embedding_of = [](bool with_stem) {
+    GraphBuilder builder = start();
+    if (with_stem) builder.add("stem", Convolution{.out_channels = 4, .kernel = 3});
+    if (with_stem) builder.add("stem.relu", Relu{});
+    builder.add("conv", Convolution{.out_channels = 5, .kernel = 3});
+    builder.add("bn", BatchNorm{});
+    builder.add("relu", Relu{});
+    builder.add("pool", GlobalAveragePool{});
+    const Graph graph = builder.build();
+    return graph.layers()[static_cast<size_t>(graph.embedding_layer())].name;
+  };
+  EXPECT_EQ(embedding_of(true), "stem.relu") << "between conv and bn nothing can be cut";
+  EXPECT_EQ(embedding_of(false), "pool") << "nothing can be cut before conv";
+}
+
 TEST(Graph, WithoutItsLastLayerHasTheOthersWhereTheyWere) {
   GraphBuilder builder("faces", {8, 8, 3});
   builder.add("normalize", Normalize{{0, 0, 0}, {1, 1, 1}});
