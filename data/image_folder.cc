@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <unordered_map>
 #include <vector>
 
 #include "common/error.h"
@@ -60,15 +63,23 @@ void add_images(const fs::path& root, const std::string& folder, int32_t label,
   above.erase(real);
 }
 
-int32_t label_of(const std::string& name, const std::vector<std::string>& classes,
-                 const fs::path& root) {
-  const auto known = std::find(classes.begin(), classes.end(), name);
-  if (known == classes.end()) {
-    throw InvalidInput((root / name).string() + ": \"" + name + "\" is not one of the " +
-                       std::to_string(classes.size()) + " classes of the training data");
+/// Labels by the names of their classes: there may be a hundred thousand.
+class Labels {
+ public:
+  explicit Labels(std::span<const std::string> classes) {
+    for (size_t i = 0; i < classes.size(); ++i)
+      by_name_.emplace(classes[i], static_cast<int32_t>(i));
   }
-  return static_cast<int32_t>(known - classes.begin());
-}
+  int32_t of(const std::string& name, const fs::path& root) const {
+    const auto known = by_name_.find(name);
+    if (known != by_name_.end()) return known->second;
+    throw InvalidInput((root / name).string() + ": \"" + name + "\" is not one of the " +
+                       std::to_string(by_name_.size()) + " classes of the training data");
+  }
+
+ private:
+  std::unordered_map<std::string_view, int32_t> by_name_;
+};
 
 }  // namespace
 
@@ -85,8 +96,9 @@ Dataset list_image_folder(const fs::path& root, const ListOptions& options) {
                        ": no class in it; one folder of images per class is wanted");
   Dataset dataset;
   dataset.set_classes(options.classes.empty() ? folders : options.classes);
+  const Labels labels(dataset.classes());
   for (const std::string& name : folders) {
-    const int32_t label = label_of(name, dataset.classes(), root);
+    const int32_t label = labels.of(name, root);
     const uint32_t before = dataset.size();
     std::set<fs::path> above;
     add_images(root, name, label, above, dataset);
