@@ -56,38 +56,37 @@ WeightLayout::WeightLayout(const dnnl::memory::desc& layout)
 }
 
 // tile: {places, 16 in, 16 out}
-void WeightLayout::sum_tile(int64_t base, std::span<const float* const> partials,
-                            float* tile) const {
+void WeightLayout::sum_tile(int64_t base, const Partials& partials, float* tile) const {
   for (int64_t k = 0; k < places_; ++k) {
     float* values = tile + k * kTile * kTile;
     const int64_t first = base + place_[static_cast<size_t>(k)];
     for (int64_t in = 0; in < kTile; ++in, values += kTile) {
       const int64_t at = first + in * row_;
       std::copy_n(partials[0] + at, kTile, values);
-      for (const float* partial : partials.subspan(1)) {
+      for (int i = 1; i < partials.count; ++i) {
+        const float* partial = partials[i];
         for (int64_t out = 0; out < kTile; ++out) values[out] += partial[at + out];
       }
     }
   }
 }
 
-void WeightLayout::sum_slowly(int64_t group, int64_t begin, int64_t end,
-                              std::span<const float* const> partials, float* plain) const {
+void WeightLayout::sum_slowly(int64_t group, int64_t begin, int64_t end, const Partials& partials,
+                              float* plain) const {
   for (int64_t out = begin; out < end; ++out) {
     for (const int64_t in : in_) {
       for (const int64_t place : place_) {
         const int64_t at =
             group_[static_cast<size_t>(group)] + out_[static_cast<size_t>(out)] + in + place;
         float sum = partials[0][at];
-        for (const float* partial : partials.subspan(1)) sum += partial[at];
+        for (int i = 1; i < partials.count; ++i) sum += partials[i][at];
         *plain++ = sum;
       }
     }
   }
 }
 
-void WeightLayout::sum(int task, std::span<const float* const> partials, float* tile,
-                       float* plain) const {
+void WeightLayout::sum(int task, const Partials& partials, float* tile, float* plain) const {
   const int64_t group = task / out_tasks_, begin = task % out_tasks_ * kTile;
   const auto outs = static_cast<int64_t>(out_.size()), ins = static_cast<int64_t>(in_.size());
   const int64_t end = std::min(begin + kTile, outs);

@@ -1,12 +1,20 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "nn/cpu/onednn/primitive.h"
 
 namespace outrigger::nn::cpu::onednn {
+
+/// Partial gradients one behind another, in one layout.
+struct Partials {
+  const float* first = nullptr;
+  int count = 0;
+  int64_t apart = 0;  // floats from one to the next
+
+  const float* operator[](int index) const { return first + index * apart; }
+};
 
 /// Where oneDNN puts each weight of a convolution: its place is a sum of one term for each index.
 class WeightLayout {
@@ -20,13 +28,13 @@ class WeightLayout {
 
   /// Adds up partial gradients in this layout, in order, and writes task `task`'s part of the sum
   /// in PyTorch's layout. `tile` holds tile_bytes().
-  void sum(int task, std::span<const float* const> partials, float* tile, float* plain) const;
+  void sum(int task, const Partials& partials, float* tile, float* plain) const;
   size_t tile_bytes() const { return static_cast<size_t>(kTile * kTile * places_) * sizeof(float); }
 
  private:
   static constexpr int64_t kTile = 16;
-  void sum_tile(int64_t base, std::span<const float* const> partials, float* tile) const;
-  void sum_slowly(int64_t group, int64_t begin, int64_t end, std::span<const float* const> partials,
+  void sum_tile(int64_t base, const Partials& partials, float* tile) const;
+  void sum_slowly(int64_t group, int64_t begin, int64_t end, const Partials& partials,
                   float* plain) const;
 
   std::vector<int64_t> group_, out_, in_, place_;  // the terms

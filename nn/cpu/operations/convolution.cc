@@ -2,7 +2,6 @@
 #include <optional>
 #include <variant>
 
-#include "common/error.h"
 #include "nn/cpu/grouped_convolution.h"
 #include "nn/cpu/onednn/weight_layout.h"
 #include "nn/cpu/operations/block_convolution.h"
@@ -217,14 +216,8 @@ void ConvolutionOperation::plan_weight_gradient(Compilation& c, BufferId gradien
                     layout_->tasks(),
                     {partials_},
                     [this](const Run& run, const Task& task) {
-                      constexpr int kMost = 1024;
-                      const float* partials[kMost];
-                      const int count = chunks_.count();
-                      ensure(count <= kMost, "a micro-batch has at most 1024 blocks");
-                      for (int i = 0; i < count; ++i)
-                        partials[i] = run.at<float>(partials_) +
-                                      i * layout_->bytes() / int64_t{sizeof(float)};
-                      layout_->sum(task.index, {partials, static_cast<size_t>(count)},
+                      const int64_t apart = layout_->bytes() / int64_t{sizeof(float)};
+                      layout_->sum(task.index, {run.at<float>(partials_), chunks_.count(), apart},
                                    reinterpret_cast<float*>(run.scratchpad(task.slot)),
                                    run.back->gradients.data() + weight_range_.offset);
                     }});

@@ -84,6 +84,22 @@ TEST(CpuProgram, EvaluatesALargeLinearLayerBehindADropout) {
       1e-5);
 }
 
+TEST(CpuProgram, AddsUpTheGradientsOfMoreThanAThousandBlocks) {
+  GraphBuilder builder("blocks", {23, 23, 1});
+  builder.add("normalize", Normalize{{0.5f}, {0.5f}});
+  builder.add("conv", Convolution{.out_channels = 1, .kernel = 1});
+  builder.add("pool", GlobalAveragePool{});
+  builder.add("fc", Linear{.out_features = 2});
+  const Graph graph = builder.build();
+  const ProgramOptions options{.segment = graph.whole(), .batch = 16 * 1030};
+  Bench bench(*cpu::make_cpu_backend(), graph, options);
+  Bench reference(*make_reference_backend(), graph, options);
+  bench.forward(options.batch, *bench.tape);
+  reference.forward(options.batch, *reference.tape);
+  EXPECT_LT(relative_distance(bench.backward(*bench.tape), reference.backward(*reference.tape)),
+            1e-3);
+}
+
 TEST(CpuProgram, KeepsMicroBatchesInFlightApart) {
   const Graph graph = testing::narrow_resnet();
   Bench bench(*cpu::make_cpu_backend(), graph, {.segment = graph.whole(), .batch = 6});

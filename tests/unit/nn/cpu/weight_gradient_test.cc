@@ -66,9 +66,8 @@ std::vector<float> computed(const Case& c, const Inputs& in) {
   std::vector<float> tile(layout.tile_bytes() / sizeof(float));
   std::vector<float> plain(
       static_cast<size_t>(c.out_channels * c.in_channels * c.kernel * c.kernel));
-  const float* partial = packed.data();
   for (int task = 0; task < layout.tasks(); ++task)
-    layout.sum(task, {&partial, 1}, tile.data(), plain.data());
+    layout.sum(task, {packed.data(), 1, 0}, tile.data(), plain.data());
   return plain;
 }
 
