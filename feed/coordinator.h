@@ -76,7 +76,8 @@ class Coordinator {
   /// `dataset` must outlive the evaluation. One evaluation at a time.
   void begin_evaluation(const data::Dataset& dataset, uint32_t batch);
   uint32_t evaluation_batches() const;
-  /// Batches come in order; a sample that is broken is left out of its batch.
+  /// Batches come in order; a sample that is broken is left out of its batch. Throws Cancelled
+  /// where evaluations are to stop, and what failed the job.
   std::optional<ReadyMicroBatch> try_take_evaluation(uint32_t index, TimePoint now);
   void end_evaluation();
 
@@ -181,6 +182,7 @@ class Coordinator {
   bool has_to_show(const Worker& worker, const WorkItem& item, TimePoint now) const;
   void lease_to(WorkerId worker, WorkItem& item, TimePoint now);
   void send_stem(WorkerId worker, const WorkItem& item);
+  bool evaluations_stop() const;
   static bool can_score(const Worker& worker);
   void dispatch_scores();
   bool of_scoring(const WorkKey& key) const { return scoring_ && scoring_->is_mine(key); }

@@ -38,8 +38,14 @@ uint32_t Coordinator::evaluation_batches() const {
   return static_cast<uint32_t>(ledger_.steps().at(*evaluation_).size());
 }
 
+// The last one is what the run was for, and no later one makes up for it.
+bool Coordinator::evaluations_stop() const {
+  return options_.evaluation_stop.stop_requested() && step_ < options_.total_steps;
+}
+
 std::optional<ReadyMicroBatch> Coordinator::try_take_evaluation(uint32_t index, TimePoint now) {
   throw_if_failed();
+  if (evaluations_stop()) throw Cancelled("the evaluation was asked to stop");
   WorkItem* item = ledger_.find(*evaluation_, index);
   ensure(item != nullptr, "an evaluation batch is in range");
   if (!item->result) {
@@ -70,6 +76,7 @@ bool Coordinator::can_score(const Worker& worker) {
 }
 
 size_t Coordinator::scorers() const {
+  if (evaluations_stop()) return 0;
   return static_cast<size_t>(
       std::ranges::count_if(turn_, [&](WorkerId id) { return can_score(workers_.at(id)); }));
 }

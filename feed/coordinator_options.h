@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <stop_token>
 #include <string>
 
 #include "common/clock.h"
@@ -25,6 +26,9 @@ struct CoordinatorOptions {
   Duration set_aside =
       std::chrono::seconds(5);     // how long a worker whose read failed gets no lease
   uint32_t max_read_failures = 8;  // of one micro-batch, before the job fails
+  /// Who asks for it ends evaluations before the last step, and nothing else: no worker scores any
+  /// more, and the next batch that is taken throws Cancelled. Training goes on.
+  std::stop_token evaluation_stop;
 };
 
 struct WorkerTraits {

@@ -92,8 +92,10 @@ worker::WireContext context_of(const api::TrainingJob& job, const OpenDevice& de
 }
 
 feed::CoordinatorOptions coordinator_options(const api::TrainingJob& job, const RunSize& size,
-                                             const training::TrainingState& state, int rank) {
+                                             const training::TrainingState& state, int rank,
+                                             std::stop_token evaluation_stop) {
   feed::CoordinatorOptions options;
+  options.evaluation_stop = std::move(evaluation_stop);
   options.incarnation = static_cast<uint32_t>(state.incarnation);
   options.first_step = state.step;
   options.total_steps = size.total_steps;
@@ -132,10 +134,11 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       plan_(first_plan()),
       gpu_metrics_(watch(device_, metrics_)),
       trace_("server " + std::to_string(launch_.rank), clock_),
-      reporter_(job_.metadata.name, directory_, launch_.rank, size_, state_.step,
-                state_.incarnation, metrics_, clock_),
+      reporter_(job_.metadata.name, directory_, {launch_.rank, api::rank_count(job_.spec)}, size_,
+                state_.step, state_.incarnation, metrics_, clock_),
       pixels_(pixels_of(job_, device_, train_root_, validation_root_)),
-      feed_(feed::Coordinator(coordinator_options(job_, size_, state_, launch_.rank),
+      feed_(feed::Coordinator(coordinator_options(job_, size_, state_, launch_.rank,
+                                                  evaluation_stop_.get_token()),
                               order_of(job_, train_, state_), train_, plan_),
             join_terms(job_, graph_, train_, train_root_, state_.incarnation, threads_, device_),
             context_of(job_, device_), clock_, trace_),

@@ -106,6 +106,9 @@ class Run {
   bool state_is_wanted(uint64_t step) const;
   void evaluate_if_due();
   void evaluate_here();
+  /// By the server. Nothing where several ranks are to stop: they do so together, at the next
+  /// settle(), and the evaluation is left due to the run that goes on.
+  std::optional<training::EvaluationResult> evaluate(const training::TrainingState& state);
   /// Workers begin to evaluate the state beside training.
   void begin_evaluation_beside(std::shared_ptr<training::TrainingState> state);
   /// Goes on with the one that the run before was stopped in, if the job still evaluates.
@@ -161,6 +164,7 @@ class Run {
   telemetry::Trace trace_;
   Reporter reporter_;
   const std::unique_ptr<worker::PixelSource> pixels_;
+  std::stop_source evaluation_stop_;
   ServerFeed feed_;
   LocalWorker local_;
   training::Trainer trainer_;

@@ -15,7 +15,11 @@ namespace outrigger::gpu_server {
 void Run::want_stop() {
   stop_wanted_ = true;
   if (watchdog_) watchdog_->expect_end();
-  if (reducer_ == nullptr) feed_.cancel();  // replicas finish the step and stop together
+  if (reducer_ == nullptr) {
+    feed_.cancel();
+  } else {  // replicas finish the step and stop together
+    evaluation_stop_.request_stop();
+  }
 }
 
 std::string Run::want_plan(const std::string& split) {

@@ -280,6 +280,31 @@ TEST_F(CoordinatorTest, AResultOfAnotherSizeBreaksTheProtocol) {
   EXPECT_THROW(deliver(feed, worker, lease), InvalidInput);
 }
 
+// Ranks stop together, between two steps: only then does training end.
+TEST_F(CoordinatorTest, AStopOfEvaluationsLeavesTrainingAsItWas) {
+  std::stop_source stop;
+  CoordinatorOptions given = options();
+  given.evaluation_stop = stop.get_token();
+  given.total_steps = 1;
+  Coordinator feed = make(pixels(), given);
+  const WorkerId worker = join(feed, 8);
+  feed.begin_evaluation(dataset_, 8);
+  EXPECT_FALSE(feed.try_take_evaluation(0, clock_.now()));
+  EXPECT_EQ(feed.scorers(), 1u);
+  stop.request_stop();
+  EXPECT_THROW(feed.try_take_evaluation(0, clock_.now()), Cancelled);
+  EXPECT_EQ(feed.scorers(), 0u);
+  feed.end_evaluation();
+  feed.plan_of(0, clock_.now());
+  for (const Lease& lease : sent<Lease>(feed, worker)) {
+    if (lease.kind == WorkKind::kForward) deliver(feed, worker, lease);
+  }
+  for (const uint32_t index : {0, 1}) EXPECT_TRUE(feed.try_take(0, index, clock_.now())) << index;
+  feed.commit(0, clock_.now());
+  feed.begin_evaluation(dataset_, 8);
+  EXPECT_FALSE(feed.try_take_evaluation(0, clock_.now())) << "behind the last step it is finished";
+}
+
 TEST_F(CoordinatorTest, EvaluationsGoBehindTrainingAndEndWithAPartialBatch) {
   Coordinator feed = make(pixels());
   static_cast<void>(feed.plan_of(0, clock_.now()));
