@@ -35,9 +35,9 @@ std::string file_name(const char* what, int rank) {
 
 }  // namespace
 
-Reporter::Reporter(std::string job, const std::filesystem::path& directory,
-                   ReportingRank place, RunSize size, uint64_t first_step, uint64_t incarnation, telemetry::Metrics& metrics,
-                   const Clock& clock)
+Reporter::Reporter(std::string job, const std::filesystem::path& directory, ReportingRank place,
+                   RunSize size, uint64_t first_step, uint64_t incarnation,
+                   telemetry::Metrics& metrics, const Clock& clock)
     : job_(std::move(job)),
       size_(size),
       ranks_(place.ranks),

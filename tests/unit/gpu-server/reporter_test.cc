@@ -46,8 +46,7 @@ class ReporterTest : public testing::Test {
   TemporaryDirectory folder_{"outrigger-reporter"};
   fakes::FakeClock clock_;
   telemetry::Metrics metrics_;
-  static constexpr RunSize kSize{
-      .samples = 64, .total_steps = 10, .batch = 16, .micro_batches = 4};
+  static constexpr RunSize kSize{.samples = 64, .total_steps = 10, .batch = 16, .micro_batches = 4};
   Reporter reporter_{"faces", folder_.path(), {}, kSize, 0, 1, metrics_, clock_};
 };
 
