@@ -43,6 +43,15 @@ class Faults {
                  ", which is " + format_number(static_cast<double>(high_value)));
   }
 
+  void expect_least(const char* field, double value, double least) {
+    if (value >= least) return;
+    add(field, format_number(value) + " is too small; at least " + format_number(least));
+  }
+  void expect_most(const char* field, double value, double most) {
+    if (value <= most) return;
+    add(field, format_number(value) + " is too large; at most " + format_number(most));
+  }
+
  private:
   std::vector<FieldError>& errors_;
   std::string base_;
@@ -60,7 +69,10 @@ void check_layer(const LayerSpec& layer, const std::set<std::string>& before, Fa
     }
   }
   const bool sum = std::holds_alternative<AddLayer>(layer.kind);
-  if (sum && layer.inputs.size() < 2) faults.add("inputs", "an add layer needs at least 2 inputs");
+  if (sum && layer.inputs.size() != 2) {
+    faults.add("inputs",
+               std::to_string(layer.inputs.size()) + " given; an add layer needs exactly 2 inputs");
+  }
   if (!sum && layer.inputs.size() > 1) {
     faults.add("inputs", std::to_string(layer.inputs.size()) +
                              " inputs are too many; only an add layer has several");
@@ -81,12 +93,22 @@ void check_model(const ModelSpec& model, std::vector<FieldError>& errors) {
   }
 }
 
+// What the pixel code takes (data/pixels/steps.cc). Not the fields' own bounds, which were released
+// wider than that.
+constexpr double kLeastBoxArea = 0.0001, kLeastBoxRatio = 0.1, kMostBoxRatio = 10;
+
 void check_augmentation(const Augmentation& step, Faults faults) {
   if (const auto* crop = std::get_if<RandomResizedCrop>(&step)) {
+    faults.expect_least("randomResizedCrop.minScale", crop->min_scale, kLeastBoxArea);
+    faults.expect_least("randomResizedCrop.minRatio", crop->min_ratio, kLeastBoxRatio);
+    faults.expect_most("randomResizedCrop.maxRatio", crop->max_ratio, kMostBoxRatio);
     faults.expect_order("randomResizedCrop.minScale", crop->min_scale, "maxScale", crop->max_scale);
     faults.expect_order("randomResizedCrop.minRatio", crop->min_ratio, "maxRatio", crop->max_ratio);
   }
   if (const auto* erasing = std::get_if<RandomErasing>(&step)) {
+    faults.expect_least("randomErasing.minArea", erasing->min_area, kLeastBoxArea);
+    faults.expect_least("randomErasing.minRatio", erasing->min_ratio, kLeastBoxRatio);
+    faults.expect_most("randomErasing.maxRatio", erasing->max_ratio, kMostBoxRatio);
     faults.expect_order("randomErasing.minArea", erasing->min_area, "maxArea", erasing->max_area);
     faults.expect_order("randomErasing.minRatio", erasing->min_ratio, "maxRatio",
                         erasing->max_ratio);

@@ -8,15 +8,16 @@ void describe(Struct<RandomHorizontalFlip>& s) {
 }
 
 void describe(Struct<RandomResizedCrop>& s) {
-  s.add("minScale", &RandomResizedCrop::min_scale, "Least share of the image's area.")
+  s.add("minScale", &RandomResizedCrop::min_scale,
+        "Least share of the image's area, at least 0.0001.")
       .more_than(0)
       .between(0, 1);
   s.add("maxScale", &RandomResizedCrop::max_scale, "Largest share of the image's area.")
       .more_than(0)
       .between(0, 1);
-  s.add("minRatio", &RandomResizedCrop::min_ratio, "Least width divided by height.")
+  s.add("minRatio", &RandomResizedCrop::min_ratio, "Least width divided by height, at least 0.1.")
       .between(0.01, 100);
-  s.add("maxRatio", &RandomResizedCrop::max_ratio, "Largest width divided by height.")
+  s.add("maxRatio", &RandomResizedCrop::max_ratio, "Largest width divided by height, at most 10.")
       .between(0.01, 100);
 }
 
@@ -45,14 +46,15 @@ void describe(Struct<RandomRotation>& s) {
 void describe(Struct<RandomErasing>& s) {
   s.add("probability", &RandomErasing::probability, "How often a rectangle is painted over.")
       .between(0, 1);
-  s.add("minArea", &RandomErasing::min_area, "Least share of the image's area.")
+  s.add("minArea", &RandomErasing::min_area, "Least share of the image's area, at least 0.0001.")
       .more_than(0)
       .between(0, 1);
   s.add("maxArea", &RandomErasing::max_area, "Largest share of the image's area.")
       .more_than(0)
       .between(0, 1);
-  s.add("minRatio", &RandomErasing::min_ratio, "Least width divided by height.").between(0.01, 100);
-  s.add("maxRatio", &RandomErasing::max_ratio, "Largest width divided by height.")
+  s.add("minRatio", &RandomErasing::min_ratio, "Least width divided by height, at least 0.1.")
+      .between(0.01, 100);
+  s.add("maxRatio", &RandomErasing::max_ratio, "Largest width divided by height, at most 10.")
       .between(0.01, 100);
 }
 

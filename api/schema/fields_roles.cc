@@ -24,7 +24,9 @@ void describe(Struct<SplitSpec>& s) {
       .absent("measured and moved while the job runs")
       .between(0, 100);
   s.add("minServerPercent", &SplitSpec::min_server_percent,
-        "Least part of the network's multiply-adds that stays on the server's device.")
+        "Least part of the network's multiply-adds that stays on the server's device. Cuts that "
+        "have "
+        "more than half of them before them are only looked at where this is from 1 to 49.")
       .between(0, 100);
   s.add("maxBytesPerSecond", &SplitSpec::max_bytes_per_second,
         "Most bytes a second that a plan which is found may move between a server and its workers, "

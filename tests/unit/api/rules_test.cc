@@ -57,7 +57,13 @@ INSTANTIATE_TEST_SUITE_P(
             "spec.model.layers[0].inputs[0]: \"b\" is no layer before \"a\""},
         BrokenRule{"sum of one",
                    [](TrainingJobSpec& s) { s.model = {.layers = {layer("a", AddLayer{})}}; },
-                   "spec.model.layers[0].inputs: an add layer needs at least 2 inputs"},
+                   "spec.model.layers[0].inputs: 0 given; an add layer needs exactly 2 inputs"},
+        BrokenRule{"sum of three",
+                   [](TrainingJobSpec& s) {
+                     s.model = {.layers = {layer("a", ReluLayer{}),
+                                           layer("b", AddLayer{}, {"input", "a", "a"})}};
+                   },
+                   "spec.model.layers[1].inputs: 3 given; an add layer needs exactly 2 inputs"},
         BrokenRule{
             "two inputs",
             [](TrainingJobSpec& s) {
@@ -118,7 +124,28 @@ INSTANTIATE_TEST_SUITE_P(
                    },
                    "spec.data.augment[1].randomResizedCrop.minScale: 0.9 is too large; at most "
                    "maxScale, which is "
-                   "0.5"}));
+                   "0.5"},
+        BrokenRule{
+            "crop of nothing",
+            [](TrainingJobSpec& s) { s.data.augment = {RandomResizedCrop{.min_scale = 0.00005}}; },
+            "spec.data.augment[0].randomResizedCrop.minScale: 5e-05 is too small; at least "
+            "0.0001"},
+        BrokenRule{"crops as slits",
+                   [](TrainingJobSpec& s) {
+                     s.data.augment = {RandomResizedCrop{.min_ratio = 0.05, .max_ratio = 20}};
+                   },
+                   "spec.data.augment[0].randomResizedCrop.minRatio: 0.05 is too small; at least "
+                   "0.1\n"
+                   "spec.data.augment[0].randomResizedCrop.maxRatio: 20 is too large; at most 10"},
+        BrokenRule{"erasing slits",
+                   [](TrainingJobSpec& s) {
+                     s.data.augment = {
+                         RandomErasing{.min_area = 0.00001, .min_ratio = 0.01, .max_ratio = 100}};
+                   },
+                   "spec.data.augment[0].randomErasing.minArea: 1e-05 is too small; at least "
+                   "0.0001\n"
+                   "spec.data.augment[0].randomErasing.minRatio: 0.01 is too small; at least 0.1\n"
+                   "spec.data.augment[0].randomErasing.maxRatio: 100 is too large; at most 10"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Training, BrokenRules,
