@@ -124,7 +124,7 @@ void describe(Struct<DataSpec>& s) {
       .absent("none")
       .most_items(32);
   s.add("maxBadFraction", &DataSpec::max_bad_fraction,
-        "More broken samples than this part of the samples seen fail the job.")
+        "More broken samples than this part of the training data fail the job.")
       .between(0, 1);
 }
 
