@@ -216,8 +216,7 @@ std::vector<AuditItem> Coordinator::commit(uint64_t step, TimePoint now) {
 }
 
 void Coordinator::check_bad_fraction() {
-  const auto allowed =
-      static_cast<size_t>(options_.max_bad_fraction * static_cast<double>(dataset_.size()));
+  const size_t allowed = allowed_broken(options_.max_bad_fraction, dataset_.size());
   if (order_.broken().size() <= allowed || bad_data_) return;
   std::string text =
       std::to_string(order_.broken().size()) + " of " + std::to_string(dataset_.size()) +

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <stop_token>
@@ -20,7 +21,7 @@ struct CoordinatorOptions {
   uint32_t first_micro_batch = 0;
   uint32_t all_micro_batches = 0;  // of all replicas; 0: micro_batches
   uint64_t staleness = 0;          // s
-  double max_bad_fraction = 0.01;
+  double max_bad_fraction = 0.01;  // of what this server's workers find
   Duration least_deadline =
       std::chrono::milliseconds(200);  // before a second lease, whatever the latencies say
   Duration set_aside =
@@ -30,6 +31,11 @@ struct CoordinatorOptions {
   /// more, and the next batch that is taken throws Cancelled. Training goes on.
   std::stop_token evaluation_stop;
 };
+
+/// How many samples of a data set may be broken.
+inline size_t allowed_broken(double max_bad_fraction, size_t samples) {
+  return static_cast<size_t>(max_bad_fraction * static_cast<double>(samples));
+}
 
 struct WorkerTraits {
   std::string name;

@@ -131,6 +131,7 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       threads_(launch_.threads.value_or(available_cores())),
       files_(job_, launch_, graph_, train_.classes()),
       state_(files_.first_state()),
+      broken_(train_, job_.spec.data.max_bad_fraction, state_.bad_samples),
       plan_(first_plan()),
       gpu_metrics_(watch(device_, metrics_)),
       trace_("server " + std::to_string(launch_.rank), clock_),
@@ -291,7 +292,9 @@ void Run::after_step(const training::StepReport& told) {
   }
 }
 
-void Run::take_over_broken_samples() { trainer_.counters().bad_samples = feed_.broken_samples(); }
+void Run::take_over_broken_samples() {
+  trainer_.counters().bad_samples = broken_.with(feed_.broken_samples());
+}
 
 void Run::save_checkpoint() {
   const TimePoint start = clock_.now();

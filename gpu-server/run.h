@@ -28,6 +28,7 @@
 #include "gpu-server/planning/evaluation_placement.h"
 #include "gpu-server/planning/planning.h"
 #include "gpu-server/ranks/agreement.h"
+#include "gpu-server/ranks/broken_samples.h"
 #include "gpu-server/report/reporter.h"
 #include "gpu-server/run_files.h"
 #include "nn/graph.h"
@@ -155,6 +156,7 @@ class Run {
       free_memory() / static_cast<uint64_t>(api::ranks_per_pod(job_.spec));
   RunFiles files_;
   training::TrainingState state_;
+  BrokenSamples broken_;
   std::map<int32_t, feed::StemMemory> stem_memory_;  // by cut, of those that plans had
   feed::Plan plan_;                                  // the newest that was set
   std::optional<Planning> planning_;

@@ -153,7 +153,11 @@ feed::StemMemory Run::stem_memory_of(int32_t cut) {
 
 Wishes Run::settle() {
   take_edit();
-  Wishes mine{.stop = stop_wanted_, .stop_early = without_gain(), .hears = planning_.has_value()};
+  const std::vector<uint32_t> broken = feed_.broken_samples();
+  Wishes mine{.stop = stop_wanted_,
+              .stop_early = without_gain(),
+              .hears = planning_.has_value(),
+              .tells_broken = broken_.has_news(broken)};
   {
     const std::scoped_lock lock(wish_mutex_);
     mine.plan = std::exchange(wanted_plan_, std::nullopt);
@@ -162,6 +166,7 @@ Wishes Run::settle() {
   Wishes all = agreement_.settle(mine);
   if (!first_rank()) watchdog_->set_progress_limit(all.progress_deadline + patience());
   if (reducer_ != nullptr && all.hears) hear_ranks();
+  if (reducer_ != nullptr && all.tells_broken) broken_.share(agreement_, broken);
   if (all.plan && all.plan->number > plan_.number) {
     plan_ = *all.plan;
     complete(plan_);

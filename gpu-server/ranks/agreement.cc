@@ -18,7 +18,8 @@ constexpr size_t kStopEarly = 1;
 constexpr size_t kPlan = 2;
 constexpr size_t kHears = 9;
 constexpr size_t kDeadline = 10;  // in seconds
-constexpr size_t kVotes = 11;
+constexpr size_t kTellsBroken = 11;
+constexpr size_t kVotes = 12;
 
 void write_plan(const feed::Plan& plan, std::span<float> to) {
   to[0] = 1;
@@ -48,6 +49,7 @@ Wishes Agreement::settle(const Wishes& mine) {
   std::array<float, kVotes> votes{};
   votes[kStop] = mine.stop ? 1.0f : 0.0f;
   votes[kStopEarly] = mine.stop_early ? 1.0f : 0.0f;
+  votes[kTellsBroken] = mine.tells_broken ? 1.0f : 0.0f;
   const std::span<float> plan = std::span(votes).subspan<kPlan>();
   if (reducer_->rank() == 0) {
     if (mine.plan) write_plan(*mine.plan, plan);
@@ -59,7 +61,8 @@ Wishes Agreement::settle(const Wishes& mine) {
              .stop_early = votes[kStopEarly] > 0,
              .hears = votes[kHears] > 0,
              .progress_deadline = std::chrono::duration_cast<Duration>(
-                 std::chrono::duration<double>(votes[kDeadline]))};
+                 std::chrono::duration<double>(votes[kDeadline])),
+             .tells_broken = votes[kTellsBroken] > 0};
   if (plan[0] > 0) all.plan = read_plan(plan);
   return all;
 }

@@ -66,6 +66,14 @@ TEST(Agreement, AStopOfAnyRankIsEveryones) {
   EXPECT_FALSE(Agreement(&early).settle({}).stop);
 }
 
+TEST(Agreement, AllHearThatAnyHasBrokenSamplesToTell) {
+  OtherRanks silent(1, {});
+  EXPECT_TRUE(Agreement(&silent).settle({.tells_broken = true}).tells_broken);
+  OtherRanks telling(0, silent.sent());
+  EXPECT_TRUE(Agreement(&telling).settle({}).tells_broken);
+  EXPECT_FALSE(Agreement(&silent).settle({}).tells_broken);
+}
+
 TEST(Agreement, TheFirstRanksPlanIsTakenByTheOthers) {
   OtherRanks silent(0, {});
   const auto first = Agreement(&silent).settle({.plan = plan_of(5)});
