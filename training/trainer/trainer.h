@@ -158,6 +158,9 @@ class Trainer {
   /// Whether ranks step by themselves.
   bool local_steps() const;
   void average_over_ranks();
+  /// Replaces these parts of an arena by their means over the ranks.
+  void average(std::vector<float>& values, std::span<const nn::Range> ranges);
+  void agree_on_loss_scale();
   uint32_t ranks() const { return reducer_ == nullptr ? 1 : reducer_->replicas(); }
   /// Samples of a step, over all ranks that step together.
   uint64_t batch_size() const;

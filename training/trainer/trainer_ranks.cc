@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -5,6 +6,34 @@
 
 /// The trainer's part in a job of several ranks.
 namespace outrigger::training {
+namespace {
+
+// Neighbours are joined.
+void append(nn::Range range, std::vector<nn::Range>& ranges) {
+  if (!ranges.empty() && ranges.back().end() == range.offset) {
+    ranges.back().size += range.size;
+  } else {
+    ranges.push_back(range);
+  }
+}
+
+std::vector<nn::Range> trained_parameters(const nn::Graph& graph) {
+  std::vector<nn::Range> ranges;
+  for (const nn::Parameter& parameter : graph.parameters()) {
+    if (parameter.trainable) append(parameter.range, ranges);
+  }
+  return ranges;
+}
+
+std::vector<nn::Range> measured_buffers(const nn::Graph& graph) {
+  std::vector<nn::Range> ranges;
+  for (const nn::NormBuffer& buffer : graph.buffers()) {
+    if (!graph.layers()[static_cast<size_t>(buffer.layer)].frozen) append(buffer.range, ranges);
+  }
+  return ranges;
+}
+
+}  // namespace
 
 bool Trainer::join_ranks() {
   if (device_.resident() == nullptr || ranks() == 1 || local_steps()) return false;
@@ -62,17 +91,45 @@ void Trainer::reduce_gradients() {
   device_.resident()->put_gradients(gradients_);
 }
 
-// Momentum too: one that belongs to other weights would throw them off.
+// What is frozen is the same on all ranks, and the mean of equal floats need not be that float:
+// workers keep the frozen stem as it was when the run began. Momentum goes too: one that belongs to
+// other weights would throw them off.
 void Trainer::average_over_ranks() {
   TrainingState& mine = state();
-  const float part = 1.0f / static_cast<float>(ranks());
-  for (std::vector<float>* values :
-       {&mine.parameters, &mine.momentum, &mine.averaged, &mine.buffers}) {
-    reducer_->all_reduce(*values);
-    for (float& value : *values) value *= part;
-  }
+  const std::vector<nn::Range> parameters = trained_parameters(graph_);
+  for (std::vector<float>* values : {&mine.parameters, &mine.momentum, &mine.averaged})
+    average(*values, parameters);
+  average(mine.buffers, measured_buffers(graph_));
+  if (float16()) agree_on_loss_scale();
   if (device_.resident() != nullptr)
     device_.resident()->put({mine.parameters, mine.momentum, mine.averaged});
+}
+
+void Trainer::average(std::vector<float>& values, std::span<const nn::Range> ranges) {
+  if (values.empty()) return;
+  std::vector<float> packed;
+  for (const nn::Range range : ranges) {
+    const auto part = nn::part_of(std::span<const float>(values), range);
+    packed.insert(packed.end(), part.begin(), part.end());
+  }
+  reducer_->all_reduce(packed);
+  const float part = 1.0f / static_cast<float>(ranks());
+  auto sum = packed.begin();
+  for (const nn::Range range : ranges) {
+    for (float& value : nn::part_of(std::span(values), range)) value = *sum++ * part;
+  }
+}
+
+// The least, which all ranks' gradients have passed: a checkpoint has room for one.
+void Trainer::agree_on_loss_scale() {
+  std::vector<float> told(size_t{2} * ranks());
+  const std::span values = std::span(told).first(ranks());
+  const std::span good_steps = std::span(told).last(ranks());
+  values[reducer_->rank()] = state_.loss_scale.value;
+  good_steps[reducer_->rank()] = static_cast<float>(state_.loss_scale.good_steps);
+  reducer_->all_reduce(told);
+  state_.loss_scale = {.value = std::ranges::min(values),
+                       .good_steps = static_cast<int64_t>(std::ranges::min(good_steps))};
 }
 
 }  // namespace outrigger::training

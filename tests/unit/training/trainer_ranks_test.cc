@@ -4,6 +4,7 @@
 #include <cmath>
 #include <thread>
 
+#include "host_engine.h"
 #include "nn/graph_builder.h"
 #include "nn/reference/backend.h"
 #include "tests/fakes/simulation.h"
@@ -17,10 +18,9 @@ namespace {
 
 constexpr int64_t kMicroBatch = 2;
 constexpr uint32_t kMicroBatches = 2;
-constexpr uint32_t kRanks = 2;
 constexpr uint64_t kSteps = 7;
 
-nn::Graph small_graph() {
+nn::Graph small_graph(const char* freeze_until) {
   nn::GraphBuilder builder("small", {6, 6, 1});
   builder.add("normalize", nn::Normalize{{0.5f}, {0.25f}});
   builder.add("conv1", nn::Convolution{.out_channels = 3, .kernel = 3, .padding = 1});
@@ -28,11 +28,15 @@ nn::Graph small_graph() {
   builder.add("relu1", nn::Relu{});
   builder.add("flatten", nn::Flatten{});
   builder.add("fc", nn::Linear{.out_features = 3});
+  if (freeze_until != nullptr) builder.freeze_until(freeze_until);
   return builder.build();
 }
 
 class TrainerRanks : public ::testing::Test {
  protected:
+  explicit TrainerRanks(uint32_t ranks = 2, const char* freeze_until = nullptr)
+      : ranks_(ranks), graph_(small_graph(freeze_until)), meeting_(ranks) {}
+
   fakes::Simulation::World world(uint32_t rank) const {
     fakes::Simulation::World world;
     world.graph = &graph_;
@@ -44,7 +48,7 @@ class TrainerRanks : public ::testing::Test {
     world.coordinator.micro_batches = kMicroBatches;
     world.coordinator.micro_batch = kMicroBatch;
     world.coordinator.first_micro_batch = rank * kMicroBatches;
-    world.coordinator.all_micro_batches = kRanks * kMicroBatches;
+    world.coordinator.all_micro_batches = ranks_ * kMicroBatches;
     world.order = {.seed = 9, .samples = 20};
     return world;
   }
@@ -65,8 +69,15 @@ class TrainerRanks : public ::testing::Test {
     play.plans = {plan_};
     fakes::Simulation simulation(world(rank), play, nullptr);
     ThreadPool threads(1);
-    training::Trainer trainer(options, graph_, *backend_, threads, simulation, simulation,
-                              fakes::fresh_state(graph_), reducer);
+    training::TrainingState state = fakes::fresh_state(graph_);
+    std::unique_ptr<nn::Backend> gpu;
+    if (!loss_scales_.empty()) {
+      gpu = nn::cuda::testing::make_host_backend();
+      options.device.precision = nn::Precision::kFloat16;
+      state.loss_scale.value = loss_scales_[rank];
+    }
+    training::Trainer trainer(options, graph_, gpu ? *gpu : *backend_, threads, simulation,
+                              simulation, std::move(state), reducer);
     std::vector<training::TrainingState> states;
     while (trainer.counters().step < kSteps) {
       const bool was_synchronized = trainer.synchronized();
@@ -80,9 +91,9 @@ class TrainerRanks : public ::testing::Test {
 
   std::vector<std::vector<training::TrainingState>> train_together(uint64_t sync_every,
                                                                    bool bfloat16 = false) {
-    std::vector<std::vector<training::TrainingState>> states(kRanks);
+    std::vector<std::vector<training::TrainingState>> states(ranks_);
     std::vector<std::jthread> ranks;
-    for (uint32_t rank = 0; rank < kRanks; ++rank)
+    for (uint32_t rank = 0; rank < ranks_; ++rank)
       ranks.emplace_back([&, rank] {
         fakes::ThreadReducer reducer(meeting_, rank);
         states[rank] = train(rank, &reducer, sync_every, bfloat16);
@@ -109,10 +120,12 @@ class TrainerRanks : public ::testing::Test {
   }
 
   feed::Plan plan_{.number = 1};
-  const nn::Graph graph_ = small_graph();
+  std::vector<float> loss_scales_;  // by rank, at the start; empty: not in float16
+  const uint32_t ranks_;
+  const nn::Graph graph_;
   const data::Dataset dataset_ = fakes::three_classes(20);
   const std::unique_ptr<nn::Backend> backend_ = nn::make_reference_backend();
-  fakes::RankMeeting meeting_{kRanks};
+  fakes::RankMeeting meeting_;
 };
 
 TEST_F(TrainerRanks, StepTogetherWithoutMore) {
@@ -172,6 +185,36 @@ TEST_F(TrainerRanks, TakeTheMeanOfWhatEachMadeAlone) {
   EXPECT_EQ(together[0][2].momentum, mean(zero[2].momentum, one[2].momentum));
   EXPECT_EQ(together[0][2].averaged, mean(zero[2].averaged, one[2].averaged));
   EXPECT_EQ(together[0][2].buffers, mean(zero[2].buffers, one[2].buffers));
+}
+
+// Each comes upon numbers that are too large by itself.
+TEST_F(TrainerRanks, InFloat16HaveTheLeastLossScaleOfAllAfterASync) {
+  loss_scales_ = {1024, 256};
+  const auto states = train_together(3);
+  EXPECT_EQ(states[0][1].loss_scale.value, 1024) << "before the first mean";
+  for (const auto& one : states) {
+    EXPECT_EQ(one[2].loss_scale.value, 256);
+    EXPECT_EQ(one[2].loss_scale.good_steps, 3);
+  }
+}
+
+class RanksWithFrozenLayers : public TrainerRanks {
+ protected:
+  RanksWithFrozenLayers() : TrainerRanks(3, "relu1") {}
+};
+
+// A third of three times a float is often another one.
+TEST_F(RanksWithFrozenLayers, LeaveThemBitwiseAsTheyWere) {
+  const auto start = fakes::fresh_state(graph_);
+  const auto end = train_together(3).front().back();
+  const nn::Segment layers{0, graph_.cut("relu1").layers};
+  const auto frozen = static_cast<size_t>(graph_.parameter_range(layers).size);
+  const auto head = [frozen](const std::vector<float>& values) {
+    return std::vector<float>(values.begin(), values.begin() + static_cast<ptrdiff_t>(frozen));
+  };
+  EXPECT_EQ(head(end.parameters), head(start.parameters));
+  EXPECT_NE(end.parameters, start.parameters);
+  EXPECT_EQ(end.buffers, start.buffers);
 }
 
 }  // namespace
