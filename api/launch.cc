@@ -108,6 +108,12 @@ Launch parse_launch(Role role, std::span<const char* const> arguments,
         "--ranks: " + std::to_string(launch.ranks) + " from --rank " + std::to_string(launch.rank) +
         " on are too many; --replicas, all of them, is " + std::to_string(launch.replicas));
   }
+  if (launch.ranks > 1 && launch.ranks < launch.replicas && launch.rendezvous.empty()) {
+    throw InvalidInput(
+        "--rendezvous is missing: --ranks " + std::to_string(launch.ranks) + " of " +
+        std::to_string(launch.replicas) +
+        " start here, and all must be told an address of rank 0 that the others reach");
+  }
   return launch;
 }
 

@@ -52,9 +52,19 @@ TEST(Launch, MountsAreGatheredFromBoth) {
 }
 
 TEST(Launch, RanksOfOneLaunchAreAmongTheReplicas) {
-  EXPECT_EQ(parse(Role::kServer, {"--replicas=8", "--rank=4", "--ranks=4"}).ranks, 4);
+  EXPECT_EQ(
+      parse(Role::kServer, {"--replicas=8", "--rank=4", "--ranks=4", "--rendezvous=h:1"}).ranks, 4);
   EXPECT_EQ(fault(Role::kServer, {"--replicas=8", "--rank=5", "--ranks=4"}),
             "--ranks: 4 from --rank 5 on are too many; --replicas, all of them, is 8");
+}
+
+// Rank 0 would listen where its neighbour found it: on this machine only.
+TEST(Launch, RanksOfSeveralLaunchesAreToldWhereTheyMeet) {
+  EXPECT_EQ(parse(Role::kServer, {"--replicas=2", "--ranks=2"}).ranks, 2);
+  EXPECT_EQ(parse(Role::kServer, {"--replicas=4"}).ranks, 1);
+  EXPECT_EQ(fault(Role::kServer, {"--replicas=4", "--ranks=2"}),
+            "--rendezvous is missing: --ranks 2 of 4 start here, and all must be told an address "
+            "of rank 0 that the others reach");
 }
 
 TEST(Launch, EveryValueComesBackFromItsArguments) {
