@@ -245,8 +245,7 @@ api::ExitCode Run::complete() {
   reporter_.finish();
   trainer_.gather_state();
   save_checkpoint();
-  files_.write_weights(trainer_.state(),
-                       static_cast<int64_t>(trainer_.counters().step * size_.micro_batches));
+  files_.write_weights(trainer_.state());
   write_trace();
   reporter_.state("Complete");
   feed_.say_farewell({false, "the job is done"});

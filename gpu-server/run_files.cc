@@ -35,6 +35,13 @@ void impose_instruction_set(const training::CheckpointMetadata& metadata) {
 
 }  // namespace
 
+int64_t averaged_micro_batches(const api::TrainingJob& job, uint64_t step) {
+  const int64_t of_all = job.spec.training.batch_size / worker::micro_batch(job);
+  const int64_t ranks = api::rank_count(job.spec);
+  return static_cast<int64_t>(step) *
+         (job.spec.training.sync_every_steps > 1 ? of_all / ranks : of_all);
+}
+
 RunFiles::RunFiles(const api::TrainingJob& job, const api::Launch& launch, const nn::Graph& graph,
                    std::vector<std::string> classes)
     : job_(job),
@@ -106,15 +113,15 @@ training::CheckpointMetadata RunFiles::metadata() const {
   return metadata;
 }
 
-void RunFiles::write_weights(const training::TrainingState& state, int64_t batches) const {
+void RunFiles::write_weights(const training::TrainingState& state) const {
   if (!store_) return;
   const auto directory = api::run_directory(job_, launch_);
   const auto path = directory / "weights.safetensors";
   const auto beside = directory / ".weights.safetensors.tmp";
-  nn::save_weights(
-      beside, graph_, graph_.whole(),
-      {state.averaged.empty() ? state.parameters : state.averaged, state.buffers, batches},
-      metadata());
+  nn::save_weights(beside, graph_, graph_.whole(),
+                   {state.averaged.empty() ? state.parameters : state.averaged, state.buffers,
+                    averaged_micro_batches(job_, state.step)},
+                   metadata());
   std::filesystem::rename(beside, path);
   log::info("weights: {}", path.string());
 }

@@ -14,6 +14,10 @@
 
 namespace outrigger::gpu_server {
 
+/// The micro-batches that went into running averages by that step: those of all ranks, or, where
+/// ranks step by themselves and take the mean of theirs, of one.
+int64_t averaged_micro_batches(const api::TrainingJob& job, uint64_t step);
+
 /// What a run leaves on disk: the job as resolved, checkpoints, the best, and the final weights.
 /// Only the first rank writes; every rank reads. Not thread-safe.
 class RunFiles {
@@ -34,8 +38,8 @@ class RunFiles {
   /// False where there is nothing to do: another rank's business, or saved before.
   bool save(const training::TrainingState& state);
   void save_best(const training::TrainingState& state);
-  /// weights.safetensors in the run's folder; `batches` is what norms count as seen.
-  void write_weights(const training::TrainingState& state, int64_t batches) const;
+  /// weights.safetensors in the run's folder.
+  void write_weights(const training::TrainingState& state) const;
   void write_job() const;
 
   std::optional<uint64_t> saved_step() const { return saved_step_; }
