@@ -15,6 +15,8 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/thread_pool.h"
+#include "gpu-server/doors.h"
+#include "gpu-server/run_lock.h"
 
 namespace outrigger::cli {
 namespace {
@@ -51,7 +53,7 @@ class LocalRun {
     const std::string bytes = random_bytes(32);
     write_file_atomically(base_.token_file, to_hex(std::as_bytes(std::span(bytes))) + "\n", 0600);
     result_.directory = api::run_directory(job, base_);
-    std::filesystem::create_directories(result_.directory);
+    gpu_server::remove_former_endpoints(job, base_);
   }
 
   LocalRunResult run() {
@@ -71,13 +73,11 @@ class LocalRun {
 
  private:
   std::filesystem::path endpoint_file(int rank) const {
-    return result_.directory /
-           (rank == 0 ? "server.json" : "server-" + std::to_string(rank) + ".json");
+    return result_.directory / gpu_server::endpoints_name(rank);
   }
 
   void start_servers() {
     for (int rank = 0; rank < replicas_; ++rank) {
-      std::filesystem::remove(endpoint_file(rank));
       api::Launch launch = base_;
       launch.role = api::Role::kServer;
       launch.rank = rank;

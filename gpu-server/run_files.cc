@@ -50,27 +50,31 @@ RunFiles::RunFiles(const api::TrainingJob& job, const api::Launch& launch, const
       classes_(std::move(classes)),
       checkpoints_(api::checkpoint_directory(job, launch)) {
   if (launch.rank == 0) {
+    // Before the store, which tidies up and claims: a start that is refused changes nothing.
+    if (!launch.resume) refuse_former_run();
     store_.emplace(checkpoints_,
                    training::CheckpointOptions{job.spec.checkpoint.keep, launch.attempt});
   }
 }
 
+void RunFiles::refuse_former_run() const {
+  const auto found = training::load_newest_checkpoint(checkpoints_, graph_);
+  if (!found) return;
+  throw InvalidInput(
+      found->path.string() +
+      " is a checkpoint of a former run: give --resume to go on from it, or remove " +
+      checkpoints_.string());
+}
+
 training::TrainingState RunFiles::first_state() {
+  if (!launch_.resume) return fresh_state();
   auto found = training::load_newest_checkpoint(checkpoints_, graph_);
-  if (found && launch_.resume) {
-    impose_instruction_set(found->metadata);
-    ++found->state.incarnation;
-    saved_step_ = found->state.step;
-    log::info("resuming from {} at step {}", found->path.string(), found->state.step);
-    return std::move(found->state);
-  }
-  if (found && store_) {
-    throw InvalidInput(
-        found->path.string() +
-        " is a checkpoint of a former run: give --resume to go on from it, or remove " +
-        checkpoints_.string());
-  }
-  return fresh_state();
+  if (!found) return fresh_state();
+  impose_instruction_set(found->metadata);
+  ++found->state.incarnation;
+  saved_step_ = found->state.step;
+  log::info("resuming from {} at step {}", found->path.string(), found->state.step);
+  return std::move(found->state);
 }
 
 training::TrainingState RunFiles::fresh_state() const {

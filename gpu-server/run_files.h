@@ -23,13 +23,13 @@ int64_t averaged_micro_batches(const api::TrainingJob& job, uint64_t step);
 class RunFiles {
  public:
   /// References must outlive this; `classes` names the model's outputs. Claims the checkpoints for
-  /// this attempt: throws training::Superseded where a later one has them.
+  /// this attempt: throws training::Superseded where a later one has them, and, before it touches
+  /// anything, InvalidInput where some are there and the launch does not resume.
   RunFiles(const api::TrainingJob& job, const api::Launch& launch, const nn::Graph& graph,
            std::vector<std::string> classes);
 
   /// What the run starts from: the newest checkpoint where the launch resumes (its instruction set
-  /// is imposed where this machine has it), else fresh weights or those of the job's file. Throws
-  /// InvalidInput where a checkpoint is there and the launch does not resume.
+  /// is imposed where this machine has it), else fresh weights or those of the job's file.
   training::TrainingState first_state();
 
   /// Whether this rank saves behind this step, and whether any does.
@@ -46,6 +46,7 @@ class RunFiles {
   std::filesystem::path saved_path() const { return store_->step_path(saved_step_.value_or(0)); }
 
  private:
+  void refuse_former_run() const;
   training::TrainingState fresh_state() const;
   training::CheckpointMetadata metadata() const;
 

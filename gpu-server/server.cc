@@ -10,6 +10,7 @@
 #include "gpu-server/doors.h"
 #include "gpu-server/ranks/replicas.h"
 #include "gpu-server/run.h"
+#include "gpu-server/run_lock.h"
 
 namespace outrigger::gpu_server {
 
@@ -18,6 +19,7 @@ namespace {
 /// Runs and remembers how far it got, for the last words.
 api::ExitCode train(const api::Launch& launch, const std::stop_token& stop, std::string& progress) {
   api::TrainingJob job = api::load_training_job(launch.job_file);
+  const RunLock alone(job, launch);  // before anything is written
   auto device = open_device(launch, job);
   auto listener = open_listener(launch, job, device.backend->input_memory());
   const auto reducer = meet_replicas(launch, job, *listener, stop);

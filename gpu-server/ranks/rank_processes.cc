@@ -19,6 +19,7 @@
 #include "common/log.h"
 #include "common/thread_pool.h"
 #include "gpu-server/doors.h"
+#include "gpu-server/run_lock.h"
 
 namespace outrigger::gpu_server {
 namespace {
@@ -49,6 +50,7 @@ class RankProcesses {
  public:
   RankProcesses(const api::Launch& launch, const api::TrainingJob& job, std::stop_token stop)
       : launch_(launch),
+        job_(job),
         stop_(std::move(stop)),
         port_(launch.port.value_or(job.spec.network.port)),
         first_endpoints_(api::run_directory(job, launch) / endpoints_name(0)) {
@@ -97,7 +99,7 @@ class RankProcesses {
   void start_all() {
     const auto program = std::filesystem::read_symlink("/proc/self/exe");
     const bool meet_here = launch_.rendezvous.empty() && launch_.rank == 0;
-    if (meet_here) std::filesystem::remove(first_endpoints_);
+    if (meet_here) remove_former_endpoints(job_, launch_);
     std::string meeting = launch_.rendezvous;
     for (int index = 0; index < launch_.ranks; ++index) {
       if (index == 1 && meet_here) meeting = first_ranks_address();
@@ -177,6 +179,7 @@ class RankProcesses {
   }
 
   const api::Launch launch_;
+  const api::TrainingJob job_;
   const std::stop_token stop_;
   const int port_;
   const std::filesystem::path first_endpoints_;

@@ -3,7 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <fstream>
 
+#include "api/launch.h"
+#include "common/error.h"
 #include "common/file.h"
+#include "gpu-server/run_lock.h"
 #include "tests/unit/api/sample_job.h"
 #include "tests/unit/cli/run_command.h"
 
@@ -16,6 +19,20 @@ TEST(RunCommand, HasCoresOfEmulatedMachinesOnlyWhereSomeAre) {
   std::ofstream(job) << api::sample_text();
   for (const char* option : {"--device-cores", "--worker-cores"})
     EXPECT_THROW(run_command({"run", job.string(), option, "4"}), CLI::RequiresError) << option;
+}
+
+TEST(RunCommand, LeavesTheFolderOfARunThatIsAtItAlone) {
+  const TemporaryDirectory folder("outrigger-run");
+  const auto job = folder.path() / "job.yaml";
+  std::ofstream(job) << api::sample_text();
+  api::Launch launch;
+  launch.output = folder.path();
+  const gpu_server::RunLock at_it(api::sample_job(), launch);
+  const auto endpoints = api::run_directory(api::sample_job(), launch) / "server.json";
+  std::ofstream(endpoints) << "{}";
+  EXPECT_THROW(run_command({"run", job.string(), "--output", folder.path().string()}),
+               InvalidInput);
+  EXPECT_TRUE(std::filesystem::exists(endpoints));
 }
 
 }  // namespace
