@@ -1,5 +1,10 @@
 #include "cli/commands.h"
 
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "cli/output.h"
+
 namespace outrigger::cli {
 
 void add_commands(CLI::App& program) {
@@ -13,6 +18,8 @@ void add_commands(CLI::App& program) {
   add_validate(program);
   add_crd(program);
   add_version(program);
+  // Runs behind that of the command.
+  program.final_callback([] { finish_output(std::cout); });
 }
 
 }  // namespace outrigger::cli

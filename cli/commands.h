@@ -20,7 +20,7 @@ void add_validate(CLI::App& program);
 void add_crd(CLI::App& program);
 void add_version(CLI::App& program);
 
-/// All of them.
+/// All of them. A command that went well ends with IoError if its output could not be written.
 void add_commands(CLI::App& program);
 
 }  // namespace outrigger::cli
