@@ -11,6 +11,7 @@
 #include "cli/device_option.h"
 #include "cli/measured_job.h"
 #include "cli/mounts.h"
+#include "cli/number_check.h"
 #include "cli/plan_table.h"
 #include "cli/simulation.h"
 #include "common/error.h"
@@ -23,6 +24,13 @@ namespace outrigger::cli {
 namespace {
 
 using nlohmann::json;
+
+// As api/cluster.cc bounds the same of described machines.
+constexpr NumberRange kCores{0.001, 1e6};
+constexpr NumberRange kMegabits{0.001, 1e9};
+constexpr NumberRange kMilliseconds{0, 60'000};
+constexpr NumberRange kGigabytes{1e-9, 1e9};
+constexpr NumberRange kPrices{0, 1e9};
 
 struct PlanOptions {
   std::filesystem::path job;
@@ -136,28 +144,28 @@ void add_plan(CLI::App& program) {
       ->check(CLI::Range(0, 10'000));
   add("--worker-cores", options->worker_cores, "Cores of each, as fast as those of this machine")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(number_from(kCores));
   add("--link", options->megabits, "Megabits a second between each and the server")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(number_from(kMegabits));
   add("--latency", options->milliseconds, "Milliseconds one way")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_from(kMilliseconds));
   add("--server-link", options->server_megabits,
       "Megabits a second through a server's network card, each way, over all workers")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(number_from(kMegabits));
   add("--server-memory", options->server_memory,
       "Gigabytes that the job may take in a server's pod (default: what is free here)")
-      ->check(CLI::PositiveNumber);
+      ->check(number_from(kGigabytes));
   add("--worker-memory", options->worker_memory,
       "Gigabytes that it may take on each worker (default: any)")
-      ->check(CLI::PositiveNumber);
+      ->check(number_from(kGigabytes));
   add("--server-price", options->server_price,
       "What an hour of each server costs: the table tells what an epoch does")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_from(kPrices));
   add("--worker-price", options->worker_price, "What an hour of each worker costs")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_from(kPrices));
   add_device_option(*command, options->device);
   command->add_flag("--layers", options->layers, "Print each layer's times and memory, too");
   command->add_option("--threads", options->threads, "Cores that the server uses (default: all)")

@@ -228,6 +228,15 @@ TEST_F(PlanCommand, TakesNumbersOfWorkersThatCanBe) {
     EXPECT_THROW(plan("{cut: Auto}", {workers}), CLI::ValidationError) << workers;
 }
 
+TEST_F(PlanCommand, TakesNumbersOfMachinesThatCanBe) {
+  for (const char* option : {"--worker-cores", "--link", "--latency", "--server-link",
+                             "--server-memory", "--worker-memory", "--server-price"}) {
+    for (const char* value : {"nan", "inf", "1e300", "-1", "many"})
+      EXPECT_THROW(plan("{cut: Auto}", {"--workers", "1", option, value}), CLI::ValidationError)
+          << option << " " << value;
+  }
+}
+
 TEST_F(PlanCommand, AllWorkersShareTheServersNetworkCard) {
   const json told = json::parse(plan(
       "{cut: Auto}", {"--workers", "2", "--threads", "1", "--server-link", "0.05", "-o", "json"}));

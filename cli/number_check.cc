@@ -1,0 +1,21 @@
+#include "cli/number_check.h"
+
+#include <CLI/CLI.hpp>
+
+#include "common/log.h"
+
+namespace outrigger::cli {
+
+CLI::Validator number_from(NumberRange range) {
+  const std::string allowed = fmt::format("a number from {} to {}", range.least, range.most);
+  const auto check = [range, allowed](const std::string& text) -> std::string {
+    double number = 0;
+    // In this way round NaN is outside of every range.
+    if (CLI::detail::lexical_cast(text, number) && number >= range.least && number <= range.most)
+      return "";
+    return fmt::format("\"{}\" is not allowed; {} is needed", text, allowed);
+  };
+  return CLI::Validator(check, "");
+}
+
+}  // namespace outrigger::cli
