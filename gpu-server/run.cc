@@ -129,7 +129,7 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       device_(std::move(device)),
       cpu_(local_backend(job_, device_)),
       threads_(launch_.threads.value_or(available_cores())),
-      files_(job_, launch_, graph_, train_.classes()),
+      files_(job_, launch_, graph_, train_),
       state_(files_.first_state()),
       broken_(train_, job_.spec.data.max_bad_fraction, state_.bad_samples),
       plan_(first_plan()),

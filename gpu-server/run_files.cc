@@ -1,6 +1,8 @@
 #include "gpu-server/run_files.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "api/names.h"
 #include "api/write.h"
@@ -19,6 +21,9 @@ namespace outrigger::gpu_server {
 namespace {
 
 constexpr const char* kInstructionSetKey = "instructionSet";
+constexpr const char* kBatchSizeKey = "batchSize";
+constexpr const char* kSamplesKey = "samples";
+constexpr const char* kSeedKey = "seed";
 
 void impose_instruction_set(const training::CheckpointMetadata& metadata) {
   const auto recorded = metadata.find(kInstructionSetKey);
@@ -33,6 +38,33 @@ void impose_instruction_set(const training::CheckpointMetadata& metadata) {
       recorded->second);
 }
 
+std::string class_at(const std::vector<std::string>& classes, size_t label) {
+  return label < classes.size() ? "\"" + classes[label] + "\"" : "no class";
+}
+
+/// Labels are numbers: with other classes behind them the run would go on, and learn what is wrong.
+void refuse_other_classes(const training::Checkpoint& found,
+                          const training::CheckpointMetadata& own) {
+  const auto before = training::card_of(found.metadata, found.path.string()).classes;
+  const auto now = training::card_of(own, "this run").classes;
+  if (before.empty() || before == now) return;
+  const auto differs = std::ranges::mismatch(before, now).in1 - before.begin();
+  const auto label = static_cast<size_t>(differs);
+  throw InvalidInput(found.path.string() + " is of other classes than spec.data.train has: label " +
+                     std::to_string(label) + " was " + class_at(before, label) + " and is " +
+                     class_at(now, label) + "; give it the folders that it was trained with, or " +
+                     "begin anew in another folder");
+}
+
+/// What `found` has under the key where the run has something else; nothing where it does not say,
+/// as those of older versions.
+std::optional<std::string> former_value(const training::CheckpointMetadata& found,
+                                        const training::CheckpointMetadata& own, const char* key) {
+  const auto recorded = found.find(key);
+  if (recorded == found.end() || recorded->second == own.at(key)) return std::nullopt;
+  return recorded->second;
+}
+
 }  // namespace
 
 int64_t averaged_micro_batches(const api::TrainingJob& job, uint64_t step) {
@@ -43,11 +75,11 @@ int64_t averaged_micro_batches(const api::TrainingJob& job, uint64_t step) {
 }
 
 RunFiles::RunFiles(const api::TrainingJob& job, const api::Launch& launch, const nn::Graph& graph,
-                   std::vector<std::string> classes)
+                   const data::Dataset& train)
     : job_(job),
       launch_(launch),
       graph_(graph),
-      classes_(std::move(classes)),
+      train_(train),
       checkpoints_(api::checkpoint_directory(job, launch)) {
   if (launch.rank == 0) {
     // Before the store, which tidies up and claims: a start that is refused changes nothing.
@@ -70,11 +102,32 @@ training::TrainingState RunFiles::first_state() {
   if (!launch_.resume) return fresh_state();
   auto found = training::load_newest_checkpoint(checkpoints_, graph_);
   if (!found) return fresh_state();
+  compare_with(*found);
   impose_instruction_set(found->metadata);
   ++found->state.incarnation;
   saved_step_ = found->state.step;
   log::info("resuming from {} at step {}", found->path.string(), found->state.step);
   return std::move(found->state);
+}
+
+void RunFiles::compare_with(training::Checkpoint& found) const {
+  const auto own = metadata();
+  refuse_other_classes(found, own);
+  const auto tell = [&](const char* what, const std::string& former, const char* key) {
+    log::warning("{} was {} up to step {} and is {} now: the run will not be one with either", what,
+                 former, found.state.step, own.at(key));
+  };
+  if (const auto size = former_value(found.metadata, own, kBatchSizeKey))
+    tell("spec.training.batchSize", *size, kBatchSizeKey);
+  if (const auto seed = former_value(found.metadata, own, kSeedKey))
+    tell("spec.training.seed", *seed, kSeedKey);
+  if (const auto samples = former_value(found.metadata, own, kSamplesKey)) {
+    tell("the number of samples in spec.data.train", *samples, kSamplesKey);
+    if (!found.state.bad_samples.empty())
+      log::warning("which {} samples were broken is forgotten: their numbers are others' now",
+                   found.state.bad_samples.size());
+    found.state.bad_samples.clear();
+  }
 }
 
 training::TrainingState RunFiles::fresh_state() const {
@@ -112,8 +165,11 @@ void RunFiles::save_best(const training::TrainingState& state) {
 }
 
 training::CheckpointMetadata RunFiles::metadata() const {
-  auto metadata = training::to_metadata(model_card(job_, classes_), graph_);
+  auto metadata = training::to_metadata(model_card(job_, train_.classes()), graph_);
   metadata[kInstructionSetKey] = nn::cpu::instruction_set();
+  metadata[kBatchSizeKey] = std::to_string(job_.spec.training.batch_size);
+  metadata[kSamplesKey] = std::to_string(train_.size());
+  metadata[kSeedKey] = std::to_string(worker::seed(job_));
   return metadata;
 }
 

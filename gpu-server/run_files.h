@@ -3,11 +3,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "api/launch.h"
 #include "api/training_job.h"
+#include "data/sample.h"
 #include "nn/graph.h"
 #include "training/checkpoint/checkpoint.h"
 #include "training/state.h"
@@ -22,14 +21,15 @@ int64_t averaged_micro_batches(const api::TrainingJob& job, uint64_t step);
 /// Only the first rank writes; every rank reads. Not thread-safe.
 class RunFiles {
  public:
-  /// References must outlive this; `classes` names the model's outputs. Claims the checkpoints for
-  /// this attempt: throws training::Superseded where a later one has them, and, before it touches
-  /// anything, InvalidInput where some are there and the launch does not resume.
+  /// References must outlive this; the classes of `train` name the model's outputs. Claims the
+  /// checkpoints for this attempt: throws training::Superseded where a later one has them, and,
+  /// before it touches anything, InvalidInput where some are there and the launch does not resume.
   RunFiles(const api::TrainingJob& job, const api::Launch& launch, const nn::Graph& graph,
-           std::vector<std::string> classes);
+           const data::Dataset& train);
 
   /// What the run starts from: the newest checkpoint where the launch resumes (its instruction set
-  /// is imposed where this machine has it), else fresh weights or those of the job's file.
+  /// is imposed where this machine has it), else fresh weights or those of the job's file. Throws
+  /// InvalidInput where the checkpoint's labels mean other classes; warns of what else has changed.
   training::TrainingState first_state();
 
   /// Whether this rank saves behind this step, and whether any does.
@@ -48,12 +48,13 @@ class RunFiles {
  private:
   void refuse_former_run() const;
   training::TrainingState fresh_state() const;
+  void compare_with(training::Checkpoint& found) const;
   training::CheckpointMetadata metadata() const;
 
   const api::TrainingJob& job_;
   const api::Launch& launch_;
   const nn::Graph& graph_;
-  const std::vector<std::string> classes_;
+  const data::Dataset& train_;
   const std::filesystem::path checkpoints_;
   std::optional<training::CheckpointStore> store_;  // of the first rank
   std::optional<uint64_t> saved_step_;

@@ -1,5 +1,6 @@
 #include "gpu-server/run_files.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "api/parse.h"
@@ -10,6 +11,11 @@
 
 namespace outrigger::gpu_server {
 namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::ThrowsMessage;
 
 api::TrainingJob job_of_two_ranks(int sync_every) {
   api::TrainingJob job = api::resolve_training_job(R"({
@@ -35,10 +41,26 @@ TEST(RunFiles, CountTheMicroBatchesThatAModelsRunningAveragesHaveSeen) {
 /// The files of runs in one folder.
 class RunFilesInAFolder : public testing::Test {
  protected:
+  RunFilesInAFolder() { list({"ann", "bob"}, 4); }
+
+  void list(std::vector<std::string> classes, int samples) {
+    train_ = {};
+    train_.set_classes(std::move(classes));
+    train_.begin_container("", false);
+    for (int i = 0; i < samples; ++i) train_.add_file(std::to_string(i) + ".png", i % 2);
+    train_.finish();
+  }
   RunFiles start(bool resume) {
     launch_.output = folder_.path();
     launch_.resume = resume;
-    return {job_, launch_, graph_, {"ann", "bob"}};
+    return {job_, launch_, graph_, train_};
+  }
+  /// A run that has found sample 1 broken and then ended.
+  void run_once() {
+    RunFiles files = start(false);
+    training::TrainingState state = files.first_state();
+    state.bad_samples = {1};
+    files.save(state);
   }
   std::filesystem::path checkpoints() const { return api::checkpoint_directory(job_, launch_); }
 
@@ -46,18 +68,33 @@ class RunFilesInAFolder : public testing::Test {
   const TemporaryDirectory folder_;
   const api::TrainingJob job_ = api::sample_job();
   const nn::Graph graph_ = worker::build_graph(job_, 2);
+  data::Dataset train_;
   api::Launch launch_;
 };
 
 TEST_F(RunFilesInAFolder, OfAFormerRunAreLeftAsTheyAreByAStartThatIsRefused) {
-  RunFiles former = start(false);
-  former.save(former.first_state());
+  run_once();
   const auto unfinished = checkpoints() / ".step-2.0123456789abcdef";
   std::filesystem::create_directory(unfinished);
   EXPECT_THROW(start(false), InvalidInput);
   EXPECT_TRUE(std::filesystem::exists(unfinished));
   EXPECT_EQ(start(true).first_state().incarnation, 2u);
   EXPECT_FALSE(std::filesystem::exists(unfinished));
+}
+
+// A renamed folder moves all labels behind it.
+TEST_F(RunFilesInAFolder, OfOtherClassesAreNotGoneOnFrom) {
+  run_once();
+  list({"bob", "zoe"}, 4);
+  EXPECT_THAT([&] { start(true).first_state(); },
+              ThrowsMessage<InvalidInput>(HasSubstr("label 0 was \"ann\" and is \"bob\"")));
+}
+
+TEST_F(RunFilesInAFolder, KnowBrokenSamplesByNumbersThatOtherDataDoesNotShare) {
+  run_once();
+  EXPECT_THAT(start(true).first_state().bad_samples, ElementsAre(1));
+  list({"ann", "bob"}, 5);
+  EXPECT_THAT(start(true).first_state().bad_samples, IsEmpty());
 }
 
 }  // namespace
