@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/command_line.h"
 #include "api/exit_codes.h"
 #include "api/launch.h"
 #include "common/log.h"
@@ -22,7 +23,7 @@ int main(int argc, char** argv) {
   }
   try {
     StopSignal stop;
-    const api::Launch launch = api::parse_launch(api::Role::kServer, arguments);
+    const api::Launch launch = api::read_command_line(api::Role::kServer, arguments);
     log::set_process_name(launch.rank == 0 ? "server" : "server " + std::to_string(launch.rank));
     log::set_level(log::parse_level(launch.log_level));
     if (launch.ranks > 1) return gpu_server::run_ranks(launch, stop.token());

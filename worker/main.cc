@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/command_line.h"
 #include "api/exit_codes.h"
 #include "api/launch.h"
 #include "common/log.h"
@@ -21,7 +22,7 @@ int main(int argc, char** argv) {
   }
   try {
     StopSignal stop;
-    const api::Launch launch = api::parse_launch(api::Role::kWorker, arguments);
+    const api::Launch launch = api::read_command_line(api::Role::kWorker, arguments);
     log::set_process_name("worker-" + std::to_string(launch.index));
     log::set_level(log::parse_level(launch.log_level));
     return static_cast<int>(worker::run_worker(launch, stop.token()));
