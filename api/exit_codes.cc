@@ -1,6 +1,7 @@
 #include "api/exit_codes.h"
 
 #include <array>
+#include <filesystem>
 #include <new>
 
 namespace outrigger::api {
@@ -61,7 +62,10 @@ std::optional<ExitCodeInfo> find_exit_code(int exit_status) {
 ExitCode exit_code_of(const std::exception& error) {
   if (const auto* failure = dynamic_cast<const Failure*>(&error)) return failure->code();
   if (dynamic_cast<const InvalidInput*>(&error) != nullptr) return ExitCode::kInvalidSpec;
-  if (dynamic_cast<const IoError*>(&error) != nullptr) return ExitCode::kIoFailure;
+  if (dynamic_cast<const IoError*>(&error) != nullptr ||
+      dynamic_cast<const std::filesystem::filesystem_error*>(&error) != nullptr) {
+    return ExitCode::kIoFailure;
+  }
   if (dynamic_cast<const Cancelled*>(&error) != nullptr) return ExitCode::kStopped;
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return ExitCode::kOutOfMemory;
   return ExitCode::kInternalError;

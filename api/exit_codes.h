@@ -56,7 +56,8 @@ class Failure : public Error {
 };
 
 /// What main returns for an exception: a Failure's own code, InvalidInput is kInvalidSpec, IoError
-/// kIoFailure, std::bad_alloc kOutOfMemory, Cancelled kStopped, anything else kInternalError.
+/// and filesystem_error kIoFailure, std::bad_alloc kOutOfMemory, Cancelled kStopped, anything else
+/// kInternalError.
 ExitCode exit_code_of(const std::exception& error);
 
 }  // namespace outrigger::api

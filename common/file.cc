@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <system_error>
 
 #include "common/error.h"
 
@@ -73,7 +74,14 @@ void sync_directory(const std::filesystem::path& path) {
 }
 
 TemporaryDirectory::TemporaryDirectory(std::string_view prefix) {
-  std::string name = (std::filesystem::temp_directory_path() / prefix).string() + ".XXXXXX";
+  std::error_code error;
+  const auto parent = std::filesystem::temp_directory_path(error);
+  if (error) {
+    const char* told = std::getenv("TMPDIR");
+    throw IoError("the folder for temporary files, TMPDIR (" + std::string(told ? told : "/tmp") +
+                  "): " + error.message() + "; name one that is there");
+  }
+  std::string name = (parent / prefix).string() + ".XXXXXX";
   if (::mkdtemp(name.data()) == nullptr) throw_errno("making a temporary directory " + name, errno);
   path_ = name;
 }

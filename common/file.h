@@ -20,7 +20,8 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view c
 /// Syncs a directory's entries to disk, so that a rename in it survives a crash. IoError.
 void sync_directory(const std::filesystem::path& path);
 
-/// A directory that is removed with all it holds when this goes out of scope.
+/// A directory that is removed with all it holds when this goes out of scope; in TMPDIR, or /tmp.
+/// Throws IoError where it cannot be made.
 class TemporaryDirectory {
  public:
   explicit TemporaryDirectory(std::string_view prefix = "outrigger");

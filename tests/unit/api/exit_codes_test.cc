@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <new>
 #include <set>
 
@@ -39,6 +40,8 @@ TEST(ExitCodes, EveryExceptionHasOne) {
   EXPECT_EQ(exit_code_of(Failure(ExitCode::kHung, "")), ExitCode::kHung);
   EXPECT_EQ(exit_code_of(InvalidInput("")), ExitCode::kInvalidSpec);
   EXPECT_EQ(exit_code_of(IoError("")), ExitCode::kIoFailure);
+  EXPECT_EQ(exit_code_of(std::filesystem::filesystem_error("", std::error_code())),
+            ExitCode::kIoFailure);
   EXPECT_EQ(exit_code_of(Cancelled("")), ExitCode::kStopped);
   EXPECT_EQ(exit_code_of(std::bad_alloc()), ExitCode::kOutOfMemory);
   EXPECT_EQ(exit_code_of(std::runtime_error("")), ExitCode::kInternalError);

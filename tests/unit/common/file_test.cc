@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 
 #include "common/error.h"
@@ -86,6 +87,14 @@ TEST(File, ATemporaryDirectoryGoesWithAllItHolds) {
     EXPECT_NO_THROW(sync_directory(path));
   }
   EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(File, WithoutAFolderForTemporaryFilesTheVariableIsNamed) {
+  const char* told = std::getenv("TMPDIR");
+  const std::string former = told == nullptr ? "/tmp" : told;
+  ::setenv("TMPDIR", "/nope", 1);
+  EXPECT_THAT([] { TemporaryDirectory(); }, ThrowsMessage<IoError>(HasSubstr("TMPDIR (/nope)")));
+  ::setenv("TMPDIR", former.c_str(), 1);
 }
 
 TEST(FileDescriptor, ClosesWhatItHolds) {
