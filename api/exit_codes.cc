@@ -19,7 +19,8 @@ constexpr std::array kTable{
                  "The job asks for something that this build cannot do yet."},
     ExitCodeInfo{
         ExitCode::kBadData, "BadData", false, true,
-        "The data set is unusable, or more samples are broken than data.maxBadFraction allows."},
+        "The data set is missing or unusable, or more samples are broken than data.maxBadFraction "
+        "allows."},
     ExitCodeInfo{ExitCode::kNumericalError, "NumericalError", false, true,
                  "The loss or a gradient is not a number; the last good checkpoint is kept."},
     ExitCodeInfo{ExitCode::kOutOfMemory, "OutOfMemory", false, true,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/exit_codes.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "data/image_folder.h"
@@ -13,11 +14,15 @@ namespace outrigger::gpu_server {
 
 data::Dataset list_data(const api::DataSource& source, const std::filesystem::path& root,
                         const std::vector<std::string>& classes) {
-  if (source.format == api::DataFormat::kWebDataset)
-    return data::list_web_dataset(root, "", classes);
-  data::ListOptions options;
-  options.classes = classes;
-  return data::list_image_folder(root, options);
+  try {
+    if (source.format == api::DataFormat::kWebDataset)
+      return data::list_web_dataset(root, "", classes);
+    data::ListOptions options;
+    options.classes = classes;
+    return data::list_image_folder(root, options);
+  } catch (const InvalidInput& error) {
+    throw api::Failure(api::ExitCode::kBadData, error.what());
+  }
 }
 
 void check_lists(const api::TrainingJob& job, const data::Dataset& train,

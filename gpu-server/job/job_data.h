@@ -11,6 +11,8 @@
 namespace outrigger::gpu_server {
 
 /// Lists a data set of the job at `root`; labels of a validation set follow training's classes.
+/// Throws Failure of kBadData where it is none, also where there is no such folder: a path is wrong
+/// far more often than a mount is late. IoError where it cannot be read.
 data::Dataset list_data(const api::DataSource& source, const std::filesystem::path& root,
                         const std::vector<std::string>& classes);
 /// Throws InvalidInput where the job's metric cannot be measured on its validation set, as when all
