@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "api/exit_codes.h"
 #include "api/launch.h"
 #include "common/child_process.h"
 #include "common/error.h"
@@ -162,7 +164,8 @@ class LocalRun {
       if (!status) {
         all = false;
       } else if (*status != 0) {
-        if (result_.exit_status == 0) result_.exit_status = *status;
+        if (result_.exit_status == 0)
+          result_.exit_status = status_of_run(*status, stop_.stop_requested());
         stop_servers();
       }
     }
@@ -181,6 +184,12 @@ class LocalRun {
 };
 
 }  // namespace
+
+int status_of_run(int server_status, bool stop_asked) {
+  constexpr int kTerminated = 128 + SIGTERM;
+  return stop_asked && server_status == kTerminated ? static_cast<int>(api::ExitCode::kStopped)
+                                                    : server_status;
+}
 
 LocalRunResult run_locally(const LocalRunOptions& options, const api::TrainingJob& job,
                            const std::stop_token& stop) {

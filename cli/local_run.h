@@ -31,6 +31,10 @@ struct LocalRunOptions {
   int link_milliseconds = 0;
 };
 
+/// What a server's exit status means for the run. One that was told to stop before it listened for
+/// signals died of this one: it was stopped, as `stop_asked` says, and did not fail.
+int status_of_run(int server_status, bool stop_asked);
+
 /// How a local run ended.
 struct LocalRunResult {
   int exit_status = 0;              // the server's

@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <fstream>
 
 #include "api/launch.h"
+#include "cli/local_run.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "gpu-server/run_lock.h"
@@ -19,6 +21,13 @@ TEST(RunCommand, HasCoresOfEmulatedMachinesOnlyWhereSomeAre) {
   std::ofstream(job) << api::sample_text();
   for (const char* option : {"--device-cores", "--worker-cores"})
     EXPECT_THROW(run_command({"run", job.string(), option, "4"}), CLI::RequiresError) << option;
+}
+
+TEST(RunCommand, ThatIsStoppedWhileItsServerStartsHasStopped) {
+  constexpr int kStopped = 20;
+  EXPECT_EQ(status_of_run(128 + SIGTERM, true), kStopped);
+  EXPECT_EQ(status_of_run(128 + SIGTERM, false), 128 + SIGTERM) << "somebody else ended it";
+  EXPECT_EQ(status_of_run(128 + SIGKILL, true), 128 + SIGKILL);
 }
 
 TEST(RunCommand, LeavesTheFolderOfARunThatIsAtItAlone) {
