@@ -9,28 +9,28 @@
 
 namespace outrigger::api {
 namespace schema {
+namespace {
+
+// What is slower keeps the simulation of a job busy for minutes, and no machine is.
+constexpr double kSlowest = 0.001;
+
+}  // namespace
 
 // Found by struct_of through their arguments.
 void describe(Struct<ClusterChange>& s) {
   s.add("step", &ClusterChange::step, "When.").required().between(1, 1e6);
-  s.add("speed", &ClusterChange::speed, "Of the cores, against before.")
-      .more_than(0)
-      .less_than(1000);
-  s.add("link", &ClusterChange::link, "Of the link, against before.").more_than(0).less_than(1000);
+  s.add("speed", &ClusterChange::speed, "Of the cores, against before.").between(kSlowest, 1000);
+  s.add("link", &ClusterChange::link, "Of the link, against before.").between(kSlowest, 1000);
 }
 
 void describe(Struct<ClusterServer>& s) {
-  s.add("cores", &ClusterServer::cores, "Cores of the server.").more_than(0).less_than(1e6);
-  s.add("speed", &ClusterServer::speed, "Of a core, against the profile's.")
-      .more_than(0)
-      .less_than(1e6);
+  s.add("cores", &ClusterServer::cores, "Cores of the server.").between(kSlowest, 1e6);
+  s.add("speed", &ClusterServer::speed, "Of a core, against the profile's.").between(kSlowest, 1e6);
   s.add("device", &ClusterServer::device, "What the device does, in cores of the profile.")
-      .more_than(0)
-      .less_than(1e9)
+      .between(kSlowest, 1e9)
       .absent("the cores are the device");
   s.add("megabits", &ClusterServer::megabits, "A second through its network card, each way.")
-      .more_than(0)
-      .less_than(1e9);
+      .between(kSlowest, 1e9);
   s.add("gigabytes", &ClusterServer::gigabytes, "Of memory that the job may take.")
       .more_than(0)
       .less_than(1e9)
@@ -44,13 +44,11 @@ void describe(Struct<ClusterServer>& s) {
 void describe(Struct<ClusterWorkers>& s) {
   s.add("name", &ClusterWorkers::name, "What to call them.").required();
   s.add("count", &ClusterWorkers::count, "How many.").between(0, 10'000);
-  s.add("cores", &ClusterWorkers::cores, "Cores of each.").more_than(0).less_than(1e6);
+  s.add("cores", &ClusterWorkers::cores, "Cores of each.").between(kSlowest, 1e6);
   s.add("speed", &ClusterWorkers::speed, "Of a core, against the profile's.")
-      .more_than(0)
-      .less_than(1e6);
+      .between(kSlowest, 1e6);
   s.add("megabits", &ClusterWorkers::megabits, "A second between each and the server.")
-      .more_than(0)
-      .less_than(1e9);
+      .between(kSlowest, 1e9);
   s.add("milliseconds", &ClusterWorkers::milliseconds, "Of the link's delay, one way.")
       .between(0, 60'000);
   s.add("gigabytes", &ClusterWorkers::gigabytes, "Of memory that the job may take on each.")
@@ -126,6 +124,28 @@ void check_steps(const Cluster& cluster, std::vector<FieldError>& errors) {
     check_steps(cluster.workers[i], "workers[" + std::to_string(i) + "]", cluster.steps, errors);
 }
 
+/// Each alone may be as slow as that; all of them together may not.
+void check_rate(const std::string& path, double cores, const std::optional<ClusterChange>& change,
+                std::vector<FieldError>& errors) {
+  const double rate = cores * (change ? change->speed : 1);
+  constexpr double kRounding = 1 - 1e-9;
+  if (rate >= kRounding * schema::kSlowest) return;
+  errors.push_back({path, schema::format_number(rate) +
+                              " cores, by speed and change.speed, is too small; at least " +
+                              schema::format_number(schema::kSlowest)});
+}
+
+void check_rates(const Cluster& cluster, std::vector<FieldError>& errors) {
+  const ClusterServer& server = cluster.server;
+  check_rate("server", server.cores * server.speed, server.change, errors);
+  if (server.device) check_rate("server.device", *server.device, server.change, errors);
+  for (size_t i = 0; i < cluster.workers.size(); ++i) {
+    const ClusterWorkers& group = cluster.workers[i];
+    check_rate("workers[" + std::to_string(i) + "]", group.cores * group.speed, group.change,
+               errors);
+  }
+}
+
 }  // namespace
 
 Cluster load_cluster(const std::filesystem::path& path) {
@@ -140,6 +160,7 @@ Cluster load_cluster(const std::filesystem::path& path) {
     errors = reader.take_errors();
     if (errors.empty()) schema::struct_of<Cluster>().check(&cluster, "", errors);
     if (errors.empty()) check_steps(cluster, errors);
+    if (errors.empty()) check_rates(cluster, errors);
     const auto places = reader.take_places();
     for (FieldError& error : errors) {
       const auto place = places.find(error.path);

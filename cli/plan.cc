@@ -16,6 +16,7 @@
 #include "cli/simulation.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "common/log.h"
 #include "common/memory.h"
 #include "common/thread_pool.h"
 #include "gpu-server/job/job_plan.h"
@@ -54,6 +55,16 @@ struct PlanOptions {
 /// Of all ranks.
 int planned_workers(const PlanOptions& options, const api::TrainingJob& job) {
   return options.workers.value_or(job.spec.workers.replicas);
+}
+
+/// The search tries shares by worker: with many it takes minutes and tells nothing new.
+void check_most_workers(size_t workers, int ranks) {
+  constexpr size_t kMostOfARank = 1000;
+  const size_t most = kMostOfARank * static_cast<size_t>(ranks);
+  if (workers <= most) return;
+  throw InvalidInput(fmt::format(
+      "--workers: {} are too many; at most {}, {} of a rank: a search over more takes minutes",
+      workers, most, kMostOfARank));
 }
 
 PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
@@ -96,9 +107,11 @@ api::TrainingJob load_job(const PlanOptions& options) {
 
 void plan(const PlanOptions& options) {
   const api::TrainingJob job = load_job(options);
-  check_workers(options.workers ? "--workers" : "spec.workers.replicas (or --workers)",
-                static_cast<size_t>(planned_workers(options, job)),
-                static_cast<uint32_t>(api::rank_count(job.spec)));
+  const auto workers = static_cast<size_t>(planned_workers(options, job));
+  const int ranks = api::rank_count(job.spec);
+  check_workers(options.workers ? "--workers" : "spec.workers.replicas (or --workers)", workers,
+                static_cast<uint32_t>(ranks));
+  check_most_workers(workers, ranks);
   const json told = plan_table(measure(options, job));
   if (options.format == "json") {
     std::cout << told << "\n";
@@ -140,7 +153,8 @@ void add_plan(CLI::App& program) {
     return command->add_option(name, value, text)->excludes(simulated);
   };
   add("-w,--workers", options->workers,
-      "Workers to reckon with, of all ranks (default: spec.workers.replicas)")
+      "Workers to reckon with, of all ranks, at most 1000 of each (default: "
+      "spec.workers.replicas)")
       ->check(CLI::Range(0, 10'000));
   add("--worker-cores", options->worker_cores, "Cores of each, as fast as those of this machine")
       ->capture_default_str()

@@ -78,5 +78,20 @@ TEST_F(ClusterFile, RefusesWhatWouldNeverComeAbout) {
               EndsWith("server.change.step: 300 is never reached; at most 199, or more steps"));
 }
 
+// A simulated job on a nearly stopped machine would not end.
+TEST_F(ClusterFile, RefusesMachinesThatHardlyMove) {
+  EXPECT_EQ(error_of("server: {cores: 0.001}\n"), "");
+  EXPECT_THAT(error_of("server: {cores: 1e-9}\n"),
+              EndsWith("server.cores: 1e-09 is too small; at least 0.001"));
+  EXPECT_THAT(error_of("server: {change: {step: 9, speed: 1e-9}}\n"),
+              HasSubstr("server.change.speed: 1e-09 is too small"));
+  EXPECT_THAT(error_of("server: {}\nworkers: [{name: a, megabits: 1e-300}]\n"),
+              HasSubstr("workers[0].megabits: 1e-300 is too small"));
+  EXPECT_THAT(
+      error_of("server: {}\nworkers: [{name: a, cores: 0.01, speed: 0.01}]\n"),
+      EndsWith(
+          "workers[0]: 0.0001 cores, by speed and change.speed, is too small; at least 0.001"));
+}
+
 }  // namespace
 }  // namespace outrigger::api

@@ -228,6 +228,15 @@ TEST_F(PlanCommand, TakesNumbersOfWorkersThatCanBe) {
     EXPECT_THROW(plan("{cut: Auto}", {workers}), CLI::ValidationError) << workers;
 }
 
+TEST_F(PlanCommand, RefusesMoreWorkersThanItCanSearchOver) {
+  try {
+    plan("{cut: Auto}", {"--workers=1001"});
+    FAIL() << "would search for minutes";
+  } catch (const InvalidInput& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--workers: 1001 are too many; at most 1000"));
+  }
+}
+
 TEST_F(PlanCommand, TakesNumbersOfMachinesThatCanBe) {
   for (const char* option : {"--worker-cores", "--link", "--latency", "--server-link",
                              "--server-memory", "--worker-memory", "--server-price"}) {
