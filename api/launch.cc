@@ -35,6 +35,18 @@ const LaunchOption& find_option(Role role, const std::string& flag) {
   throw InvalidInput(message + (message.back() == '?' ? "" : "; --help lists them"));
 }
 
+/// Of a variable. Of flags there are as many as values, whose folders may have commas.
+std::vector<std::string> values_in(const LaunchOption& option, const std::string& text) {
+  if (!option.is_list) return {text};
+  std::vector<std::string> values;
+  for (size_t start = 0; start <= text.size();) {
+    const size_t end = std::min(text.find(',', start), text.size());
+    values.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return values;
+}
+
 void read_environment(Role role, const Environment& environment, Launch& launch) {
   if (const auto other = environment(kRoleVariable)) {
     const std::string_view own = role == Role::kServer ? kServerRole : kWorkerRole;
@@ -45,8 +57,10 @@ void read_environment(Role role, const Environment& environment, Launch& launch)
   }
   for (const LaunchOption& option : launch_options()) {
     if (!option.is_for(role) || option.variable.empty()) continue;
-    if (const auto value = environment(option.variable))
-      set_from(option, option.variable, *value, launch);
+    const auto text = environment(option.variable);
+    if (!text) continue;
+    for (const std::string& value : values_in(option, *text))
+      set_from(option, option.variable, value, launch);
   }
 }
 

@@ -79,18 +79,14 @@ LaunchOption address_option(LaunchOption option, std::string Launch::*member) {
 }
 
 LaunchOption mount_option(LaunchOption option) {
+  option.is_list = true;
   option.set = [](Launch& launch, const std::string& value) {
-    for (size_t start = 0; start <= value.size();) {
-      const size_t end = std::min(value.find(',', start), value.size());
-      const std::string mount = value.substr(start, end - start);
-      const size_t equals = mount.find('=');
-      if (equals == mount.npos || equals == 0 || equals + 1 == mount.size()) {
-        throw InvalidInput(in_quotes(mount) +
-                           " is not allowed; CLAIM=FOLDER is needed, like faces=/home/me/faces");
-      }
-      launch.mounts[mount.substr(0, equals)] = mount.substr(equals + 1);
-      start = end + 1;
+    const size_t equals = value.find('=');
+    if (equals == value.npos || equals == 0 || equals + 1 == value.size()) {
+      throw InvalidInput(in_quotes(value) +
+                         " is not allowed; CLAIM=FOLDER is needed, like faces=/home/me/faces");
     }
+    launch.mounts[value.substr(0, equals)] = value.substr(equals + 1);
   };
   option.get = [](const Launch& launch) {
     Values values;

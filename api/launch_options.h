@@ -20,6 +20,8 @@ struct LaunchOption {
   std::string_view value;     // "HOST:PORT" in the help; empty: a switch
   std::string_view help;
   For whom;
+  /// The flag may be given several times; the variable has all values, with commas between them.
+  bool is_list = false;
   /// Throws InvalidInput with what is allowed, without saying where the value came from.
   std::function<void(Launch&, const std::string&)> set;
   /// One value for each time that the flag is given.

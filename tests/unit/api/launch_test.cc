@@ -51,6 +51,14 @@ TEST(Launch, MountsAreGatheredFromBoth) {
                                {"faces", "/a"}, {"more", "/d"}, {"runs", "/c"}}));
 }
 
+TEST(Launch, AFolderWithACommaIsOneFolderOfAFlag) {
+  const Launch launch = parse(Role::kServer, {"--mount", "faces=sp, ace=x"});
+  EXPECT_EQ(launch.mounts, (std::map<std::string, std::filesystem::path>{{"faces", "sp, ace=x"}}));
+  EXPECT_EQ(fault(Role::kServer, {}, {{"OUTRIGGER_MOUNTS", "faces=/a,"}}),
+            "OUTRIGGER_MOUNTS: \"\" is not allowed; CLAIM=FOLDER is needed, like "
+            "faces=/home/me/faces");
+}
+
 TEST(Launch, RanksOfOneLaunchAreAmongTheReplicas) {
   EXPECT_EQ(
       parse(Role::kServer, {"--replicas=8", "--rank=4", "--ranks=4", "--rendezvous=h:1"}).ranks, 4);
