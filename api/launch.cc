@@ -193,7 +193,9 @@ fs::path data_path(const TrainingJob& job, const Launch& launch, const std::stri
   const bool on_volume = path == root || path.compare(0, root.size() + 1, root + "/") == 0;
   if (!job.spec.data.volume_claim_name || !on_volume) return path;
   const fs::path folder = claim_folder(launch, *job.spec.data.volume_claim_name, root);
-  return path.size() <= root.size() + 1 ? folder : folder / path.substr(root.size() + 1);
+  // Not what is behind the prefix: of /data//train that is absolute and would leave the folder.
+  const fs::path below = fs::path(path).lexically_relative(root);
+  return below == "." ? folder : folder / below;
 }
 
 fs::path run_directory(const TrainingJob& job, const Launch& launch) {

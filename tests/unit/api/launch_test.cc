@@ -160,7 +160,9 @@ TEST(Paths, AMountStandsForItsClaim) {
   const Launch launch =
       parse(Role::kServer, {"--mount=faces=/home/me/faces", "--mount=runs=/tmp/runs"});
   EXPECT_EQ(data_path(job, launch, "/data/train"), "/home/me/faces/train");
+  EXPECT_EQ(data_path(job, launch, "/data//train"), "/home/me/faces/train");
   EXPECT_EQ(data_path(job, launch, "/data"), "/home/me/faces");
+  EXPECT_EQ(data_path(job, launch, "/data/"), "/home/me/faces");
   EXPECT_EQ(data_path(job, launch, "/database"), "/database");
   EXPECT_EQ(run_directory(job, launch), "/tmp/runs/faces");
   EXPECT_EQ(checkpoint_directory(job, launch), "/tmp/runs/faces");
