@@ -53,7 +53,8 @@ void embed(const EmbedOptions& options) {
   std::vector<data::Sample> samples;
   for (const std::string& file : files) {
     data::Sample sample;
-    sample.path = fs::absolute(file).lexically_normal().string();
+    // Where ".." stands behind a link, the text alone names another file.
+    sample.path = fs::canonical(file).string();
     samples.push_back(std::move(sample));
   }
   const ImageOutputs outputs = run_with_progress(options.model, model, "/", samples);

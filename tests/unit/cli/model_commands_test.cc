@@ -79,6 +79,19 @@ TEST_F(ModelCommands, EmbedWritesALineForEachImageInOrder) {
                                  "ann/4.pgm", "ann/5.pgm"));
 }
 
+TEST_F(ModelCommands, EmbedFollowsALinkBeforeItGoesUp) {
+  write_image(path("else/photo.pgm"), 1);
+  write_image(path("photo.pgm"), 6);
+  std::filesystem::create_directories(path("else/inner"));
+  std::filesystem::create_directory_symlink(path("else/inner"), path("link"));
+  const auto embedding = [&](const std::string& file) {
+    const std::string line = output_of({"embed", path("w.safetensors"), path(file)});
+    return nlohmann::json::parse(line).at("embedding");
+  };
+  EXPECT_EQ(embedding("link/../photo.pgm"), embedding("else/photo.pgm"));
+  EXPECT_NE(embedding("link/../photo.pgm"), embedding("photo.pgm"));
+}
+
 TEST_F(ModelCommands, EmbedRefusesWhatIsNotThere) {
   EXPECT_THROW(output_of({"embed", path("w.safetensors"), path("absent.jpg")}), InvalidInput);
   std::filesystem::create_directories(path("nothing"));
