@@ -21,8 +21,9 @@ std::optional<fs::path> newest_step(const fs::path& directory) {
     const std::string name = entry.path().filename().string();
     uint64_t step = 0;
     if (!name.starts_with("step-") || !fs::exists(entry.path() / "state.json")) continue;
-    if (std::from_chars(name.data() + 5, name.data() + name.size(), step).ec != std::errc())
-      continue;
+    const char* const end = name.data() + name.size();
+    if (std::from_chars(name.data() + 5, end, step) != std::from_chars_result{end, std::errc()})
+      continue;  // a copy, like step-99-old
     if (newest && step < newest_step) continue;
     newest = entry.path();
     newest_step = step;

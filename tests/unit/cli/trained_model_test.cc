@@ -40,7 +40,7 @@ TEST_F(TrainedModelTest, IsFoundInARunACheckpointAndAmongCheckpoints) {
   write_weights(path("run/averaged.safetensors"));
   EXPECT_EQ(find_weights(path("run")), path("run/averaged.safetensors"));
 
-  for (const char* step : {"step-9", "step-10", "step-11"}) {
+  for (const char* step : {"step-9", "step-10", "step-11", "step-99-old"}) {
     write_weights(path("steps") / step / "weights.safetensors");
     std::ofstream(path("steps") / step / "state.json") << "{}";
   }
