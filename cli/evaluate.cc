@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/evaluation.h"
 #include "cli/model_options.h"
+#include "cli/output.h"
 #include "common/log.h"
 #include "data/image_folder.h"
 
@@ -100,7 +101,7 @@ void evaluate(const EvaluateOptions& options) {
   if (options.format == "text") return print(model, result);
   ordered_json document = {{"model", model.graph.name()}, {"weights", model.file.string()}};
   document.update(to_json(result));
-  std::cout << document.dump(2, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+  std::cout << json_text(document, 2) << "\n";
 }
 
 }  // namespace

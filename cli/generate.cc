@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "common/thread_pool.h"
 #include "data/synthetic/faces.h"
 
@@ -19,10 +20,9 @@ struct GenerateOptions {
 void generate(const GenerateOptions& options) {
   const data::FacesSummary made = data::generate_faces(options.faces, options.folder);
   if (options.format == "json") {
-    std::cout << nlohmann::json{{"folder", options.folder},
-                                {"images", made.images},
-                                {"bytes", made.bytes}}
-              << "\n";
+    const nlohmann::json told{
+        {"folder", options.folder}, {"images", made.images}, {"bytes", made.bytes}};
+    std::cout << json_text(told) << "\n";
     return;
   }
   std::cout << "drew " << made.images << " photos of " << options.faces.identities << " people, "

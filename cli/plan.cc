@@ -12,6 +12,7 @@
 #include "cli/measured_job.h"
 #include "cli/mounts.h"
 #include "cli/number_check.h"
+#include "cli/output.h"
 #include "cli/plan_table.h"
 #include "cli/simulation.h"
 #include "common/error.h"
@@ -114,7 +115,7 @@ void plan(const PlanOptions& options) {
   check_most_workers(workers, ranks);
   const json told = plan_table(measure(options, job));
   if (options.format == "json") {
-    std::cout << told << "\n";
+    std::cout << json_text(told) << "\n";
   } else {
     print_plan_table(told, options.layers);
   }
@@ -132,7 +133,7 @@ void simulate(const PlanOptions& options) {
   const api::Cluster cluster = api::load_cluster(options.cluster);
   const json told = simulate_job(cluster, profile_for(options, cluster));
   if (options.format == "json") {
-    std::cout << told << "\n";
+    std::cout << json_text(told) << "\n";
   } else {
     print_simulation(told);
   }

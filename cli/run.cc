@@ -11,6 +11,7 @@
 #include "cli/device_option.h"
 #include "cli/local_run.h"
 #include "cli/mounts.h"
+#include "cli/output.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/stop_signal.h"
@@ -32,7 +33,7 @@ void tell(const RunCommandOptions& options, const LocalRunResult& result) {
                         {"directory", result.directory.string()},
                         {"workerRestarts", result.worker_restarts}};
     if (done) told["weights"] = weights.string();
-    std::cout << told << "\n";
+    std::cout << json_text(told) << "\n";
     return;
   }
   if (!done) return;

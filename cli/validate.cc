@@ -11,6 +11,7 @@
 #include "api/support.h"
 #include "api/write.h"
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "common/file.h"
 #include "gpu-server/device/device.h"
 
@@ -64,7 +65,7 @@ void tell_json(const std::vector<Verdict>& verdicts, bool resolved) {
     if (resolved && verdict.valid()) item["job"] = api::to_json(verdict.result.job);
     list.push_back(item);
   }
-  std::cout << list.dump(2) << "\n";
+  std::cout << json_text(list, 2) << "\n";
 }
 
 void tell_text(const Verdict& verdict, bool resolved) {

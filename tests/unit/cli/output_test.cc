@@ -2,8 +2,11 @@
 
 #include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "common/error.h"
+#include "common/file.h"
+#include "tests/unit/api/sample_job.h"
 #include "tests/unit/cli/run_command.h"
 
 namespace outrigger::cli {
@@ -30,6 +33,17 @@ TEST(Output, ThatIsLostIsAFailure) {
     const FullDisk disk;
     EXPECT_THROW(run_command({command}), IoError) << command;
   }
+}
+
+TEST(Output, AsJsonTakesNamesThatAreNotUtf8) {
+  const TemporaryDirectory folder("outrigger-output");
+  const std::string odd = (folder.path() / "o\xff").string();
+  const std::string drawn = output_of({"generate", "faces", odd, "--identities", "2", "--train",
+                                       "1", "--validation", "0", "--size", "32", "-o", "json"});
+  EXPECT_EQ(nlohmann::json::parse(drawn).at("images"), 2);
+  std::ofstream(odd + ".yaml") << api::sample_text();
+  const std::string judged = output_of({"validate", odd + ".yaml", "-o", "json"});
+  EXPECT_EQ(nlohmann::json::parse(judged).at(0).at("valid"), true);
 }
 
 }  // namespace
