@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/embedding_file.h"
 #include "cli/model_options.h"
+#include "cli/option_checks.h"
 #include "common/error.h"
 #include "data/names.h"
 #include "training/evaluation/labelled_rows.h"
@@ -77,9 +78,11 @@ void add_embed(CLI::App& program) {
   const auto options = std::make_shared<EmbedOptions>();
   add_model_options(*command, options->model);
   command->add_option("images", options->images, "Images, or folders of images")->required();
-  command->add_option("-o,--out", options->out,
-                      "File to write: .safetensors, .npy (paths beside it) or .jsonl (default: "
-                      "JSON lines to the output)");
+  command
+      ->add_option("-o,--out", options->out,
+                   "File to write: .safetensors, .npy (paths beside it) or .jsonl (default: "
+                   "JSON lines to the output)")
+      ->check(not_empty());
   command->add_flag("--raw", options->raw, "As the network gives them, not scaled to length 1");
   command->footer(
       "The product of two embeddings is the cosine of the angle between them; `outrigger evaluate` "

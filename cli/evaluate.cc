@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/evaluation.h"
 #include "cli/model_options.h"
+#include "cli/option_checks.h"
 #include "cli/output.h"
 #include "common/log.h"
 #include "data/image_folder.h"
@@ -114,9 +115,11 @@ void add_evaluate(CLI::App& program) {
   add_model_options(*command, options->model);
   command->add_option("--data", options->data, "Folder with a sub-folder of photos per person")
       ->required();
-  command->add_option(
-      "--gallery", options->gallery,
-      "Photos of known people, in which identification looks (default: each person's first photo)");
+  command
+      ->add_option("--gallery", options->gallery,
+                   "Photos of known people, in which identification looks (default: each person's "
+                   "first photo)")
+      ->check(not_empty());
   command->add_option("--pairs", options->pairs.pairs, "Pairs to draw for verification, at most")
       ->capture_default_str();
   command->add_option("--seed", options->pairs.seed, "Seed of the pairs")->capture_default_str();

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/option_checks.h"
 #include "cli/output.h"
 #include "common/thread_pool.h"
 #include "data/synthetic/faces.h"
@@ -48,7 +49,8 @@ void add_generate(CLI::App& program) {
       ->add_option("folder,--out", options->folder,
                    "Folder to write to; must not hold such a data set yet (given once: as the "
                    "argument or with --out)")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command->add_option("--identities", options->faces.identities, "People")->capture_default_str();
   command
       ->add_option("--train", options->faces.train_per_identity, "Photos of each person in train/")

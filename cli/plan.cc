@@ -11,7 +11,7 @@
 #include "cli/device_option.h"
 #include "cli/measured_job.h"
 #include "cli/mounts.h"
-#include "cli/number_check.h"
+#include "cli/option_checks.h"
 #include "cli/output.h"
 #include "cli/plan_table.h"
 #include "cli/simulation.h"

@@ -11,6 +11,7 @@
 #include "cli/device_option.h"
 #include "cli/local_run.h"
 #include "cli/mounts.h"
+#include "cli/option_checks.h"
 #include "cli/output.h"
 #include "common/error.h"
 #include "common/log.h"
@@ -74,7 +75,8 @@ void add_run(CLI::App& program) {
   command->add_option("-m,--mount", options->mounts, kMountHelp);
   command->add_flag("--resume", options->run.resume,
                     "Go on from the newest checkpoint, if there is one");
-  command->add_option("--output", options->run.output, "Instead of spec.output.path");
+  command->add_option("--output", options->run.output, "Instead of spec.output.path")
+      ->check(not_empty());
   add_device_option(*command, options->run.device);
   command->add_option("--threads", options->run.threads,
                       "Cores that the server uses (default: all)");

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "cli/commands.h"
+#include "cli/option_checks.h"
 #include "cli/report/history.h"
 #include "cli/report/page.h"
 #include "cli/report/split_notes.h"
@@ -55,7 +56,8 @@ void add_report(CLI::App& program) {
       ->add_option("folder", options->folder,
                    "The run's folder: <spec.output.path>/<name of the job>")
       ->required();
-  command->add_option("--output", options->output, "The page (default: report.html in the folder)");
+  command->add_option("--output", options->output, "The page (default: report.html in the folder)")
+      ->check(not_empty());
   command->add_option("--sweep", options->sweep,
                       "A folder that `outrigger sweep` made, whose curves go into the page "
                       "(default: the one that the run lies in)");

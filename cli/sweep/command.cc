@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/device_option.h"
 #include "cli/mounts.h"
+#include "cli/option_checks.h"
 #include "cli/sweep/sweep.h"
 #include "common/file.h"
 #include "common/log.h"
@@ -62,7 +63,8 @@ void add_sweep(CLI::App& program) {
   SweepOptions& sweep = options->sweep;
   command->add_option("job", sweep.job_file, "The TrainingJob, YAML or JSON")->required();
   command->add_option("--output", sweep.output, "A folder for the runs and sweep.html; it is made")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command->add_option("--cut", sweep.cut,
                       "A layer (default: the job's cut, or the one that the planner likes best)");
   command->add_option("--shares", sweep.shares, "Percent of the stems on workers")

@@ -1,4 +1,4 @@
-#include "cli/number_check.h"
+#include "cli/option_checks.h"
 
 #include <CLI/CLI.hpp>
 
@@ -14,6 +14,14 @@ CLI::Validator number_from(NumberRange range) {
     if (CLI::detail::lexical_cast(text, number) && number >= range.least && number <= range.most)
       return "";
     return fmt::format("\"{}\" is not allowed; {} is needed", text, allowed);
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator not_empty() {
+  const auto check = [](const std::string& text) -> std::string {
+    return text.empty() ? "an empty value is not allowed; the name of a file or folder is needed"
+                        : "";
   };
   return CLI::Validator(check, "");
 }

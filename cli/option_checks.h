@@ -15,4 +15,8 @@ struct NumberRange {
 /// checks let through.
 CLI::Validator number_from(NumberRange range);
 
+/// For options that take a file or a folder: an empty text is neither, and often stands for a
+/// variable of a script that is not set.
+CLI::Validator not_empty();
+
 }  // namespace outrigger::cli

@@ -1,0 +1,20 @@
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+
+#include "tests/unit/cli/run_command.h"
+
+namespace outrigger::cli {
+namespace {
+
+TEST(OptionChecks, AnEmptyTextIsNoFolder) {
+  const std::vector<std::vector<std::string>> commands{
+      {"run", "job.yaml", "--output", ""},      {"sweep", "job.yaml", "--output", ""},
+      {"report", "runs/faces", "--output", ""}, {"generate", "faces", ""},
+      {"embed", "w", "p.jpg", "--out", ""},     {"evaluate", "w", "--data", "d", "--gallery", ""}};
+  for (const auto& command : commands)
+    EXPECT_THROW(run_command(command), CLI::ValidationError) << command.front();
+}
+
+}  // namespace
+}  // namespace outrigger::cli
