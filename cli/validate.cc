@@ -12,6 +12,7 @@
 #include "api/write.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "common/error.h"
 #include "common/file.h"
 #include "gpu-server/device/device.h"
 
@@ -29,13 +30,21 @@ struct ValidateOptions {
 struct Verdict {
   std::string file;
   api::ParseResult result;
-  std::vector<api::FieldError> not_built;  // of a valid job: what this build cannot do yet
+  std::vector<api::FieldError> not_built = {};  // of a valid job: what this build cannot do yet
+  std::string unreadable = {};                  // why the file could not be read; else empty
 
-  bool valid() const { return result.errors.empty(); }
+  bool valid() const { return result.errors.empty() && unreadable.empty(); }
 };
 
+/// A file that cannot be read is told beside the others, which are judged all the same.
 Verdict judge(const std::string& file) {
-  Verdict verdict{file, api::resolve_training_job(read_file(file)), {}};
+  constexpr size_t kMostBytes = size_t{16} << 20;  // as api::load_training_job
+  Verdict verdict{file, {}};
+  try {
+    verdict.result = api::resolve_training_job(read_file(file, kMostBytes));
+  } catch (const IoError& error) {
+    verdict.unreadable = error.what();
+  }
   if (verdict.valid())
     verdict.not_built =
         api::check_supported(verdict.result.job, {.gpu = gpu_server::is_built_for_gpus()});
@@ -62,6 +71,7 @@ void tell_json(const std::vector<Verdict>& verdicts, bool resolved) {
               {"valid", verdict.valid()},
               {"errors", to_json(verdict.result.errors)},
               {"notBuiltYet", to_json(verdict.not_built)}};
+    if (!verdict.unreadable.empty()) item["unreadable"] = verdict.unreadable;
     if (resolved && verdict.valid()) item["job"] = api::to_json(verdict.result.job);
     list.push_back(item);
   }
@@ -69,6 +79,10 @@ void tell_json(const std::vector<Verdict>& verdicts, bool resolved) {
 }
 
 void tell_text(const Verdict& verdict, bool resolved) {
+  if (!verdict.unreadable.empty()) {
+    std::cerr << verdict.unreadable << "\n";
+    return;
+  }
   if (!verdict.valid()) {
     std::cerr << api::to_string(verdict.result.errors, verdict.file) << "\n";
     return;
@@ -87,19 +101,24 @@ void tell_text(const Verdict& verdict, bool resolved) {
   }
 }
 
+/// What is not known weighs more than what is known to be wrong.
+api::ExitCode code_of(const std::vector<Verdict>& verdicts) {
+  const auto unreadable = [](const Verdict& verdict) { return !verdict.unreadable.empty(); };
+  if (std::ranges::any_of(verdicts, unreadable)) return api::ExitCode::kIoFailure;
+  return std::ranges::all_of(verdicts, &Verdict::valid) ? api::ExitCode::kDone
+                                                        : api::ExitCode::kInvalidSpec;
+}
+
 void validate(const ValidateOptions& options) {
   std::vector<Verdict> verdicts;
-  bool all_valid = true;
-  for (const std::string& file : options.files) {
-    verdicts.push_back(judge(file));
-    all_valid = all_valid && verdicts.back().valid();
-  }
+  for (const std::string& file : options.files) verdicts.push_back(judge(file));
   if (options.format == "json") {
     tell_json(verdicts, options.resolved);
   } else {
     for (const Verdict& verdict : verdicts) tell_text(verdict, options.resolved);
   }
-  if (!all_valid) throw CLI::RuntimeError(static_cast<int>(api::ExitCode::kInvalidSpec));
+  const api::ExitCode code = code_of(verdicts);
+  if (code != api::ExitCode::kDone) throw CLI::RuntimeError(static_cast<int>(code));
 }
 
 }  // namespace
@@ -116,7 +135,8 @@ void add_validate(CLI::App& program) {
   command->footer(
       "Each error names file, line, column and field, the value and what is allowed:\n"
       "  faces.yaml:12:16: spec.training.batchSize: 0 is too small; at least 1\n"
-      "Exit status: 0 all valid, 10 at least one is not (docs/exit-codes.md).\n"
+      "Exit status: 0 all valid, 10 at least one is not, 22 one cannot be read "
+      "(docs/exit-codes.md).\n"
       "Examples:\n"
       "  outrigger validate job.yaml\n"
       "  outrigger validate --resolved job.yaml > resolved.yaml\n"

@@ -59,6 +59,21 @@ TEST_F(Validate, ReportsEveryFileAndEndsAsInvalidSpec) {
   EXPECT_EQ(outcome.err, bad + ":7:36: spec.training.batchSize: -1 is too small; at least 1\n");
 }
 
+TEST_F(Validate, JudgesTheOthersWhereAFileCannotBeRead) {
+  const std::string good = file("good.yaml", kValidJob);
+  const std::string endless = "/dev/zero";
+  const Outcome outcome = run_command({"validate", good, good + ".not", endless});
+  EXPECT_EQ(outcome.status, 22);
+  EXPECT_EQ(outcome.out, good + ": valid\n");
+  EXPECT_THAT(outcome.err, HasSubstr("good.yaml.not: No such file"));
+  EXPECT_THAT(outcome.err, HasSubstr("/dev/zero is larger than the limit"));
+  const Outcome told = run_command({"validate", "-o", "json", good + ".not", good});
+  const auto verdicts = nlohmann::json::parse(told.out);
+  EXPECT_EQ(verdicts.at(0).at("valid"), false);
+  EXPECT_THAT(verdicts.at(0).at("unreadable").get<std::string>(), HasSubstr("No such file"));
+  EXPECT_EQ(verdicts.at(1).at("valid"), true);
+}
+
 TEST_F(Validate, WarnsOfWhatIsNotBuiltYet) {
   std::string text = kValidJob;
   text.insert(text.find("  split:"), "  network: {encryption: TLS}\n");
