@@ -16,6 +16,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// One of either kind in each of the ten folds.
+constexpr int64_t kFewestPairs = 20;
+constexpr int64_t kMostPairs = 1'000'000'000;
+
 struct EvaluateOptions {
   ModelArguments model;
   std::string data;
@@ -121,6 +125,7 @@ void add_evaluate(CLI::App& program) {
                    "first photo)")
       ->check(not_empty());
   command->add_option("--pairs", options->pairs.pairs, "Pairs to draw for verification, at most")
+      ->check(CLI::Range(kFewestPairs, kMostPairs))
       ->capture_default_str();
   command->add_option("--seed", options->pairs.seed, "Seed of the pairs")->capture_default_str();
   command->add_option("-o,--format", options->format, "How to print the result")

@@ -16,5 +16,12 @@ TEST(OptionChecks, AnEmptyTextIsNoFolder) {
     EXPECT_THROW(run_command(command), CLI::ValidationError) << command.front();
 }
 
+TEST(OptionChecks, VerificationTakesAPairOfEitherKindForEachFold) {
+  for (const char* pairs : {"-5", "0", "19"})
+    EXPECT_THROW(run_command({"evaluate", "w", "--data", "d", "--pairs", pairs}),
+                 CLI::ValidationError)
+        << pairs;
+}
+
 }  // namespace
 }  // namespace outrigger::cli
