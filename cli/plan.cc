@@ -7,6 +7,7 @@
 #include "api/cluster.h"
 #include "api/launch.h"
 #include "api/parse.h"
+#include "api/support.h"
 #include "cli/commands.h"
 #include "cli/device_option.h"
 #include "cli/measured_job.h"
@@ -103,7 +104,10 @@ PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
 api::TrainingJob load_job(const PlanOptions& options) {
   if (options.job.empty())
     throw InvalidInput("a TrainingJob is needed; see `outrigger plan --help`");
-  return api::load_training_job(options.job);
+  api::TrainingJob job = api::load_training_job(options.job);
+  // Before its data is looked for. Whether there is a GPU, the device says.
+  api::require_supported(job, {.gpu = true});
+  return job;
 }
 
 void plan(const PlanOptions& options) {

@@ -6,9 +6,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "api/exit_codes.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "data/synthetic/faces.h"
+#include "tests/unit/api/sample_job.h"
 #include "tests/unit/cli/run_command.h"
 
 namespace outrigger::cli {
@@ -226,6 +228,18 @@ TEST_F(PlanCommand, WithoutWorkersOnlyTheServerIsLeft) {
 TEST_F(PlanCommand, TakesNumbersOfWorkersThatCanBe) {
   for (const char* workers : {"--workers=-3", "--workers=10001"})
     EXPECT_THROW(plan("{cut: Auto}", {workers}), CLI::ValidationError) << workers;
+}
+
+TEST_F(PlanCommand, RefusesWhatIsNotBuiltBeforeItLooksForData) {
+  std::string text = api::sample_with("path: faces", "urls: [https://host/a.tar]");
+  text.replace(text.find("urls:"), 0, "format: WebDataset, ");
+  try {
+    run({write("shards.yaml", text).string()});
+    FAIL() << "no machine would run it";
+  } catch (const api::Failure& failure) {
+    EXPECT_EQ(failure.code(), api::ExitCode::kNotSupported);
+    EXPECT_THAT(failure.what(), HasSubstr("spec.data.train.urls"));
+  }
 }
 
 TEST_F(PlanCommand, RefusesMoreWorkersThanItCanSearchOver) {
