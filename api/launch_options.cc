@@ -167,9 +167,11 @@ std::vector<LaunchOption> make_options() {
       text_option({"--control-token-file", kControlTokenFileVariable, "FILE",
                    "File with the token for stop and plan.", For::kServer},
                   &Launch::control_token_file),
-      mount_option({"--mount", kMountsVariable, "CLAIM=FOLDER",
-                    "Folder that stands for a volume claim; may be given several times.",
-                    For::kBoth}),
+      mount_option(
+          {"--mount", kMountsVariable, "CLAIM=FOLDER",
+           "Folder that stands for a volume claim; may be given several times, in the variable "
+           "with commas.",
+           For::kBoth}),
       text_option(
           {"--output", kOutputVariable, "FOLDER", "Instead of spec.output.path.", For::kServer},
           &Launch::output),
