@@ -127,7 +127,8 @@ TEST(BadInput, BrokenImagesAreReplacedListedAndTooManyFailTheRun) {
 }
 
 TEST(BadInput, AWorkerThatSeesOtherDataMayNotJoin) {
-  TrainingRun run({.steps = 4000, .broken_images = 0, .copy_data = true});
+  // The server must be there until the worker has been refused five times.
+  TrainingRun run({.steps = 100'000, .broken_images = 0, .copy_data = true});
   run.start_server();
   for (const auto& entry : std::filesystem::recursive_directory_iterator(run.data() / "train")) {
     if (entry.is_regular_file()) std::ofstream(entry.path(), std::ios::app) << "x";
