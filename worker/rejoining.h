@@ -25,8 +25,8 @@ class Rejoining {
     if (result.had_work) wait_ = kFirst;
     if (result.end == SessionEnd::kRefused)
       refused("the server does not take this worker: " + result.reason);
-    else
-      refusals_ = 0;
+    else if (result.end != SessionEnd::kLinkLost || result.had_work)
+      refusals_ = 0;  // of a link that was lost at once nobody knows why
   }
   /// Throws api::Failure with JoinRefused where that is enough.
   void refused(const std::string& why) {

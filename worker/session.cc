@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "common/error.h"
 #include "common/thread_name.h"
 #include "worker/fault.h"
 
@@ -145,6 +146,20 @@ SessionResult work(transport::Link& link, Agent& agent, const WireContext& conte
   return leave(link, agent, context, faults);
 }
 
+/// What the server said before its link was over: whoever sends sees the end first.
+std::optional<feed::Farewell> last_words(Inbox& inbox, const std::stop_token& stop) {
+  try {
+    while (!stop.stop_requested()) {
+      for (const auto& message : inbox.take(true, stop)) {
+        if (const auto* farewell = std::get_if<feed::Farewell>(&message)) return *farewell;
+      }
+    }
+  } catch (const Error&) {
+    // All has been read.
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 SessionResult result_of(const feed::Farewell& farewell) {
@@ -161,7 +176,8 @@ SessionResult run_session(transport::Link& link, Agent& agent, const WireContext
   try {
     result = work(link, agent, context, counters, inbox, stop);
   } catch (const transport::LinkClosed& closed) {
-    result = {SessionEnd::kLinkLost, closed.what()};
+    const auto farewell = last_words(inbox, stop);
+    result = farewell ? result_of(*farewell) : SessionResult{SessionEnd::kLinkLost, closed.what()};
   } catch (const Cancelled& cancelled) {
     result = {SessionEnd::kLinkLost, cancelled.what()};
   }

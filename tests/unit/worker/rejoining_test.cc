@@ -31,6 +31,7 @@ TEST(Rejoining, EndsWithTheReasonAfterFiveRefusalsInARow) {
   for (int i = 0; i < 3; ++i) rejoining.session_over(kRefused);
   rejoining.session_over(kSentAway);  // the row begins anew
   for (int i = 0; i < 4; ++i) rejoining.session_over(kRefused);
+  rejoining.session_over({SessionEnd::kLinkLost, "before a word"});
   try {
     rejoining.session_over(kRefused);
     FAIL() << "it would come for ever";

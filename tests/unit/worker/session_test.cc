@@ -70,6 +70,21 @@ TEST(Session, ShowsWhetherItIsAtWorkOrWaits) {
   session.join();
 }
 
+TEST(Session, HearsARefusalThatItsOwnFirstWordsCameTooLateFor) {
+  const nn::Graph graph = one_pixel_graph();
+  const auto backend = nn::make_reference_backend();
+  ThreadPool threads(1);
+  HeldPixels pixels;
+  Agent agent({.leases = 1}, graph, *backend, threads, pixels);
+  telemetry::Metrics metrics;
+  SessionCounters counters(metrics);
+  const auto ends = transport::make_memory_links();
+  ends.first->send(to_frame(feed::ServerMessage(feed::Farewell{false, "other data", true}), {}));
+  ends.first->close("other data");
+  const SessionResult result = run_session(*ends.second, agent, {}, counters, {});
+  EXPECT_EQ(result.end, SessionEnd::kRefused) << result.reason;
+}
+
 TEST(Session, TellsARefusalFromTheEndOfTheWorkAndWhetherItHadAny) {
   const nn::Graph graph = one_pixel_graph();
   const auto backend = nn::make_reference_backend();
