@@ -216,18 +216,26 @@ void GlooCollective::barrier() {
   });
 }
 
+/// Where a pair stands for one rank the other may still be at it, and would fail if this one did
+/// its part and left.
+std::unique_ptr<Collective> met(GlooContext gloo, const CollectiveOptions& options) {
+  auto collective = std::make_unique<GlooCollective>(std::move(gloo), options);
+  collective->barrier();
+  return collective;
+}
+
 }  // namespace
 
 std::unique_ptr<Collective> Collective::host(Listener& listener, const CollectiveOptions& options) {
   check(options);
   if (options.size == 1) return std::make_unique<GlooCollective>(GlooContext{}, options);
-  return std::make_unique<GlooCollective>(host_mesh(listener, options), options);
+  return met(host_mesh(listener, options), options);
 }
 
 std::unique_ptr<Collective> Collective::join(const Address& address, const std::string& token,
                                              const CollectiveOptions& options) {
   check(options);
-  return std::make_unique<GlooCollective>(join_mesh(address, token, options), options);
+  return met(join_mesh(address, token, options), options);
 }
 
 }  // namespace outrigger::transport
