@@ -177,10 +177,10 @@ bool Coordinator::can_take(const WorkItem& item, bool local) const {
 /// do: it makes one micro-batch of what is kept local, else no plan that uses it would be found.
 bool Coordinator::has_to_show(const Worker& worker, const WorkItem& item, TimePoint now) const {
   constexpr Duration kForgotten = std::chrono::minutes(1);
-  const Plan& plan = step_plans_.at(item.step);
-  if (plan.local_inputs + plan.stems_away < options_.micro_batches) return false;
   if (worker.appetite <= 0 || worker.leases > 0) return false;
-  return !worker.busy_since || now - *worker.busy_since > kForgotten;
+  if (worker.busy_since && now - *worker.busy_since <= kForgotten) return false;
+  const Plan& plan = step_plans_.at(item.step);
+  return plan.local_inputs + plan.stems_away == options_.micro_batches;
 }
 
 /// The one that would be done first, by its pace and what it has in hand; among equals one with

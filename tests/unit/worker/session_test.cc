@@ -44,59 +44,51 @@ uint64_t until_it_waits(const std::atomic<uint64_t>& turns) {
   }
 }
 
-TEST(Session, ShowsWhetherItIsAtWorkOrWaits) {
-  const nn::Graph graph = one_pixel_graph();
-  const auto backend = nn::make_reference_backend();
-  ThreadPool threads(1);
-  HeldPixels pixels;
-  Agent agent({.leases = 1}, graph, *backend, threads, pixels);
-  telemetry::Metrics metrics;
-  SessionCounters counters(metrics);
+class SessionTest : public testing::Test {
+ protected:
+  const nn::Graph graph_ = one_pixel_graph();
+  const std::unique_ptr<nn::Backend> backend_ = nn::make_reference_backend();
+  ThreadPool threads_{1};
+  HeldPixels pixels_;
+  telemetry::Metrics metrics_;
+  SessionCounters counters_{metrics_};
+};
+
+TEST_F(SessionTest, ShowsWhetherItIsAtWorkOrWaits) {
+  Agent agent({.leases = 1}, graph_, *backend_, threads_, pixels_);
   const auto ends = transport::make_memory_links();
   std::jthread session([&](const std::stop_token& stop) {
-    EXPECT_EQ(run_session(*ends.second, agent, {}, counters, stop).end, SessionEnd::kFinished);
+    EXPECT_EQ(run_session(*ends.second, agent, {}, counters_, stop).end, SessionEnd::kFinished);
   });
-  const uint64_t before = until_it_waits(counters.turns);
+  const uint64_t before = until_it_waits(counters_.turns);
   feed::Lease lease{.kind = feed::WorkKind::kForward};
   lease.samples.push_back({0, 0, {"image", 0, 0, 1}});
   ends.first->send(to_frame(feed::ServerMessage(lease), {}));
-  pixels.begun.get_future().wait();
-  const uint64_t during = counters.turns;
+  pixels_.begun.get_future().wait();
+  const uint64_t during = counters_.turns;
   EXPECT_EQ(during % 2, 1U) << "it is at work";
   EXPECT_GT(during, before);
-  pixels.may_end.set_value();
-  EXPECT_GT(until_it_waits(counters.turns), during);
+  pixels_.may_end.set_value();
+  EXPECT_GT(until_it_waits(counters_.turns), during);
   ends.first->send(to_frame(feed::ServerMessage(feed::Farewell{false, "done"}), {}));
   session.join();
 }
 
-TEST(Session, HearsARefusalThatItsOwnFirstWordsCameTooLateFor) {
-  const nn::Graph graph = one_pixel_graph();
-  const auto backend = nn::make_reference_backend();
-  ThreadPool threads(1);
-  HeldPixels pixels;
-  Agent agent({.leases = 1}, graph, *backend, threads, pixels);
-  telemetry::Metrics metrics;
-  SessionCounters counters(metrics);
+TEST_F(SessionTest, HearsARefusalThatItsOwnFirstWordsCameTooLateFor) {
+  Agent agent({.leases = 1}, graph_, *backend_, threads_, pixels_);
   const auto ends = transport::make_memory_links();
   ends.first->send(to_frame(feed::ServerMessage(feed::Farewell{false, "other data", true}), {}));
   ends.first->close("other data");
-  const SessionResult result = run_session(*ends.second, agent, {}, counters, {});
+  const SessionResult result = run_session(*ends.second, agent, {}, counters_, {});
   EXPECT_EQ(result.end, SessionEnd::kRefused) << result.reason;
 }
 
-TEST(Session, TellsARefusalFromTheEndOfTheWorkAndWhetherItHadAny) {
-  const nn::Graph graph = one_pixel_graph();
-  const auto backend = nn::make_reference_backend();
-  ThreadPool threads(1);
-  HeldPixels pixels;
-  telemetry::Metrics metrics;
-  SessionCounters counters(metrics);
+TEST_F(SessionTest, TellsARefusalFromTheEndOfTheWorkAndWhetherItHadAny) {
   const auto hear = [&](const std::vector<feed::ServerMessage>& messages) {
-    Agent agent({.leases = 1}, graph, *backend, threads, pixels);
+    Agent agent({.leases = 1}, graph_, *backend_, threads_, pixels_);
     const auto ends = transport::make_memory_links();
     for (const auto& message : messages) ends.first->send(to_frame(message, {}));
-    return run_session(*ends.second, agent, {}, counters, {});
+    return run_session(*ends.second, agent, {}, counters_, {});
   };
   const SessionResult refused = hear({feed::Farewell{false, "other data", true}});
   EXPECT_EQ(refused.end, SessionEnd::kRefused);
@@ -104,7 +96,7 @@ TEST(Session, TellsARefusalFromTheEndOfTheWorkAndWhetherItHadAny) {
   EXPECT_FALSE(refused.had_work);
   feed::Lease lease{.kind = feed::WorkKind::kForward};
   lease.samples.push_back({0, 0, {"image", 0, 0, 1}});
-  pixels.may_end.set_value();
+  pixels_.may_end.set_value();
   const SessionResult over = hear({lease, feed::Farewell{true, "restarting"}});
   EXPECT_EQ(over.end, SessionEnd::kAgain);
   EXPECT_TRUE(over.had_work);
