@@ -20,6 +20,13 @@ std::string message(const World& world, const std::string& type) {
   return "";
 }
 
+/// The job's only worker is beyond the quota; all else runs.
+void run_short_of_a_worker(World& world) {
+  world.refusals = {refusal(world, RefusalCause::kQuota, api::Role::kWorker)};
+  world.settle();
+  world.run_all();
+}
+
 TEST(Refusals, WhatCanNeverBeCreatedFailsTheJobWithTheServersText) {
   struct Case {
     RefusalCause cause;
@@ -82,9 +89,7 @@ TEST(Refusals, AQuotaThatStaysUsedUpFailsAtTheStartupDeadline) {
 
 TEST(Refusals, WorkersBeyondTheQuotaDegradeAndTheServerTrains) {
   World world("  workers: {replicas: 1}\n");
-  world.refusals = {refusal(world, RefusalCause::kQuota, api::Role::kWorker)};
-  world.settle();
-  world.run_all();
+  run_short_of_a_worker(world);
   world.settle();
   EXPECT_EQ(world.condition("Running"), "True/ServersReady");
   EXPECT_EQ(world.condition("Degraded"), "True/QuotaExceeded");
@@ -92,9 +97,7 @@ TEST(Refusals, WorkersBeyondTheQuotaDegradeAndTheServerTrains) {
 
 TEST(Refusals, WhatNobodyWantsAnyMoreIsNoTroubleOnceItMayBeAskedForAgain) {
   World world("  workers: {replicas: 1}\n");
-  world.refusals = {refusal(world, RefusalCause::kQuota, api::Role::kWorker)};
-  world.settle();
-  world.run_all();
+  run_short_of_a_worker(world);
   world.settle();
   ASSERT_EQ(world.condition("Degraded"), "True/QuotaExceeded");
   world.spec().workers.replicas = 0;
@@ -108,9 +111,7 @@ TEST(Refusals, WhatNobodyWantsAnyMoreIsNoTroubleOnceItMayBeAskedForAgain) {
 
 TEST(Refusals, WhatIsAskedForAgainIsTroubleUntilItIsMade) {
   World world("  workers: {replicas: 1}\n");
-  world.refusals = {refusal(world, RefusalCause::kQuota, api::Role::kWorker)};
-  world.settle();
-  world.run_all();
+  run_short_of_a_worker(world);
   world.advance(seconds(15));
   const Plan again = world.look();
   EXPECT_EQ(again.actions.size(), 1U);
