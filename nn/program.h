@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -97,6 +98,10 @@ struct BackwardOutput {
   std::span<float>
       gradients;  // parameter_range(segment).size floats, overwritten: the SUM over samples of
                   // d loss / d parameter, PyTorch's layouts, 0 for what does not train
+  /// Told on the calling thread while the pass runs: `gradients` are final from `first`, in floats,
+  /// to their end. `first` falls from call to call. It must not use programs of this work space,
+  /// and while it runs the pass stands still. Backends need not call it. Null: nobody is told.
+  std::function<void(int64_t first)> ready = nullptr;
 };
 
 /// A segment compiled for one batch size and precision: primitives, layouts and work space planned

@@ -120,8 +120,10 @@ class RecomputingProgram final : public Program {
       if (held_ != Held{&tape, i})
         run_piece(weights, kept, i, {output_.view(), std::span(statistics_)});
       const bool last = i + 1 == pieces_.size();
-      const BackwardOutput to{i > 0 ? gradients_[i - 1].view() : out.input_gradient,
-                              part_of(out.gradients, piece.parameters)};
+      BackwardOutput to{i > 0 ? gradients_[i - 1].view() : out.input_gradient,
+                        part_of(out.gradients, piece.parameters)};
+      // What lies behind this piece is done.
+      if (out.ready) to.ready = [&](int64_t first) { out.ready(piece.parameters.offset + first); };
       piece.program->backward(weights_of(weights, i), *piece.tape,
                               last ? output_gradient : std::as_const(gradients_[i]).view(), to);
     }

@@ -1,7 +1,9 @@
 #include "training/device.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
+#include <utility>
 
 #include "common/error.h"
 
@@ -121,7 +123,8 @@ void Device::forward_stem(const feed::ReadyMicroBatch& batch, std::span<float> s
       {crossing_.view(), nn::part_of(statistics, graph_.buffer_range(before.segment))});
 }
 
-void Device::start(Batches batches, std::span<float> statistics, bool last) {
+void Device::start(Batches batches, std::span<float> statistics, bool last,
+                   const GradientsReady& ready) {
   ensure(!batches.empty() && started() <= most_started(), "what may be started is");
   ensure(batches.front().cut == cut_ || batches.front().cut == 0,
          "a micro-batch is cut at 0 or at the plan's cut");
@@ -135,11 +138,12 @@ void Device::start(Batches batches, std::span<float> statistics, bool last) {
     start_resident(batches, statistics, last);
   } else {
     ensure(batches.size() == 1, "the host is told of one micro-batch at a time");
-    start_on_host(batches.front(), statistics);
+    start_on_host(batches.front(), statistics, ready);
   }
 }
 
-void Device::start_on_host(const feed::ReadyMicroBatch& batch, std::span<float> statistics) {
+void Device::start_on_host(const feed::ReadyMicroBatch& batch, std::span<float> statistics,
+                           const GradientsReady& ready) {
   const bool stem_here = batch.cut != cut_;
   ConstTensorView input = batch.tensor->view();
   if (stem_here) {
@@ -156,32 +160,40 @@ void Device::start_on_host(const feed::ReadyMicroBatch& batch, std::span<float> 
                     ? options_.loss(batch, logits_.view(), logits_gradient_.view())
                     : nn::softmax_cross_entropy(logits_.view(), batch.labels,
                                                 options_.label_smoothing, logits_gradient_.view());
+  // Of a loss that is no number nothing may leave before collect() has told.
+  const bool tells = std::isfinite(result.loss.loss_sum);
+  backward_on_host(result, stem_here, tells ? ready : GradientsReady{});
+  results_.push_back(std::move(result));
+}
+
+void Device::backward_on_host(ChunkResult& result, bool stem_here, const GradientsReady& ready) {
   const nn::TensorSpec spec = head_.program->input_spec();
   std::shared_ptr<Tensor> cut_gradient;
   if (cut_ > 0 && stem_trains_) cut_gradient = std::make_shared<Tensor>(spec.type, spec.shape);
   if (resident_ != nullptr && cut_gradient == nullptr) {
     resident_->backward(head_.pass(), logits_gradient_.view(), loss_scale_);
-    results_.push_back(std::move(result));
     return;
   }
-  const auto gradients_of = [&](const Part& part) {
-    return nn::part_of(std::span<float>(gradients_), graph_.parameter_range(part.segment));
-  };
-  head_.program->backward(
-      *head_.weights, *head_.tape, logits_gradient_.view(),
-      {cut_gradient ? cut_gradient->view() : TensorView{}, gradients_of(head_)});
-  follow(layer_seconds_, head_.program->take_layer_seconds(), static_cast<size_t>(cut_));
+  run_backward(head_, logits_gradient_.view(), cut_gradient ? cut_gradient->view() : TensorView{},
+               ready);
   result.gradient_range = graph_.parameter_range(head_.segment);
   if (stem_here && stem_trains_) {
-    stem_.program->backward(*stem_.weights, *stem_.tape, cut_gradient->view(),
-                            {{}, gradients_of(stem_)});
-    follow(layer_seconds_, stem_.program->take_layer_seconds());
+    run_backward(stem_, std::as_const(*cut_gradient).view(), {}, ready);
     result.gradient_range = graph_.parameter_range(graph_.whole());
   } else if (cut_gradient) {
     result.cut_gradients.push_back(std::move(cut_gradient));
   }
   result.gradients = gradients_;
-  results_.push_back(std::move(result));
+}
+
+void Device::run_backward(const Part& part, const ConstTensorView& output_gradient,
+                          const TensorView& input_gradient, const GradientsReady& ready) {
+  const nn::Range range = graph_.parameter_range(part.segment);
+  nn::BackwardOutput out{input_gradient, nn::part_of(std::span<float>(gradients_), range)};
+  if (ready) out.ready = [&](int64_t first) { ready(gradients_, range.offset + first); };
+  part.program->backward(*part.weights, *part.tape, output_gradient, out);
+  follow(layer_seconds_, part.program->take_layer_seconds(),
+         static_cast<size_t>(part.segment.begin));
 }
 
 ChunkResult Device::collect() {

@@ -26,6 +26,10 @@ namespace outrigger::training {
 using LossFunction = std::function<nn::LossResult(
     const feed::ReadyMicroBatch& batch, const ConstTensorView& output, const TensorView& gradient)>;
 
+/// Told while a micro-batch's backward pass runs, on the thread that started it: its gradients are
+/// final from `first` to the arena's end. `gradients`: the whole arena, as in ChunkResult.
+using GradientsReady = std::function<void(std::span<const float> gradients, int64_t first)>;
+
 struct DeviceOptions {
   int64_t micro_batch = 1;
   nn::Precision precision = nn::Precision::kFloat32;
@@ -92,8 +96,10 @@ class Device {
   /// Begins with micro-batches of one step that follow one another and are cut alike. Statistics of
   /// all norms that run in training, the stem's among them, are in `statistics`, {batches,
   /// buffer_count()}, when it is collected. `last`: of the step, on this rank, with nothing cut
-  /// away; as nn::ResidentPass::last.
-  void start(Batches batches, std::span<float> statistics, bool last = false);
+  /// away; as nn::ResidentPass::last. `ready`: of a device that is the host, which may tell nothing
+  /// as well, and does not where the loss is no number.
+  void start(Batches batches, std::span<float> statistics, bool last = false,
+             const GradientsReady& ready = {});
   /// How many were started and not collected, and how many may be before the next start.
   size_t started() const { return under_way_.size() + results_.size(); }
   size_t most_started() const;
@@ -136,7 +142,12 @@ class Device {
                    bool unpacks = false) const;
   void forward_stem(const feed::ReadyMicroBatch& batch, std::span<float> statistics);
   nn::ForwardInput input_of(const feed::ReadyMicroBatch& batch, const ConstTensorView& input) const;
-  void start_on_host(const feed::ReadyMicroBatch& batch, std::span<float> statistics);
+  void start_on_host(const feed::ReadyMicroBatch& batch, std::span<float> statistics,
+                     const GradientsReady& ready);
+  /// All that a micro-batch's gradient at the output gives here.
+  void backward_on_host(ChunkResult& result, bool stem_here, const GradientsReady& ready);
+  void run_backward(const Part& part, const ConstTensorView& output_gradient,
+                    const TensorView& input_gradient, const GradientsReady& ready);
   void start_resident(Batches batches, std::span<float> statistics, bool last);
   std::vector<std::shared_ptr<const Tensor>> split(const Tensor& gradient, size_t count) const;
 

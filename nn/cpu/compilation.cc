@@ -83,6 +83,17 @@ bool Compilation::trains(int layer_index, size_t which) const {
   return graph_.parameters()[static_cast<size_t>(layer(layer_index).parameters[which])].trainable;
 }
 
+std::vector<Range> Compilation::trained(std::initializer_list<int> layers) const {
+  std::vector<Range> ranges;
+  for (const int index : layers) {
+    if (index < 0) continue;
+    for (size_t i = 0; i < layer(index).parameters.size(); ++i) {
+      if (trains(index, i)) ranges.push_back(parameter(index, i));
+    }
+  }
+  return ranges;
+}
+
 Range Compilation::statistics(int layer_index) const {
   Range range = graph_.buffers()[static_cast<size_t>(layer(layer_index).buffer)].range;
   range.offset -= graph_.buffer_range(options_.segment).offset;

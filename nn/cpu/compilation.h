@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <vector>
@@ -66,6 +67,8 @@ class Compilation {
   /// Where a parameter or a norm's buffer lies within the segment's arenas.
   Range parameter(int layer_index, size_t which) const;
   bool trains(int layer_index, size_t which) const;
+  /// Where the gradients lie of what trains in these layers; -1 is none.
+  std::vector<Range> trained(std::initializer_list<int> layers) const;
   Range statistics(int layer_index) const;
 
   Schedule& forward() { return forward_; }

@@ -92,6 +92,16 @@ void CpuProgram::find_untrained(const Graph& graph) {
   }
 }
 
+// A piece that does not say what it writes would have it told as ready too early.
+void CpuProgram::check_gradients() const {
+  int64_t floats = 0;
+  for (const Range& range : untrained_) floats += range.size;
+  for (const Piece& piece : backward_.pieces()) {
+    for (const Range& range : piece.gradients) floats += range.size;
+  }
+  ensure(floats == parameter_count_, "every gradient is written by one piece, or does not train");
+}
+
 void CpuProgram::plan(Compilation& c) {
   // Primitives are planned for one thread as well as run on one.
   onednn::use_one_thread();
@@ -107,6 +117,7 @@ void CpuProgram::plan(Compilation& c) {
   backward_ = std::move(c.backward());
   forward_.finish(blocks_);
   backward_.finish(blocks_);
+  if (c.training()) check_gradients();
   buffers_.assign(forward_, backward_);
   weight_bytes_ = c.weight_bytes();
   slot_bytes_ = c.slot_bytes();

@@ -70,6 +70,7 @@ class CpuProgram final : public Program {
  private:
   void plan(Compilation& compilation);
   void find_untrained(const Graph& graph);
+  void check_gradients() const;
   Run make_run(const Weights& weights, Tape& tape) const;
 
   const ProgramOptions options_;

@@ -1,5 +1,6 @@
 #include "nn/cpu/schedule.h"
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -60,11 +61,19 @@ void Schedule::finish(const Blocks& blocks) {
       place(i, phases_.back(), phases() - 1);
   }
   while (!waiting.empty() || !following.empty()) open(true);
-  bool opened = false;
-  for (size_t i = 0; i < pieces_.size(); ++i) {
-    if (pieces_[i].kind != PieceKind::kLast) continue;
-    if (!std::exchange(opened, true)) open(false);
-    place(i, phases_.back(), phases() - 1);
+  find_ready();
+}
+
+void Schedule::find_ready() {
+  int64_t open = 0;  // where what later phases write ends
+  for (auto phase = phases_.rbegin(); phase != phases_.rend(); ++phase) {
+    phase->ready = open;
+    for (const auto* pieces : {&phase->whole, &phase->blocks}) {
+      for (const size_t piece : *pieces) {
+        for (const Range range : pieces_[piece].gradients) open = std::max(open, range.end());
+      }
+    }
+    phase->tells = phase->ready < open;
   }
 }
 
@@ -101,6 +110,7 @@ void Schedule::execute(ThreadPool& threads, const Run& run, int active,
     } else if (tasks > 1) {
       threads.parallel_for(tasks, work);
     }
+    if (phase.tells && run.back->ready) run.back->ready(phase.ready);
   }
 }
 

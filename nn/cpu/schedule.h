@@ -8,6 +8,7 @@
 
 #include "common/thread_pool.h"
 #include "nn/cpu/blocks.h"
+#include "nn/parameter.h"
 
 namespace outrigger::nn::cpu {
 
@@ -34,7 +35,6 @@ enum class PieceKind : uint8_t {
   kWhole,      // any tasks; begins when all before is done, and ends before anything behind begins
   kDeferred,   // begins when all block pieces before it are done; runs beside what comes next
   kFollowing,  // begins when the deferred piece before it is done; runs beside what comes next
-  kLast,       // runs when everything else is done
 };
 
 struct Piece {
@@ -43,6 +43,7 @@ struct Piece {
   int tasks = 0;
   std::vector<BufferId> uses;
   Work work;
+  std::vector<Range> gradients = {};  // of the segment's: what it writes, nobody else does
 };
 
 /// Where a profile's times go; one counter a piece.
@@ -64,20 +65,26 @@ class Schedule {
   /// The phase in which piece `index` runs.
   int phase_of(size_t index) const { return phase_of_[index]; }
   int phases() const { return static_cast<int>(phases_.size()); }
+  /// From where on gradients are final after a phase: later ones write none of them.
+  int64_t ready_after(int phase) const { return phases_[static_cast<size_t>(phase)].ready; }
 
-  /// Runs everything; blocks from `active` on are left out. Does not allocate. `stopwatch` may be
+  /// Runs everything; blocks from `active` on are left out. Of a backward pass, tells what is ready
+  /// (BackwardOutput) behind each phase that made more so. Does not allocate. `stopwatch` may be
   /// null.
   void execute(ThreadPool& threads, const Run& run, int active, Stopwatch* stopwatch) const;
 
  private:
   struct Phase {
-    std::vector<size_t> whole;   // whole, deferred and last pieces: their tasks come first
+    std::vector<size_t> whole;   // whole and deferred pieces: their tasks come first
     std::vector<size_t> blocks;  // block pieces in order
     int whole_tasks = 0;
+    int64_t ready = 0;
+    bool tells = false;  // less was ready before
   };
   void run_task(const Phase& phase, const Run& run, int task, int slot, Stopwatch* stopwatch) const;
   void run_piece(size_t index, const Run& run, const Task& task, Stopwatch* stopwatch) const;
   void place(size_t piece, Phase& phase, int number);
+  void find_ready();
 
   Blocks blocks_;
   std::vector<Piece> pieces_;

@@ -22,7 +22,8 @@ void GradientSums::ready_from(size_t first) {
   const std::scoped_lock lock(mutex_);
   ensure(first <= ready_, "what is ready stays so");
   ready_ = first;
-  changed_.notify_all();
+  // A pass tells of every few layers, and few of them complete a bucket.
+  if (summed_ > 0 && ready_ <= next()) changed_.notify_all();
 }
 
 void GradientSums::wait() {
@@ -34,9 +35,10 @@ void GradientSums::wait() {
 }
 
 // Buckets begin at multiples of their size: the first to go is what is left at the end.
+size_t GradientSums::next() const { return (summed_ - 1) / options_.bucket * options_.bucket; }
+
 void GradientSums::work(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  const auto next = [&] { return (summed_ - 1) / options_.bucket * options_.bucket; };
   while (changed_.wait(lock, stop,
                        [&] { return summed_ > 0 && failed_ == nullptr && ready_ <= next(); })) {
     const size_t first = next();

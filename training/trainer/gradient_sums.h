@@ -17,8 +17,9 @@ struct GradientSumsOptions {
 };
 
 /// Sums gradients over the ranks in buckets, from the arena's end to its front, in a thread of its
-/// own: what lies behind the cut goes while the stems' gradients are still to come. Buckets and
-/// their order depend on the arena's size alone, so ranks need not agree on when.
+/// own: what the last backward pass is done with goes while the rest of it runs, and what lies
+/// behind the cut while the stems' gradients are still to come. Buckets and their order depend on
+/// the arena's size alone, so ranks need not agree on when.
 class GradientSums {
  public:
   /// `reducer` must outlive this and be used by nobody else between ready_from and wait.
@@ -36,6 +37,8 @@ class GradientSums {
 
  private:
   void work(const std::stop_token& stop);
+  /// Where the next bucket to go begins; there is one.
+  size_t next() const;
 
   Reducer& reducer_;
   const std::span<float> gradients_;

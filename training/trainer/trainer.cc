@@ -104,6 +104,7 @@ StepReport Trainer::step() {
   }
   std::ranges::fill(gradients_, 0.0f);
   std::ranges::fill(statistics_, 0.0f);
+  added_from_ = trunk_.parameter_count();
 
   Sums sums;
   run_micro_batches(report, sums);
@@ -161,10 +162,11 @@ void Trainer::start_chunk(uint32_t first, uint32_t count, StepReport& report) {
   const uint32_t before =
       reducer_ == nullptr || local_steps() ? 0 : reducer_->rank() * options_.micro_batches;
   const auto columns = static_cast<size_t>(graph_.buffer_count());
-  const bool last =
-      sums_on_device_ && report.plan.cut == 0 && first + count == options_.micro_batches;
+  const bool last = first + count == options_.micro_batches;
   device_.start(batches,
-                std::span(statistics_).subspan((before + first) * columns, count * columns), last);
+                std::span(statistics_).subspan((before + first) * columns, count * columns),
+                last && sums_on_device_ && report.plan.cut == 0,
+                last ? add_when_ready(report.plan) : GradientsReady{});
 }
 
 void Trainer::collect_chunk(const StepReport& report, Sums& sums) {
@@ -179,7 +181,7 @@ void Trainer::collect_chunk(const StepReport& report, Sums& sums) {
   if (result.first + report.plan.here_last >= options_.micro_batches) {
     add_but_the_stem(result, report.plan);
   } else {
-    add(result.gradients, result.gradient_range);
+    add(result.gradients, rest_of(result.gradient_range));
   }
   for (uint32_t i = 0; i < result.cut_gradients.size(); ++i)
     feed_.head_done(report.step, result.first + i, result.cut_gradients[i]);
@@ -206,7 +208,7 @@ void Trainer::add_but_the_stem(const ChunkResult& result, const feed::Plan& plan
   const auto [offset, size] = result.gradient_range;
   const auto waits = nn::part_of(result.gradients, {0, stem});
   late_stems_[result.first].assign(waits.begin(), waits.end());
-  add(result.gradients, {stem, offset + size - stem});
+  add(result.gradients, rest_of({stem, offset + size - stem}));
 }
 
 // In the order of indexes: those of the device's own stems before the first that is away are in.

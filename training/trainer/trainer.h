@@ -42,6 +42,8 @@ struct TrainerOptions {
   uint64_t sync_every = 1;
   uint64_t total_steps = 0;          // the last of which ends in a mean
   bool bfloat16_all_reduce = false;  // gradients travel between ranks as bfloat16
+  /// How many of them ranks on CPUs sum at once; the same on all.
+  size_t gradient_bucket = GradientSumsOptions{}.bucket;
   /// How many floats of the parameters the stem of any plan may have; 0: all.
   uint64_t most_stem_parameters = 0;
   /// Shares the last layer, an ArcFace, out over the ranks; of it micro_batch and seed are
@@ -131,8 +133,15 @@ class Trainer {
   void collect_chunk(const StepReport& report, Sums& sums);
   /// Begins with the input of the next step, as far as it is there.
   void stage_next(const StepReport& report);
+  /// What adds the last micro-batch's gradients, and has them summed over ranks, as they become
+  /// final; null where ranks do not sum on the host.
+  GradientsReady add_when_ready(const feed::Plan& plan);
   void add_stem_gradients(StepReport& report);
   void add(std::span<const float> gradients, nn::Range range);
+  /// The part that was not added on the way.
+  nn::Range rest_of(nn::Range range) const {
+    return {range.offset, std::min(range.end(), added_from_) - range.offset};
+  }
   /// Of a micro-batch behind those whose stems are away: its stem's gradients have to wait.
   void add_but_the_stem(const ChunkResult& result, const feed::Plan& plan);
   void reduce(Sums& sums);
@@ -180,6 +189,7 @@ class Trainer {
   bool others_fetched_ = true;
   std::vector<float> gradients_;  // sums, then means; on a device of its own, for the host's sums
   const std::unique_ptr<GradientSums> sums_;  // of gradients_ over ranks
+  int64_t added_from_ = 0;  // gradients_ has the running micro-batch's from here on
   std::vector<float>
       statistics_;  // all replicas' micro-batches in index order, buffer_count() each
   std::optional<uint64_t> published_;       // the newest version of a stem that trains

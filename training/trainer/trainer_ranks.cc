@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "training/trainer/trainer.h"
@@ -48,7 +49,23 @@ bool Trainer::join_ranks() {
 std::unique_ptr<GradientSums> Trainer::make_sums() {
   if (ranks() == 1 || local_steps() || device_.resident() != nullptr) return nullptr;
   return std::make_unique<GradientSums>(
-      *reducer_, gradients_, GradientSumsOptions{.bfloat16 = options_.bfloat16_all_reduce});
+      *reducer_, gradients_,
+      GradientSumsOptions{.bucket = options_.gradient_bucket,
+                          .bfloat16 = options_.bfloat16_all_reduce});
+}
+
+// Before the cut more is to come where stems are away, and what waits for those.
+GradientsReady Trainer::add_when_ready(const feed::Plan& plan) {
+  if (!sums_) return {};
+  const bool waits = plan.here_last > 0 || std::ranges::find(stem_away_, true) != stem_away_.end();
+  return [this, least = waits ? static_cast<int64_t>(plan.stem_parameters) : 0](
+             std::span<const float> gradients, int64_t first) {
+    first = std::max(first, least);
+    if (first >= added_from_) return;
+    add(gradients, {first, added_from_ - first});
+    added_from_ = first;
+    sums_->ready_from(static_cast<size_t>(first));
+  };
 }
 
 bool Trainer::local_steps() const { return options_.sync_every > 1 && ranks() > 1; }

@@ -108,15 +108,15 @@ class PreluOperation final : public Operation {
            }});
     });
     if (!trains_) return;
-    c.backward().add({PieceKind::kLast, layer_, 1, {sums}, [=, this](const Run& run, const Task&) {
-                        for (int64_t channel = 0; channel < channels_; ++channel) {
-                          double sum = 0;
-                          for (int64_t i = channel; i < blocks * period_; i += channels_)
-                            sum += double{run.at<float>(sums)[i]};
-                          run.back->gradients[static_cast<size_t>(range_.offset + channel)] =
-                              static_cast<float>(sum);
-                        }
-                      }});
+    const auto add_up = [=, this](const Run& run, const Task&) {
+      for (int64_t channel = 0; channel < channels_; ++channel) {
+        double sum = 0;
+        for (int64_t i = channel; i < blocks * period_; i += channels_)
+          sum += double{run.at<float>(sums)[i]};
+        run.back->gradients[static_cast<size_t>(range_.offset + channel)] = static_cast<float>(sum);
+      }
+    };
+    c.backward().add({PieceKind::kDeferred, layer_, 1, {sums}, add_up, {range_}});
   }
   void load(const LoadArguments& a) const override {
     auto* slope = reinterpret_cast<float*>(a.weights + slope_);

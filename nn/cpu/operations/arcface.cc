@@ -132,12 +132,12 @@ void ArcFaceOperation::plan_backward(Compilation& c) {
   by_class_ = c.buffers().whole(row);
   by_feature_ = c.buffers().whole(row);
   sample_sums_ = c.buffers().whole_fixed(class_slices_.count() * batch_ * int64_t{sizeof(float)});
-  c.backward().add(
-      {PieceKind::kWhole,
-       layer_,
-       class_slices_.count(),
-       {in_, gradient_, by_class_, by_feature_, sample_sums_, cosines_},
-       [this](const Run& run, const Task& task) { backward_classes(run, task.index); }});
+  c.backward().add({PieceKind::kWhole,
+                    layer_,
+                    class_slices_.count(),
+                    {in_, gradient_, by_class_, by_feature_, sample_sums_, cosines_},
+                    [this](const Run& run, const Task& task) { backward_classes(run, task.index); },
+                    c.trained({layer_})});
   if (!c.input_of(layer_).wants_gradient) return;
   dx_ = c.create_gradient(c.input_of(layer_));
   c.backward().add(

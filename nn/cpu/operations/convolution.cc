@@ -220,7 +220,8 @@ void ConvolutionOperation::plan_weight_gradient(Compilation& c, BufferId gradien
                       layout_->sum(task.index, {run.at<float>(partials_), chunks_.count(), apart},
                                    reinterpret_cast<float*>(run.scratchpad(task.slot)),
                                    run.back->gradients.data() + weight_range_.offset);
-                    }});
+                    },
+                    {weight_range_}});
 }
 
 void ConvolutionOperation::plan_bias_gradient(Compilation& c, BufferId gradient) {
@@ -240,16 +241,16 @@ void ConvolutionOperation::plan_bias_gradient(Compilation& c, BufferId gradient)
                                     period, run.at<float>(sums) + task.index * period);
                       }});
   });
-  c.backward().add(
-      {PieceKind::kLast, group_.main, 1, {sums}, [=, this](const Run& run, const Task&) {
-         float* bias = run.back->gradients.data() + bias_range_.offset;
-         const float* all = run.at<float>(sums);
-         for (int64_t channel = 0; channel < channels; ++channel) {
-           double sum = 0;
-           for (int64_t i = channel; i < count * period; i += channels) sum += double{all[i]};
-           bias[channel] = static_cast<float>(sum);
-         }
-       }});
+  const auto add_up = [=, this](const Run& run, const Task&) {
+    float* bias = run.back->gradients.data() + bias_range_.offset;
+    const float* all = run.at<float>(sums);
+    for (int64_t channel = 0; channel < channels; ++channel) {
+      double sum = 0;
+      for (int64_t i = channel; i < count * period; i += channels) sum += double{all[i]};
+      bias[channel] = static_cast<float>(sum);
+    }
+  };
+  c.backward().add({PieceKind::kDeferred, group_.main, 1, {sums}, add_up, {bias_range_}});
 }
 
 }  // namespace

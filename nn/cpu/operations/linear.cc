@@ -75,7 +75,8 @@ class LinearOperation final : public Operation {
                       [this](const Run& run, const Task& task) {
                         weight_gradient(run, out_slices_.first(task.index),
                                         out_slices_.size(task.index));
-                      }});
+                      },
+                      c.trained({layer_})});
   }
 
   void load(const LoadArguments& a) const override {

@@ -235,7 +235,8 @@ void NormOperation::plan_backward_typed(Compilation& c) {
                     group_.main,
                     1,
                     {sums_, factors_, measured_},
-                    [this](const Run& run, const Task&) { finish_gradients(run); }});
+                    [this](const Run& run, const Task&) { finish_gradients(run); },
+                    c.trained({group_.main, group_.activation})});
   if (!dx_) return;
   const BufferId from = z_ ? z_ : gradient_;
   const Activation again = z_ ? Activation::kNone : activation_;
