@@ -8,8 +8,6 @@
 namespace outrigger::feed {
 namespace {
 
-/// Evaluations are pseudo-steps behind all training steps, so training's work goes first.
-constexpr uint64_t kEvaluationBase = uint64_t{1} << 62;
 /// How far workers may run ahead of the evaluation's consumer.
 constexpr uint32_t kEvaluationWindow = 16;
 
@@ -17,7 +15,7 @@ constexpr uint32_t kEvaluationWindow = 16;
 
 void Coordinator::begin_evaluation(const data::Dataset& dataset, uint32_t batch) {
   ensure(!evaluation_, "one evaluation at a time");
-  evaluation_ = kEvaluationBase + evaluations_++;
+  evaluation_ = kFirstEvaluation + evaluations_++;
   evaluation_data_ = &dataset;
   evaluation_taken_ = 0;
   std::vector<WorkItem> items;
@@ -83,7 +81,7 @@ size_t Coordinator::scorers() const {
 
 void Coordinator::begin_scoring(ScoringOptions options, TimePoint now) {
   ensure(!evaluation_ && !scoring_, "one evaluation at a time");
-  options.number = kEvaluationBase + evaluations_++;
+  options.number = kFirstEvaluation + evaluations_++;
   options.incarnation = options_.incarnation;
   scoring_.emplace(std::move(options));
   dispatch(now);

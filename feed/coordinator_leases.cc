@@ -204,7 +204,9 @@ std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item, TimePoi
                                            : !of_local || has_to_show(worker, item, now);
     if (!takes) continue;
     if (!eligible(id, worker, item)) continue;
-    const Bid bid{id, &worker, done_in(worker, now)};
+    // What it was like when it last made one must not keep it from showing what it is like now.
+    const bool shows = of_local && !worker.traits.local;
+    const Bid bid{id, &worker, shows ? 0 : done_in(worker, now)};
     auto& first = worker.appetite > 0 ? with_room : without;
     if (!first || bid.done_in < first->done_in) first = bid;
     if (!least_on_top || worker.appetite > least_on_top->worker->appetite) least_on_top = bid;

@@ -28,6 +28,9 @@ struct WorkKey {
 };
 std::string to_string(const WorkKey& key);
 
+/// Evaluations are pseudo-steps behind all training steps, so training's work goes first.
+constexpr uint64_t kFirstEvaluation = uint64_t{1} << 62;
+
 enum class WorkKind : uint8_t { kForward, kBackward, kEvaluate, kScore };
 
 struct LeaseSample {

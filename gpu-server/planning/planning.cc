@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/log.h"
+#include "training/planner/alike.h"
 #include "training/planner/model/memory.h"
 #include "training/simulator/trial.h"
 #include "worker/job.h"
@@ -85,6 +86,7 @@ void Planning::change(const api::SplitSpec& split, const api::WorkersSpec& worke
   job_.spec.workers = workers;
   options_ = planner_options(job_, graph_, size_, planner_.job());
   planner_.set_options(options_);
+  desired_.reset();
 }
 
 bool Planning::knows(int32_t cut) const { return place_of(cut, planner_.job()).has_value(); }
@@ -140,7 +142,7 @@ double stem_speed(const training::JobCosts& job, const WorkerMeasures& worker) {
   const training::CutCosts& deepest = job.cuts.back();
   const double then = (deepest.stem_forward + deepest.stem_backward) / worker.pass_seconds;
   // What decoding tells of how the machine has changed since.
-  return then * worker.first_work / worker.work();
+  return worker.work() > 0 ? then * worker.first_work / worker.work() : then;
 }
 
 training::WorkerRates Planning::rates_of(const WorkerMeasures& worker) const {
@@ -173,16 +175,27 @@ bool Planning::rate(training::RankRates& rank, const RankMeasures& measures) con
   return core_seconds > 0;
 }
 
-std::optional<uint32_t> Planning::desired_workers() const {
-  std::optional<uint32_t> most;
+std::optional<uint32_t> Planning::desired_workers() {
+  std::vector<training::RankRates> known;
   for (const Rank& rank : ranks_) {
-    if (!rank.known || rank.rates.workers.empty()) continue;
-    const uint32_t its = training::desired_workers(planner_.job(), options_, rank.rates.server,
-                                                   rank.rates.workers, scale_bounds(job_));
-    most = std::max(most.value_or(0), its);
+    if (rank.known && !rank.rates.workers.empty()) known.push_back(rank.rates);
   }
-  if (most) *most *= static_cast<uint32_t>(ranks_.size());
-  return most;
+  if (known.empty()) {
+    desired_.reset();
+    return std::nullopt;
+  }
+  const TimePoint now = system_now();
+  if (!desired_ || (now >= desired_->again && !training::are_alike(desired_->rates, known))) {
+    uint32_t most = 0;
+    for (const training::RankRates& rank : known)
+      most = std::max(most, training::desired_workers(planner_.job(), options_, rank.server,
+                                                      rank.workers, scale_bounds(job_)));
+    const double took = to_seconds(system_now() - now);
+    desired_ = Desired{most * static_cast<uint32_t>(ranks_.size()), std::move(known),
+                       now + std::chrono::duration_cast<Duration>(
+                                 std::chrono::duration<double>(took / training::kPartForLooks))};
+  }
+  return desired_->workers;
 }
 
 std::string Planning::told_of_small_workers(const training::Choice& choice) const {

@@ -57,8 +57,9 @@ class Planning {
   std::optional<Proposal> after_step(const training::StepReport& report,
                                      const RankMeasures& measures);
   /// How many workers the job can use, by what the last step told of the rank that wants most;
-  /// nothing where no worker is there to tell what one brings.
-  std::optional<uint32_t> desired_workers() const;
+  /// nothing where no worker is there to tell what one brings. Reckoned anew where machines have
+  /// changed, and no more often than that is worth.
+  std::optional<uint32_t> desired_workers();
 
  private:
   struct Rank {
@@ -67,6 +68,12 @@ class Planning {
     bool device_measured = false;
     bool known = false;        // enough to plan
     uint32_t unshown_for = 0;  // steps in which some worker has made nothing yet
+  };
+  /// What was reckoned last.
+  struct Desired {
+    uint32_t workers = 0;
+    std::vector<training::RankRates> rates;  // for these
+    TimePoint again;                         // not before then
   };
   double device_work(const training::Choice& choice) const;
   void note(Rank& rank, const RankMeasures& measures);
@@ -83,6 +90,7 @@ class Planning {
   training::PlannerOptions options_;
   training::Planner planner_;
   std::vector<Rank> ranks_;
+  std::optional<Desired> desired_;
   uint64_t plan_ = 0;  // the number of the one that planner_ was told of last; 0: of none it knows
 };
 

@@ -16,12 +16,14 @@ double counted(double mean, double value) {
   return mean > 0 ? std::min(value, kMost * mean) : value;
 }
 
-/// The newest of the values weighs so much.
-void average(double& mean, float value, double newest) {
+/// The newest of the values weighs so much, unless with it they are others for good, by `enough` of
+/// them; 0: that is too early to tell.
+void average(double& mean, Jump& jump, float value, double newest, double enough) {
   if (value <= 0) return;
   const auto told = static_cast<double>(value);
   if (mean == 0) mean = told;
-  mean += newest * (counted(mean, told) - mean);
+  const auto now = enough > 0 ? jump.note(mean, told, enough) : std::nullopt;
+  mean = now ? *now : mean + newest * (counted(mean, told) - mean);
 }
 
 /// The results of a step weigh about as much as its time does among the device's: a while in which
@@ -62,33 +64,49 @@ void WorkerBook::note(const feed::WorkerMessage& message) {
   const auto* gradient = std::get_if<feed::StemGradient>(&message);
   if (gradient != nullptr) times = &gradient->times;
   if (times == nullptr) return;
+  if (times->bytes_per_second > 0) told_rate_ = times->bytes_per_second;
+  // Other photos, and another crop.
+  if (gradient == nullptr && std::get<feed::MicroBatch>(message).key.step >= feed::kFirstEvaluation)
+    return;
   ++(gradient == nullptr ? measures_.micro_batches : measures_.stem_gradients);
   if (gradient == nullptr) {
     pace_.note(std::get<feed::MicroBatch>(message).key.step);
-    const double newest = std::max(std::min(kNewestDecode, kNewestStep / pace_.per_step()),
-                                   1 / static_cast<double>(measures_.micro_batches));
-    // What does not count of it was waiting for bytes, if it was that at all.
-    const auto decode = static_cast<double>(times->decode);
-    const double left_out = decode - counted(measures_.decode, decode);
-    const double read = std::max(0.0, static_cast<double>(times->read) - left_out);
-    average(measures_.decode, times->decode, newest);
-    measures_.read += newest * (read - measures_.read);
+    note_decode(*times);
   }
-  if (measures_.micro_batches <= kFirst) {
-    measures_.first_decode = measures_.decode;
-    measures_.first_work = measures_.work();
-  }
-  if (times->cut > 0) {
-    auto& stem = measures_.stems[times->cut];
-    uint32_t& results = stem_results_[times->cut];
-    if (gradient == nullptr) ++results;
-    const double newest = std::max(kNewestStep / pace_.per_step(), 1.0 / std::max(1u, results));
-    if (gradient == nullptr) average(stem.forward, times->forward, newest);
-    average(stem.backward, times->backward, newest);
-    stem.decode = measures_.work();
-  }
+  if (times->cut > 0) note_stem(*times, gradient != nullptr);
   follow(measures_.layers, times->layers);
-  if (times->bytes_per_second > 0) told_rate_ = times->bytes_per_second;
+}
+
+// Two steps' are more than one step in which the machine was slow.
+double WorkerBook::enough_for_jump(uint64_t results) const {
+  constexpr double kFewest = 4;
+  return results <= kFirst ? 0 : std::max(kFewest, 2 * pace_.per_step());
+}
+
+void WorkerBook::note_decode(const feed::WorkTimes& times) {
+  const double newest = std::max(std::min(kNewestDecode, kNewestStep / pace_.per_step()),
+                                 1 / static_cast<double>(measures_.micro_batches));
+  // What does not count of it was waiting for bytes, if it was that at all.
+  const auto decode = static_cast<double>(times.decode);
+  const double left_out = decode - counted(measures_.decode, decode);
+  const double read = std::max(0.0, static_cast<double>(times.read) - left_out);
+  average(measures_.decode, decode_jump_, times.decode, newest,
+          enough_for_jump(measures_.micro_batches));
+  measures_.read = std::min(measures_.read + newest * (read - measures_.read), measures_.decode);
+  if (measures_.micro_batches > kFirst) return;
+  measures_.first_decode = measures_.decode;
+  measures_.first_work = measures_.work();
+}
+
+void WorkerBook::note_stem(const feed::WorkTimes& times, bool gradient) {
+  WorkerMeasures::Stem& stem = measures_.stems[times.cut];
+  StemResults& results = stem_results_[times.cut];
+  if (!gradient) ++results.count;
+  const double newest = std::max(kNewestStep / pace_.per_step(), 1.0 / std::max(1u, results.count));
+  const double enough = enough_for_jump(results.count);
+  if (!gradient) average(stem.forward, results.forward, times.forward, newest, enough);
+  average(stem.backward, results.backward, times.backward, newest, enough);
+  stem.decode = measures_.work();
 }
 
 WorkerMeasures WorkerBook::measures(const transport::LinkStats& link) const {

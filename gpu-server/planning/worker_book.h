@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/layer_seconds.h"
 #include "feed/messages.h"
+#include "gpu-server/planning/jump.h"
 #include "transport/link.h"
 
 namespace outrigger::gpu_server {
@@ -69,11 +70,23 @@ class WorkerBook {
     };
     std::deque<Count> newest_;
   };
+  /// Of what a cut's stems take.
+  struct StemResults {
+    uint32_t count = 0;
+    Jump forward;
+    Jump backward;
+  };
+  void note_decode(const feed::WorkTimes& times);
+  void note_stem(const feed::WorkTimes& times, bool gradient);
+  /// So many results in a row that are unlike those before make a machine another one; 0: with so
+  /// few that nobody can tell.
+  double enough_for_jump(uint64_t results) const;
 
   WorkerMeasures measures_;
   Pace pace_;
-  std::map<int32_t, uint32_t> stem_results_;  // by cut
-  double told_rate_ = 0;                      // bytes per second, as the worker tells
+  Jump decode_jump_;
+  std::map<int32_t, StemResults> stem_results_;  // by cut
+  double told_rate_ = 0;                         // bytes per second, as the worker tells
 };
 
 }  // namespace outrigger::gpu_server

@@ -14,7 +14,7 @@ constexpr double kWavers = 0.2;
 /// Whether no rate differs by more than such a part. The order of workers counts.
 bool alike(const RankRates& one, const RankRates& other, double part = kWavers);
 
-/// Likewise of all ranks, in order.
+/// Likewise of all ranks, in order; of more than eight workers one in eight may differ.
 bool are_alike(const std::vector<RankRates>& before, const std::vector<RankRates>& now,
                double part = kWavers);
 

@@ -43,8 +43,7 @@ uint64_t Planner::length_of_trials(double seconds) const {
 void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t workers) {
   if (workers != workers_) {
     workers_ = workers;
-    measured_.clear();
-    moved_.reset();  // what has changed may be followed at once
+    forget_for_others(step);
   }
   if (plan != present_) leave_present();
   present_ = plan;
@@ -61,6 +60,16 @@ void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t
   if (newest < 1)
     of_plan.deviation += newest * (std::abs(seconds - of_plan.seconds) - of_plan.deviation);
   of_plan.seconds += newest * (seconds - of_plan.seconds);
+}
+
+void Planner::forget_for_others(uint64_t step) {
+  // Who comes and goes all the time does not put off what is due for ever.
+  constexpr uint64_t kLongDue = 5 * kEnough;
+  const bool is_due = !looked_ && step >= last_look_ + kLongDue;
+  const Measured now = measured_[present_];
+  measured_.clear();
+  if (is_due) measured_[present_] = now;
+  moved_.reset();  // what has changed may be followed at once
 }
 
 void Planner::leave_present() {
@@ -91,12 +100,12 @@ bool Planner::is_news(const Measured& now) const {
   return std::abs(now.seconds - looked_->seconds) > told_apart;
 }
 
-bool Planner::is_sudden(const Measured& now) const {
+bool Planner::is_sudden(const Measured* now) const {
   constexpr double kSudden = 0.3;
   constexpr double kSuddenRate = 0.45;  // half of the speed and less, or twice and more
   if (expected_ == 0) return false;     // the first look is not
-  return std::abs(now.seconds - expected_) > kSudden * expected_ ||
-         !are_alike(looked_at_, newest_, kSuddenRate);
+  return !are_alike(looked_at_, newest_, kSuddenRate) ||
+         (now != nullptr && std::abs(now->seconds - expected_) > kSudden * expected_);
 }
 
 std::optional<Decision> Planner::go_back(uint64_t step) {
@@ -126,11 +135,13 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   follow(step, ranks);
   newest_ = ranks;
   has_looked_ = false;
+  // What the server makes alone is all that there is.
+  if (workers_of(ranks) == 0 && present_.away == 0) return std::nullopt;
   if (auto decision = go_back(step)) return decision;
   const Measured* now = lately(present_, step);
-  if (now == nullptr || now->count < kEnough || (moved_ && step < *moved_ + options_.dwell))
-    return std::nullopt;
-  sudden_for_ = is_sudden(*now) ? sudden_for_ + 1 : 0;
+  const bool tells = now != nullptr && now->count >= kEnough;
+  sudden_for_ = is_sudden(tells ? now : nullptr) ? sudden_for_ + 1 : 0;
+  if (!tells || (moved_ && step < *moved_ + options_.dwell)) return std::nullopt;
   const bool news = is_news(*now);
   if (!news && step < looked_->step + looked_->again) return std::nullopt;
   // One comparison is left for what is sudden, and lasts.
@@ -147,6 +158,7 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
 std::optional<Decision> Planner::compare(uint64_t step, const Measured& now,
                                          const std::vector<RankRates>& ranks) {
   looks_ -= 1;
+  last_look_ = step;
   has_looked_ = true;
   unlike_ = ranks.size();
   const Situation situation{job_, options_, ranks[0].server, ranks[0].workers,

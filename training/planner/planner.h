@@ -52,7 +52,7 @@ class Planner {
   void set_options(const PlannerOptions& options);
 
   /// What a step of the plan in force took, and how many workers there were, of all ranks: with
-  /// another number, measured times are forgotten.
+  /// another number, measured times are forgotten, unless that has put a look off for long.
   void measured(uint64_t step, const Choice& plan, double seconds, size_t workers);
 
   /// `others`: the further ranks, which take the same plan.
@@ -109,12 +109,14 @@ class Planner {
   uint64_t length_of_trials(double seconds) const;
   /// Forgets what was measured on machines or links of other rates.
   void follow(uint64_t step, const std::vector<RankRates>& ranks);
+  /// Forgets what was measured with other workers.
+  void forget_for_others(uint64_t step);
   /// Notes what the step model says of the plan in force, before another is.
   void leave_present();
   bool is_news(const Measured& now) const;
   /// Whether steps or machines are much slower or faster than when plans were last compared, or
-  /// there are others.
-  bool is_sudden(const Measured& now) const;
+  /// there are others. `now`: what steps take, where that is known.
+  bool is_sudden(const Measured* now) const;
   /// Looks for the best plan, and whether it is better enough.
   std::optional<Decision> compare(uint64_t step, const Measured& now,
                                   const std::vector<RankRates>& ranks);
@@ -157,6 +159,7 @@ class Planner {
   size_t unlike_ = 1;  // ranks of which each must be tried, at the last look
   std::optional<Choice> found_before_;
   std::optional<Look> looked_;
+  uint64_t last_look_ = 0;     // its step
   double expected_ = 0;        // seconds of a step, by the last look
   uint32_t sudden_for_ = 0;    // steps
   double looks_ = kMostLooks;  // that may be taken now

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <span>
 
+#include "common/error.h"
+
 namespace outrigger::worker {
 namespace {
 
@@ -127,6 +129,7 @@ void read_activations(ByteReader& reader, const transport::Payload& payload,
 
 void add_floats(transport::Frame& frame, ByteWriter& writer,
                 const std::shared_ptr<const std::vector<float>>& values, size_t count) {
+  ensure(count <= values->size(), "no more is sent than there is");
   writer.number(static_cast<uint64_t>(count));
   frame.payloads.push_back({std::as_bytes(std::span(*values).first(count)), values});
 }

@@ -45,7 +45,7 @@ class Quota {
   /// `alone`: all that the process does belongs to that work, which has to share the quota with it.
   Quota(int threads, bool alone) : threads_(threads), alone_(alone) {}
   double slowdown() {
-    constexpr std::chrono::milliseconds kLook{100};
+    constexpr std::chrono::milliseconds kLook{50};
     const TimePoint now = system_now();
     if (now >= look_at_) {
       look_at_ = now + kLook;

@@ -122,5 +122,28 @@ TEST_F(AllLocalTest, AWorkerOfWhichNothingIsKnownMakesOneMicroBatch) {
   EXPECT_EQ(given_to(remote).size(), 1u) << "what it was like then says little of now";
 }
 
+TEST_F(AllLocalTest, AWorkerThatWasSlowThenMakesOneAgain) {
+  const WorkerId local = all_local_.add_worker({"local", true, true}, clock_.now());
+  all_local_.receive(local, Pull{2}, clock_.now());
+  const WorkerId remote = join(all_local_, false);
+  std::vector<Lease> of_local;
+  std::vector<Lease> of_remote;
+  for (const auto& out : all_local_.take_outbox()) {
+    if (const auto* lease = std::get_if<Lease>(&out.message))
+      (out.to == local ? of_local : of_remote).push_back(*lease);
+  }
+  ASSERT_EQ(of_local.size(), 2u);
+  ASSERT_EQ(of_remote.size(), 1u);
+  for (const Lease& lease : of_local) {
+    clock_.advance(std::chrono::milliseconds(1));
+    deliver(local, lease);
+  }
+  clock_.advance(std::chrono::seconds(1));
+  deliver(remote, of_remote[0]);
+  clock_.advance(std::chrono::minutes(2));
+  all_local_.receive(remote, Pull{1}, clock_.now());
+  EXPECT_EQ(given_to(remote).size(), 1u) << "though the server's own would be done first";
+}
+
 }  // namespace
 }  // namespace outrigger::feed

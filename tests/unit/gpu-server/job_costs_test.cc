@@ -286,10 +286,15 @@ TEST_F(PlanningOfAGpu, MovesNothingThatAnotherRankHasNobodyFor) {
 
 TEST_F(PlanningOfAGpu, IsNotHeldUpByAWorkerThatIsGivenNothing) {
   WorkerMeasures idle = rank_.workers[0];  // it runs no stems, say, and all of them are away
-  idle.decode = idle.first_decode = idle.first_work = idle.pass_seconds = 0;
+  idle.decode = idle.first_decode = idle.first_work = 0;
+  idle.stems.clear();
   rank_.workers.push_back(idle);
-  Planning planning(job_, graph_, size_, device_);
-  EXPECT_GT(plan_beside(planning).cut, 0);
+  for (const double pass : {0.0, 0.5}) {
+    rank_.workers.back().pass_seconds = pass;
+    Planning planning(job_, graph_, size_, device_);
+    EXPECT_GT(plan_beside(planning).cut, 0) << pass;
+    EXPECT_TRUE(planning.desired_workers()) << pass;
+  }
 }
 
 TEST_F(PlanningOfAGpu, SaysNothingOfWorkersBeforeAllHaveShownWhatTheyDo) {

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
 
 #include "api/parse.h"
 #include "common/error.h"
+#include "gpu-server/job/edits.h"
 #include "worker/job.h"
 
 namespace outrigger::gpu_server {
@@ -67,6 +69,20 @@ TEST_F(JobPlan, AnAskedPlanMayKeepInputLocal) {
   EXPECT_EQ(local(R"({"cut": "Input"})"), 0u);
   EXPECT_THAT(refused(R"({"localInputPercent": 101})"), HasSubstr("localInputPercent: 101"));
   EXPECT_THAT(refused(R"({"localInputPercent": "half"})"), HasSubstr("a number from 0 to 100"));
+}
+
+TEST_F(JobPlan, AnEditOpensNoDeeperCutThanWorkersWereToldOf) {
+  const auto edited = [&](int least) {
+    nlohmann::json told = nlohmann::json::parse(kJob);
+    told["spec"]["split"] = {{"cut", "Auto"}, {"minServerPercent", least}};
+    return edited_job(job_, told.dump(), graph_, size_);
+  };
+  const int32_t deepest = deepest_cut(job_, graph_);
+  const api::TrainingJob low = edited(10);
+  EXPECT_EQ(deepest_cut(low, graph_), deepest);
+  EXPECT_THROW(asked_plan(low, graph_, size_, R"({"cut": "layer4", "sharePercent": 50})"),
+               InvalidInput);
+  EXPECT_EQ(edited(70).spec.split.min_server_percent, 70) << "less may go, as ever";
 }
 
 TEST_F(JobPlan, ANullTakesAFieldAwaySoThatItsAbsenceIsJudged) {

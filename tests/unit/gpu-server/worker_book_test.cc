@@ -44,6 +44,34 @@ TEST(WorkerBook, AStandstillThatLastsForOneResultTellsLittle) {
   EXPECT_NEAR(book.measures({}).decode, 0.4, 1e-2) << "what lasts shows all the same";
 }
 
+TEST(WorkerBook, AfterSomeResultsThatAreAllOthersBeginsAnewWithThem) {
+  for (const float then : {0.01f, 0.1f, 1.0f}) {
+    WorkerBook book(1, 0.5);
+    for (uint64_t step = 0; step < 20; ++step) book.note(pixels(step, 0.1f));
+    for (uint64_t step = 20; step < 23; ++step) book.note(pixels(step, then));
+    const double before = book.measures({}).decode;
+    EXPECT_NEAR(before, 0.1, 0.12) << then;
+    book.note(pixels(23, then));
+    EXPECT_NEAR(book.measures({}).decode, then, 1e-6);
+    EXPECT_NEAR(book.measures({}).first_decode, 0.1, 1e-6);
+  }
+}
+
+TEST(WorkerBook, AfterOthersThatAreNotInARowDoesNot) {
+  WorkerBook book(1, 0.5);
+  for (uint64_t step = 0; step < 20; ++step) book.note(pixels(step, 0.1f));
+  for (uint64_t step = 20; step < 40; ++step) book.note(pixels(step, step % 4 < 3 ? 0.05f : 0.12f));
+  EXPECT_GT(book.measures({}).decode, 0.055);
+}
+
+TEST(WorkerBook, LearnsNothingOfTrainingFromEvaluations) {
+  WorkerBook book(1, 0.5);
+  for (uint64_t step = 0; step < 20; ++step) book.note(pixels(step, 0.1f));
+  for (uint64_t step = 0; step < 300; ++step)
+    book.note(pixels(feed::kFirstEvaluation + step / 100, 0.3f));
+  EXPECT_NEAR(book.measures({}).decode, 0.1, 1e-6);
+}
+
 TEST(WorkerBook, ASlowReadSaysNothingOfTheMachine) {
   for (const uint64_t slow : {2u, 20u}) {
     WorkerBook book(1, 0.5);

@@ -1,7 +1,6 @@
 #include "training/planner/model/step_schedule.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "training/planner/model/memory.h"
 
@@ -48,11 +47,13 @@ bool StepSchedule::takes_stem(const Lane& lane, uint32_t number) const {
 
 void StepSchedule::send_weights() {
   if (away_ == 0 || !cut_.trains) return;
+  uint32_t most = away_;  // of them are given a stem
   for (Lane& lane : lanes_) {
     if (lane.own || !lane.able) continue;
     const double takes = cut_.weights / lane.rates->bytes_per_second;
     lane.down += takes;
-    card_down_ += cut_.weights / server_.bytes_per_second;
+    if (most > 0) card_down_ += cut_.weights / server_.bytes_per_second;
+    most -= std::min(most, 1u);
     if (ahead_) continue;
     lane.down_free = std::max(takes, card_down_);
     lane.free = lane.down_free + lane.rates->latency;
@@ -63,16 +64,20 @@ void StepSchedule::run_stems() {
   lanes_.back().free = front();
   for (uint32_t i = 0; i < away_; ++i) {
     Lane* best = nullptr;
-    double first = std::numeric_limits<double>::infinity();
+    double first = 0;
     for (Lane& lane : lanes_) {
       if (!takes_stem(lane, i)) continue;
       const double arrives = arrival(lane);
-      if (arrives < first) {
+      if (best == nullptr || arrives < first) {
         first = arrives;
         best = &lane;
       }
     }
     take_stem(*best, first);
+  }
+  // Weights go to those who are given a stem.
+  for (Lane& lane : lanes_) {
+    if (lane.decodes == 0) lane.down = 0;
   }
 }
 

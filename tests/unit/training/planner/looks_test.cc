@@ -71,6 +71,60 @@ TEST_P(SuddenChange, ThatLastsHasALookLeft) {
 }
 INSTANTIATE_TEST_SUITE_P(Looks, SuddenChange, testing::Bool());
 
+TEST(Looks, AreNotPutOffForEverByWorkersThatComeAndGo) {
+  Planner planner(one_cut_job(), {}, [](const JobCosts&, uint64_t) { return by_model(); });
+  int looks = 0;
+  for (uint64_t step = 0; step < 500; ++step) {
+    const std::vector<WorkerRates> workers(4 + step / 6 % 2, kWorker);
+    planner.measured(step, {}, 1, workers.size());
+    static_cast<void>(planner.consider(step, kServer, workers));
+    looks += planner.has_looked() ? 1 : 0;
+  }
+  EXPECT_GT(looks, 4);
+}
+
+TEST(Looks, AreForNothingWhereNobodyIsThereToTakeWork) {
+  Planner planner(one_cut_job(), {}, [](const JobCosts&, uint64_t) { return by_model(); });
+  for (uint64_t step = 0; step < 100; ++step) {
+    planner.measured(step, {}, 1, 0);
+    EXPECT_FALSE(planner.consider(step, kServer, {}));
+    EXPECT_FALSE(planner.has_looked());
+  }
+}
+
+/// Steps of 20 ms until plans are compared, once this many of so many workers are three times as
+/// fast; nothing: they are not, within 60.
+std::optional<uint64_t> steps_until_look(size_t faster, size_t all) {
+  Planner planner(one_cut_job(), {}, [](const JobCosts&, uint64_t) -> Trial {
+    return {[](const Situation&, const Choice&) { return 1.0; }, 20};
+  });
+  std::vector<WorkerRates> workers(all, kWorker);
+  constexpr uint64_t kChange = 400;
+  for (uint64_t step = 0; step < kChange + 60; ++step) {
+    if (step == kChange) {
+      for (size_t i = 0; i < faster; ++i) workers[i].decode /= 3;
+    }
+    // What is a little different from time to time uses looks up.
+    planner.measured(step, {}, 0.02 * (1 + 0.1 * static_cast<double>(step / 40 % 2)), all);
+    static_cast<void>(planner.consider(step, kServer, workers));
+    if (!planner.has_looked()) continue;
+    if (step >= kChange) return step - kChange;
+    planner.took(100);
+  }
+  return std::nullopt;
+}
+
+TEST(Looks, AreAsSoonAsASuddenChangeHasLastedForEightSteps) {
+  const auto steps = steps_until_look(1, 4);
+  ASSERT_TRUE(steps);
+  EXPECT_LE(*steps, 8u);
+}
+
+TEST(Looks, AreNotTakenForOneOfManyWorkers) {
+  EXPECT_FALSE(steps_until_look(1, 32));
+  EXPECT_TRUE(steps_until_look(8, 32));
+}
+
 TEST(Looks, AreFewerAndFewerWhereThereIsNoNews) {
   Planner planner(one_cut_job(), {}, [](const JobCosts&, uint64_t) -> Trial {
     return {[](const Situation&, const Choice&) { return 1.0; }, 20};

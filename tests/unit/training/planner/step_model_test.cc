@@ -56,6 +56,21 @@ TEST(StepModel, AnOwnWorkerHelpsWhereItHasCoresOfItsOwnAndStemsDoNotRunAhead) {
   EXPECT_EQ(seconds(), ahead);
 }
 
+TEST(StepModel, AWorkerOnANarrowLinkTakesNoWeightsWhereItTakesNoStem) {
+  JobCosts costs = one_cut_job();
+  costs.cuts[1].weights = 3e6;
+  std::vector<WorkerRates> workers(4, kWorker);
+  const double without = predict(costs, kServer, workers, {1, 6}).seconds;
+  workers.push_back(kWorker);
+  workers.back().bytes_per_second = 6e5;  // the weights alone take five seconds
+  EXPECT_NEAR(predict(costs, kServer, workers, {1, 6}).seconds, without, 0.05 * without);
+}
+
+TEST(StepModel, StemsThatNobodyEverEndsTakeForEver) {
+  const std::vector<WorkerRates> stopped{{.stem_speed = 0, .decode = 0.05, .stems = true}};
+  EXPECT_FALSE(std::isfinite(predict(one_cut_job(), kServer, stopped, {1, 6}).seconds));
+}
+
 TEST(StepModel, ALinkCarriesBothWaysAtOnce) {
   WorkerRates narrow = kWorker;
   narrow.bytes_per_second = 4e6;  // activations take a second, and so do gradients
