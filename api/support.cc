@@ -1,5 +1,6 @@
 #include "api/support.h"
 
+#include <string>
 #include <variant>
 
 #include "api/exit_codes.h"
@@ -95,6 +96,39 @@ constexpr Missing kMissing[] = {
      "Volcano is not built yet; write None"},
 };
 
+// A pod takes joins and shows its status at ports of its own; its ranks do so at ports in a row.
+void check_ports(const TrainingJobSpec& spec, std::vector<FieldError>& errors) {
+  constexpr int kBehindLast = 65536;
+  const int first = spec.network.port;
+  const int ranks = ranks_per_pod(spec);
+  if (first + ranks <= kBehindLast &&
+      (first + ranks <= kStatusPort || kStatusPort + ranks <= first))
+    return;
+  const std::string status = std::to_string(kStatusPort);
+  const std::string more = std::to_string(ranks - 1);
+  std::string why = ": a pod shows its status at this port; take another";
+  if (ranks > 1)
+    why = ": the ranks of a pod take this port and " + more +
+          " behind it, up to 65535, and none of " + status + " and " + more +
+          " behind it, which show their status";
+  errors.push_back({"spec.network.port", std::to_string(first) + why});
+}
+
+// What the pods and labels of a cluster have no place for.
+void check_on_cluster(const TrainingJob& job, std::vector<FieldError>& errors) {
+  const auto& spec = job.spec;
+  const std::string form = "a pod's folder is at a path that begins with /, like /";
+  check_ports(spec, errors);
+  if (!spec.output.path.starts_with('/')) errors.push_back({"spec.output.path", form + "output"});
+  if (spec.checkpoint.path && !spec.checkpoint.path->starts_with('/'))
+    errors.push_back({"spec.checkpoint.path", form + "checkpoints"});
+  if (job.metadata.labels.contains(std::string(kQueueNameLabel))) {
+    errors.push_back(
+        {"metadata.labels", "take " + std::string(kQueueNameLabel) +
+                                " off and name the queue in spec.schedulingPolicy.queue"});
+  }
+}
+
 }  // namespace
 
 std::vector<FieldError> check_supported(const TrainingJob& job, const Capabilities& capabilities) {
@@ -102,6 +136,7 @@ std::vector<FieldError> check_supported(const TrainingJob& job, const Capabiliti
   for (const Missing& row : kMissing) {
     if (row.asked(job.spec, capabilities)) errors.push_back({row.path, row.message});
   }
+  if (capabilities.cluster) check_on_cluster(job, errors);
   return errors;
 }
 

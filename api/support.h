@@ -15,9 +15,9 @@ struct Capabilities {
   bool gpu = false;      // a CUDA device can be used
 };
 
-/// What is valid but not built yet: one error for each field that asks for it, with what to write
-/// instead. Fields that only a cluster can follow (a pod template, clean-up policies) change
-/// nothing on one machine and pass there.
+/// What is valid but not built yet, or not to be had in a cluster's pods: one error for each field
+/// that asks for it, with what to write instead. Fields that only a cluster can follow (a pod
+/// template, clean-up policies) change nothing on one machine and pass there.
 std::vector<FieldError> check_supported(const TrainingJob& job, const Capabilities& capabilities);
 
 /// Throws Failure(kNotSupported) with every error of check_supported.

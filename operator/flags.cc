@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/exit_codes.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "common/nearest.h"
@@ -187,9 +188,7 @@ void require(const Flags& flags) {
   if (flags.jobs.worker_image.empty()) throw InvalidInput("--worker-image: missing");
 }
 
-}  // namespace
-
-Flags parse_flags(std::span<const char* const> arguments) {
+Flags read_flags(std::span<const char* const> arguments) {
   Flags flags;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string argument = arguments[i];
@@ -215,6 +214,16 @@ Flags parse_flags(std::span<const char* const> arguments) {
   return flags;
 }
 
+}  // namespace
+
+Flags parse_flags(std::span<const char* const> arguments) {
+  try {
+    return read_flags(arguments);
+  } catch (const InvalidInput& error) {
+    throw api::Failure(api::ExitCode::kBadUsage, error.what());
+  }
+}
+
 std::string flags_help() {
   std::string text =
       "Usage: outrigger-operator --token-key-file FILE --server-image IMAGE --worker-image IMAGE\n"
@@ -231,8 +240,9 @@ std::string read_token_key(const std::filesystem::path& path) {
   std::string key = read_file(path, size_t{64} << 10);
   while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
   if (key.size() < kShortestKey) {
-    throw InvalidInput(path.string() + " holds a key of " + std::to_string(key.size()) +
-                       " bytes; at least " + std::to_string(kShortestKey) + " are needed");
+    throw api::Failure(api::ExitCode::kBadUsage,
+                       path.string() + " holds a key of " + std::to_string(key.size()) +
+                           " bytes; at least " + std::to_string(kShortestKey) + " are needed");
   }
   return key;
 }

@@ -27,14 +27,14 @@ struct Flags {
   Options jobs;  // without the key
 };
 
-/// Reads "--flag value", "--flag=value", and switches. Throws InvalidInput that names the flag, the
-/// value and what is allowed; for an unknown one the nearest flag that there is.
+/// Reads "--flag value", "--flag=value", and switches. Throws api::Failure(kBadUsage) that names
+/// the flag, the value and what is allowed; for an unknown one the nearest flag that there is.
 Flags parse_flags(std::span<const char* const> arguments);
 /// The text for --help.
 std::string flags_help();
 
-/// The key that tokens are made from, out of its file. Throws InvalidInput where it is shorter than
-/// 32 bytes, IoError where it cannot be read.
+/// The key that tokens are made from, out of its file. Throws api::Failure(kBadUsage) where it is
+/// shorter than 32 bytes, IoError where it cannot be read.
 std::string read_token_key(const std::filesystem::path& path);
 
 }  // namespace outrigger::controller

@@ -9,6 +9,7 @@
 
 #include "api/exit_codes.h"
 #include "api/launch.h"
+#include "common/error.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/stop_signal.h"
@@ -77,6 +78,10 @@ int main(int argc, char** argv) {
   }
   try {
     return controller::run(arguments);
+  } catch (const InvalidInput& error) {
+    // All that it reads before it works is what flags and variables say and name.
+    log::error("{}", error.what());
+    return static_cast<int>(api::ExitCode::kBadUsage);
   } catch (const std::exception& error) {
     log::error("{}", error.what());
     return static_cast<int>(api::exit_code_of(error));

@@ -84,7 +84,11 @@ void describe(Struct<WorkersSpec>& s) {
 }
 
 void describe(Struct<NetworkSpec>& s) {
-  s.add("port", &NetworkSpec::port, "TCP port on which the server takes joins.").between(1, 65535);
+  s.add("port", &NetworkSpec::port,
+        "TCP port on which the server takes joins; ranks of a pod take ports in a row. A cluster "
+        "refuses 8080 with NotSupported: a pod shows its status there, and that of further ranks "
+        "behind it.")
+      .between(1, 65535);
   s.add("link", &NetworkSpec::link, "What carries tensors between server and workers.");
   s.add("interface", &NetworkSpec::interface,
         "Network interface for links. Not built yet: refused with NotSupported.")

@@ -231,10 +231,11 @@ std::vector<std::string> Caches::unlisted() const {
   return names;
 }
 
-bool Caches::wait_for_sync(const std::stop_token& stop) {
+bool Caches::wait_for_sync(const std::stop_token& stop, const std::function<void()>& waiting) {
   constexpr std::chrono::milliseconds kLook{20};
   while (std::none_of(scopes_.begin(), scopes_.end(),
                       [](const auto& scope) { return is_full(*scope.second); })) {
+    waiting();
     if (!kube::Timer::system().sleep(kLook, stop)) return false;
   }
   return !stop.stop_requested();

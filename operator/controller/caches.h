@@ -90,8 +90,9 @@ class Caches {
   /// Namespaces of which that is not so; "" is all.
   std::vector<std::string> unlisted() const;
   /// False if `stop` was requested before that is so for one namespace at least: without the right
-  /// to look into another its jobs wait, and no others.
-  bool wait_for_sync(const std::stop_token& stop);
+  /// to look into another its jobs wait, and no others. Calls `waiting` at each look that finds
+  /// none.
+  bool wait_for_sync(const std::stop_token& stop, const std::function<void()>& waiting);
   void stop();
 
   kube::CachedPtr<JobRecord> job(const kube::ObjectKey& key) const;

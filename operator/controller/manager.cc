@@ -1,5 +1,6 @@
 #include "operator/controller/manager.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -86,11 +87,12 @@ struct Manager::Impl {
     leading = true;
     try {
       Shift shift(options, observer, stop);
-      shift.run(stop, [this](std::vector<std::string> namespaces) {
-        observer.set_unlisted(namespaces.size());
+      shift.run(stop, [this](Shift::Reach reach) {
+        observer.set_unlisted(reach.unlisted.size());
+        std::ranges::replace(reach.unlisted, std::string(), std::string("*"));
         const std::scoped_lock lock(mutex);
-        unlisted = std::move(namespaces);
-        working = true;
+        unlisted = std::move(reach.unlisted);
+        working = reach.working;
       });
     } catch (const std::exception& error) {
       log::error("{}", error.what());
@@ -108,7 +110,7 @@ struct Manager::Impl {
   std::atomic<TimePoint> led_since{TimePoint{}};
   std::atomic<bool> working{false};  // on a namespace at least
   std::mutex mutex;
-  std::vector<std::string> unlisted;  // under it
+  std::vector<std::string> unlisted;  // under it; "*" is all
   std::atomic<bool> failed{false};
   std::stop_source ending;
   std::unique_ptr<telemetry::StatusServer> server;

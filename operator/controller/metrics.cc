@@ -8,6 +8,7 @@
 #include "api/names.h"
 #include "operator/names.h"
 #include "operator/policy/conditions.h"
+#include "operator/policy/failures.h"
 
 namespace outrigger::controller {
 namespace {
@@ -151,6 +152,8 @@ ControllerMetrics::ControllerMetrics(telemetry::Metrics& metrics)
   for (const char* state : kStates) metrics_.gauge(kJobs, {{"state", state}});
   for (const auto& result : {api::kConditionComplete, api::kConditionFailed})
     metrics_.counter(kFinished, {{"result", std::string(result)}});
+  // A series that begins at 1 hides its first restart from increase().
+  for (const RestartNote& restart : usual_restarts()) restarts(restart);
   metrics_.counter(kReconcileErrors, {{"controller", kController}});
   for (const auto& [result, name] :
        {std::pair(Result::kSuccess, "success"), std::pair(Result::kRequeueAfter, "requeue_after"),
@@ -172,15 +175,15 @@ void ControllerMetrics::reconciled(Result result, Duration took) {
   reconcile_time_.observe(to_seconds(took));
 }
 
+telemetry::Counter& ControllerMetrics::restarts(const RestartNote& like) {
+  return metrics_.counter(kRestarts, {{"role", std::string(role_name(like.role))},
+                                      {"cause", like.cause},
+                                      {"counted", like.counted ? "true" : "false"}});
+}
+
 void ControllerMetrics::told(const api::TrainingJob& before, const Plan& plan) {
   look_for_failure(before.metadata.namespace_name, plan.status);
-  if (plan.restart) {
-    metrics_
-        .counter(kRestarts, {{"role", std::string(role_name(plan.restart->role))},
-                             {"cause", plan.restart->cause},
-                             {"counted", plan.restart->counted ? "true" : "false"}})
-        .add();
-  }
+  if (plan.restart) restarts(*plan.restart).add();
   if (plan.status.completion_time && !(before.status && before.status->completion_time)) {
     const bool failed = is_true(plan.status, api::kConditionFailed);
     const auto& result = failed ? api::kConditionFailed : api::kConditionComplete;

@@ -70,6 +70,7 @@ class ControllerMetrics final : public kube::Observer {
   };
   const RequestMetrics& of(const Request& request);
   const QueueMetrics& of(const std::string& queue);
+  telemetry::Counter& restarts(const RestartNote& like);
   void look_for_failure(const std::string& ns, const api::TrainingJobStatus& status);
 
   telemetry::Metrics& metrics_;

@@ -95,15 +95,16 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
   });
 }
 
-void Shift::run(const std::stop_token& stop, const Listener& working) {
+void Shift::run(const std::stop_token& stop, const Listener& tell) {
+  const auto tell_of = [&](bool working) { tell({working, caches_.unlisted()}); };
   caches_.start();
-  if (caches_.wait_for_sync(stop)) {
+  if (caches_.wait_for_sync(stop, [&] { tell_of(false); })) {
     log::info("{} jobs are known; working", caches_.jobs().size());
     poller_.start();
     std::vector<std::jthread> threads;
     for (int i = 0; i < options_.workers; ++i) threads.emplace_back([this, &stop] { work(stop); });
     while (!stop.stop_requested()) {
-      working(caches_.unlisted());
+      tell_of(true);
       metrics_.count(caches_.jobs());
       queue_.tell_of_work();
       poller_.tell_of_work();

@@ -23,11 +23,15 @@ class Shift {
  public:
   /// References must outlive this.
   Shift(const ManagerOptions& options, ControllerMetrics& metrics, const std::stop_token& stop);
-  /// Gets the namespaces that are not in the caches yet.
-  using Listener = std::function<void(std::vector<std::string> unlisted)>;
-  /// Returns when `stop` is requested and nothing runs any more. `working` is called once it works
-  /// on a namespace, and every few seconds from then on.
-  void run(const std::stop_token& stop, const Listener& working);
+  /// How far it is with the namespaces.
+  struct Reach {
+    bool working = false;               // on one at least
+    std::vector<std::string> unlisted;  // not in the caches yet; "" is all
+  };
+  using Listener = std::function<void(Reach reach)>;
+  /// Returns when `stop` is requested and nothing runs any more. `tell` is called all the while,
+  /// every few seconds at least.
+  void run(const std::stop_token& stop, const Listener& tell);
 
  private:
   void work(const std::stop_token& stop);

@@ -174,6 +174,12 @@ void follow_scheduling_policy(Json& spec, const api::TrainingJob& job, const Pod
   if (policy->topology_key) stay_together(spec, job, order);
 }
 
+// Our images are built for it alone; whoever has others says where they run.
+void stay_on_our_architecture(Json& spec, const api::TrainingJob& job, const PodOrder& order) {
+  if (is_external(job, order)) return;
+  fill(spec, {{"nodeSelector", {{"kubernetes.io/arch", "amd64"}}}});
+}
+
 void complete_spec(Json& spec, const api::TrainingJob& job, const PodOrder& order,
                    const Options& options) {
   spec["restartPolicy"] = "Never";
@@ -193,6 +199,7 @@ void complete_spec(Json& spec, const api::TrainingJob& job, const PodOrder& orde
   }
   defaults["securityContext"] = std::move(security);
   fill(spec, defaults);
+  stay_on_our_architecture(spec, job, order);
   follow_scheduling_policy(spec, job, order);
   for (const std::string& secret : options.image_pull_secrets)
     add_named(list_at(spec, "imagePullSecrets"), {{"name", secret}});

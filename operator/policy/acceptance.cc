@@ -8,46 +8,11 @@
 #include "operator/policy/restarts.h"
 
 namespace outrigger::controller {
-namespace {
-
-// Ranks of one pod take joins and show their status at ports in a row.
-bool ports_fit(const api::TrainingJobSpec& spec) {
-  const int first = spec.network.port;
-  const int ranks = api::ranks_per_pod(spec);
-  constexpr int kBehindLast = 65536;
-  return first + ranks <= kBehindLast &&
-         (ranks == 1 || first + ranks <= api::kStatusPort || api::kStatusPort + ranks <= first);
-}
-
-}  // namespace
 
 std::vector<api::FieldError> not_supported(const Pass& pass) {
-  const auto& spec = pass.spec;
-  const bool builtin = spec.server.engine == api::Engine::kBuiltin;
-  auto errors =
-      api::check_supported(pass.seen.job, {.cluster = true, .gpu = pass.options.gpu || !builtin});
-  if (!ports_fit(spec)) {
-    const std::string more = std::to_string(api::ranks_per_pod(spec) - 1);
-    errors.push_back({"spec.network.port", std::to_string(spec.network.port) +
-                                               ": the ranks of a pod take this port and " + more +
-                                               " behind it, up to 65535, and none of " +
-                                               std::to_string(api::kStatusPort) + " and " + more +
-                                               " behind it, which show their status"});
-  }
-  if (!spec.output.path.starts_with('/')) {
-    errors.push_back(
-        {"spec.output.path", "a pod's folder is at a path that begins with /, like /output"});
-  }
-  if (spec.checkpoint.path && !spec.checkpoint.path->starts_with('/')) {
-    errors.push_back({"spec.checkpoint.path",
-                      "a pod's folder is at a path that begins with /, like /checkpoints"});
-  }
-  if (pass.seen.job.metadata.labels.contains(std::string(api::kQueueNameLabel))) {
-    errors.push_back(
-        {"metadata.labels", "take " + std::string(api::kQueueNameLabel) +
-                                " off and name the queue in spec.schedulingPolicy.queue"});
-  }
-  return errors;
+  const bool builtin = pass.spec.server.engine == api::Engine::kBuiltin;
+  return api::check_supported(pass.seen.job,
+                              {.cluster = true, .gpu = pass.options.gpu || !builtin});
 }
 
 namespace {

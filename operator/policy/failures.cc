@@ -1,6 +1,7 @@
 #include "operator/policy/failures.h"
 
 #include <algorithm>
+#include <csignal>
 
 #include "api/exit_codes.h"
 #include "api/last_words.h"
@@ -11,17 +12,22 @@ namespace {
 
 using api::FailureAction;
 
+constexpr std::string_view kPodDeleted = "PodDeleted";
+constexpr std::string_view kPodFailed = "PodFailed";
+constexpr std::string_view kOutOfMemoryKilled = "OOMKilled";
+constexpr int kBySignal = 128;  // what shells and kubelets add to a signal for the exit status
+
 // A server of the user's own that ends well when it is deleted has not done its work.
 bool ended_well(const Pod& pod) { return pod.ended && pod.ended->exit_code == 0; }
 
 std::string reason_of(const Pod& pod) {
   if (is_disrupted(pod)) return std::string(kDisrupted);
-  if (pod.deleting && ended_well(pod)) return "PodDeleted";
+  if (pod.deleting && ended_well(pod)) return std::string(kPodDeleted);
   if (!pod.ended) {
     if (pod.ended_for && !pod.ended_for->reason.empty()) return pod.ended_for->reason;
-    return pod.deleting ? "PodDeleted" : "PodFailed";
+    return std::string(pod.deleting ? kPodDeleted : kPodFailed);
   }
-  if (pod.ended->reason == "OOMKilled") return pod.ended->reason;
+  if (pod.ended->reason == kOutOfMemoryKilled) return pod.ended->reason;
   if (const auto known = api::find_exit_code(pod.ended->exit_code)) return std::string(known->name);
   return "ExitCode" + std::to_string(pod.ended->exit_code);
 }
@@ -52,12 +58,10 @@ bool fits(const api::FailureRule& rule, const Pod& pod) {
 
 // A pod that others delete ends as asked: well, with Stopped, by its signal, or without a word.
 bool ended_as_asked(const Pod& pod) {
-  constexpr int kKilled = 137;
-  constexpr int kTerminated = 143;
   if (!pod.deleting) return false;
   if (!pod.ended || ended_well(pod)) return true;
-  if (pod.ended->reason == "OOMKilled") return false;
-  return pod.ended->exit_code == kKilled || pod.ended->exit_code == kTerminated;
+  if (pod.ended->reason == kOutOfMemoryKilled) return false;
+  return pod.ended->exit_code == kBySignal + SIGKILL || pod.ended->exit_code == kBySignal + SIGTERM;
 }
 
 // The node did not take the pod: no container of it ever ran.
@@ -74,7 +78,7 @@ void judge_by_table(const Pod& pod, Verdict& verdict) {
     return;
   }
   const auto known = pod.ended ? api::find_exit_code(pod.ended->exit_code) : std::nullopt;
-  if (!known || pod.ended->reason == "OOMKilled") return;
+  if (!known || pod.ended->reason == kOutOfMemoryKilled) return;
   verdict.counted = known->counted;
   if (!known->retryable) verdict.action = FailureAction::kFailJob;
 }
@@ -101,6 +105,20 @@ Verdict judge(const api::FailurePolicy& policy, const Pod& pod) {
   }
   judge_by_table(pod, verdict);
   return verdict;
+}
+
+std::vector<RestartNote> usual_restarts() {
+  constexpr auto kServer = api::Role::kServer;
+  std::vector<RestartNote> notes{{kServer, std::string(kDisrupted), false},
+                                 {kServer, std::string(kPodDeleted), false},
+                                 {kServer, std::string(kPodFailed), true},
+                                 {kServer, std::string(kOutOfMemoryKilled), true}};
+  for (const api::ExitCodeInfo& code : api::exit_code_table()) {
+    if (code.retryable) notes.push_back({kServer, std::string(code.name), code.counted});
+  }
+  for (const int signal : {SIGABRT, SIGKILL, SIGSEGV})
+    notes.push_back({kServer, "ExitCode" + std::to_string(kBySignal + signal), true});
+  return notes;
 }
 
 api::FailureStatus failure_of(const Pod& pod, const Verdict& verdict, api::Time now) {

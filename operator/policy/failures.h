@@ -2,8 +2,10 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/run_policy.h"
+#include "operator/plan.h"
 #include "operator/policy/pass.h"
 
 namespace outrigger::controller {
@@ -22,6 +24,9 @@ struct Verdict {
   std::string message;  // the process's last words, or the kubelet's
 };
 Verdict judge(const api::FailurePolicy& policy, const Pod& pod);
+
+/// The restarts that follow by that table, of which some are to be expected in every cluster.
+std::vector<RestartNote> usual_restarts();
 
 /// The entry of status.lastFailure.
 api::FailureStatus failure_of(const Pod& pod, const Verdict& verdict, api::Time now);

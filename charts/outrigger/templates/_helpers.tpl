@@ -2,20 +2,29 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 
+{{- /* Names of a release are quoted wherever they stand: YAML takes some, such as 2024 and true, for no text. */}}
 {{- define "outrigger.fullname" -}}
 {{- $name := include "outrigger.name" . -}}
-{{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
-{{- else if contains $name .Release.Name -}}
-{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
-{{- else -}}
-{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
+{{- $full := .Values.fullnameOverride -}}
+{{- if not $full -}}
+{{- $full = contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) -}}
 {{- end -}}
+{{- $full = $full | trunc 52 | trimSuffix "-" -}}
+{{- if not (regexMatch "^[a-z]" $full) -}}
+{{- fail (printf "%q names a Service, which begins with a letter: give the release another name, or set fullnameOverride" $full) -}}
+{{- end -}}
+{{- $full -}}
+{{- end -}}
+
+{{- /* Of what belongs to no namespace, and so to one of the releases that have this name in several: (list $ "-view"). */}}
+{{- define "outrigger.clusterName" -}}
+{{- $root := index . 0 -}}
+{{- printf "%s:%s%s" $root.Release.Namespace (include "outrigger.fullname" $root) (index . 1) -}}
 {{- end -}}
 
 {{- define "outrigger.selector" -}}
-app.kubernetes.io/name: {{ include "outrigger.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "outrigger.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end -}}
 

@@ -37,7 +37,7 @@ class Rights : public Outage {
     const std::string& ns = scene_->ns();
     (void)client()->create(kAccounts, named(kAccounts, ns)).take();
     Json role = named(kRoles, ns);
-    const Json all = client()->get(kClusterRoles, {"", "outrigger"}).take();
+    const Json all = client()->get(kClusterRoles, {"", "outrigger-system:outrigger"}).take();
     for (const Json& rule : all.at("rules")) {
       if (belongs_to_a_namespace(rule)) role["rules"].push_back(rule);
     }

@@ -8,7 +8,12 @@
 namespace outrigger::api {
 namespace {
 
-TrainingJob runnable() { return sample_job("  split: {cut: Input}\n"); }
+// On one machine and in a cluster.
+TrainingJob runnable() {
+  TrainingJob job = sample_job("  split: {cut: Input}\n");
+  job.spec.output.path = "/runs";
+  return job;
+}
 
 struct NotBuilt {
   void (*change)(TrainingJobSpec&);
@@ -108,6 +113,22 @@ TEST(Supported, WhatOnlyAClusterFollowsPassesOnOneMachine) {
             "spec.managedBy: the operator leaves this job to whoever manages it, and MultiKueue "
             "knows no TrainingJobs yet; leave it out\n"
             "spec.schedulingPolicy.gang: Volcano is not built yet; write None");
+}
+
+TEST(Supported, PodsHaveNoPlaceForSomeOfWhatRunsOnOneMachine) {
+  TrainingJob job = runnable();
+  job.spec.network.port = 8080;
+  job.spec.output.path = "runs";
+  job.spec.checkpoint.path = "runs/saved";
+  job.metadata.labels["kueue.x-k8s.io/queue-name"] = "team-a";
+  EXPECT_EQ(to_string(check_supported(job, {})), "");
+  EXPECT_EQ(to_string(check_supported(job, {.cluster = true})),
+            "spec.network.port: 8080: a pod shows its status at this port; take another\n"
+            "spec.output.path: a pod's folder is at a path that begins with /, like /output\n"
+            "spec.checkpoint.path: a pod's folder is at a path that begins with /, like "
+            "/checkpoints\n"
+            "metadata.labels: take kueue.x-k8s.io/queue-name off and name the queue in "
+            "spec.schedulingPolicy.queue");
 }
 
 TEST(Supported, RanksThatAddGradientsMayDoSoInBFloat16) {

@@ -46,6 +46,14 @@ TEST(External, RunsTheUsersImageWithItsOwnCommandLine) {
   EXPECT_TRUE(worker.contains("readinessProbe"));
 }
 
+TEST(External, RunsOnNodesOfAnyArchitectureWhichItsWorkersDoNot) {
+  World world(kSpec);
+  world.settle();
+  EXPECT_FALSE(world.pods.at("faces-server-0-0")["spec"].contains("nodeSelector"));
+  EXPECT_EQ(world.pods.at("faces-worker-0-0")["spec"]["nodeSelector"]["kubernetes.io/arch"],
+            "amd64");
+}
+
 TEST(External, IsToldAllInVariables) {
   World world(kSpec);
   world.settle();

@@ -137,6 +137,18 @@ TEST(Pod, BothRolesFollowTheSchedulingPolicy) {
   EXPECT_FALSE(server_of()["spec"].contains("affinity"));
 }
 
+TEST(Pod, RunsWhereOurImagesDoUnlessItsTemplateSaysElse) {
+  constexpr const char* kArchitecture = "kubernetes.io/arch";
+  for (const Json& pod : {server_of(), worker_of()})
+    EXPECT_EQ(pod["spec"]["nodeSelector"], Json({{kArchitecture, "amd64"}}));
+  const auto selector_with = [](const std::string& given) {
+    return worker_of("  workers: {template: {spec: {nodeSelector: {" + given +
+                     "}}}}\n")["spec"]["nodeSelector"];
+  };
+  EXPECT_EQ(selector_with("kubernetes.io/arch: arm64"), Json({{kArchitecture, "arm64"}}));
+  EXPECT_EQ(selector_with("disk: fast"), Json({{kArchitecture, "amd64"}, {"disk", "fast"}}));
+}
+
 TEST(Pod, ATemplatesWordsWinButForWhatTheJobNeeds) {
   const Json pod = server_of(
       "  server:\n"

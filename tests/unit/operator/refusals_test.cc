@@ -323,7 +323,7 @@ TEST(Refusals, WithAnImageForGpusTheyAreTaken) {
   }
 }
 
-TEST(Refusals, PortsOfTheRanksOfAPodMustNotMeetNorEnd) {
+TEST(Refusals, PortsOfAPodMustNotMeetNorEnd) {
   const auto refused = [](int port, int gpus) {
     World world("  server: {gpus: " + std::to_string(gpus) +
                 "}\n  network: {port: " + std::to_string(port) + "}\n");
@@ -334,6 +334,8 @@ TEST(Refusals, PortsOfTheRanksOfAPodMustNotMeetNorEnd) {
     return true;
   };
   EXPECT_FALSE(refused(65535, 1));
+  for (const int gpus : {0, 1}) EXPECT_TRUE(refused(8080, gpus));
+  EXPECT_FALSE(refused(8081, 1));
   EXPECT_TRUE(refused(65533, 4));
   EXPECT_FALSE(refused(65532, 4));
   EXPECT_TRUE(refused(8077, 4));

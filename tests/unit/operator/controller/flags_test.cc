@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "api/exit_codes.h"
 #include "common/error.h"
 #include "common/file.h"
 
@@ -21,7 +22,8 @@ Flags parse(std::vector<const char*> arguments) {
 std::string refusal(std::vector<const char*> arguments) {
   try {
     parse(std::move(arguments));
-  } catch (const InvalidInput& error) {
+  } catch (const api::Failure& error) {
+    EXPECT_EQ(error.code(), api::ExitCode::kBadUsage);
     return error.what();
   }
   return "";
@@ -80,7 +82,7 @@ TEST(Flags, WhatIsWrongIsNamedWithWhatIsAllowed) {
   EXPECT_THAT(refusal({"--leader-elect=maybe"}), HasSubstr("true or false"));
 }
 
-TEST(Flags, ImagesAndKeyMustBeGiven) { EXPECT_THROW(parse_flags({}), InvalidInput); }
+TEST(Flags, ImagesAndKeyMustBeGiven) { EXPECT_THROW(parse_flags({}), api::Failure); }
 
 TEST(Flags, HelpListsEveryFlagThatIsRead) {
   EXPECT_THAT(flags_help(), HasSubstr("--token-key-file FILE"));
@@ -91,7 +93,7 @@ TEST(Flags, AKeyTooShortToBeOneIsRefused) {
   const TemporaryDirectory folder;
   write_file_atomically(folder.path() / "short", "secret\n");
   write_file_atomically(folder.path() / "long", std::string(32, 'k') + "\n");
-  EXPECT_THROW(read_token_key(folder.path() / "short"), InvalidInput);
+  EXPECT_THROW(read_token_key(folder.path() / "short"), api::Failure);
   EXPECT_THROW(read_token_key(folder.path() / "none"), IoError);
   EXPECT_EQ(read_token_key(folder.path() / "long"), std::string(32, 'k'));
 }

@@ -71,6 +71,10 @@ class Operator {
 
   /// What /readyz says.
   http::Response readiness() const { return page_at(manager->status_port(), "/readyz"); }
+  /// What /status names as not listed.
+  Json unlisted() const {
+    return Json::parse(page_at(manager->status_port(), "/status").body).at("unlisted");
+  }
   /// What a page says at one of its ports.
   static http::Response page_at(int port, const std::string& path) {
     return http::Client({.base_url = "http://127.0.0.1:" + std::to_string(port)}).get(path);

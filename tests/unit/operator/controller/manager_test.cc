@@ -166,6 +166,20 @@ TEST_F(ManagerTest, ANamespaceThatCannotBeListedHoldsUpNoOther) {
   server_.release_hanging();
 }
 
+TEST_F(ManagerTest, ALeaderThatCanListNothingTellsOfItAndIsNotReady) {
+  for (const std::vector<std::string>& namespaces : {std::vector<std::string>{"team"}, {}}) {
+    const std::string ns = namespaces.empty() ? "" : namespaces.front();
+    server_.fail("GET " + kServices.path(ns), {.status = 403, .reason = "Forbidden"}, 1000);
+    Operator none(server_.config(), false, "none", Duration::zero(), namespaces);
+    none.start();
+    const Json shown = Json::array({ns.empty() ? "*" : ns});
+    EXPECT_TRUE(eventually([&] { return none.unlisted() == shown; })) << shown;
+    EXPECT_THAT(none.manager->metrics().exposition(),
+                testing::HasSubstr("\noutrigger_unlisted_namespaces 1\n"));
+    EXPECT_EQ(none.readiness().status, 503);
+  }
+}
+
 TEST_F(ManagerTest, ALeaderIsReadyWhileItsCachesFill) {
   server_.fail("GET " + kPods.path(""), {.hang = true});
   operator_.start();

@@ -111,6 +111,16 @@ TEST_F(ControllerMetricsTest, TellsRestartsByRoleAndCauseAndTheTimeToTheFirstSte
   EXPECT_THAT(page(), HasSubstr("outrigger_job_first_step_seconds_count 1"));
 }
 
+TEST_F(ControllerMetricsTest, RestartsOfUsualCausesAreToldBeforeTheFirst) {
+  for (const char* labels :
+       {R"(cause="OOMKilled",counted="true")", R"(cause="Hung",counted="true")",
+        R"(cause="Stopped",counted="false")", R"(cause="Disrupted",counted="false")",
+        R"(cause="ExitCode139",counted="true")"})
+    EXPECT_THAT(page(), HasSubstr("outrigger_job_restarts_total{" + std::string(labels) +
+                                  ",role=\"server\"} 0\n"));
+  EXPECT_THAT(page(), Not(HasSubstr("NumericalError"))) << "it ends a job";
+}
+
 TEST_F(ControllerMetricsTest, ShowsTheWorkOfEachQueueUnderTheNamesOfGo) {
   metrics_.queue_works("jobs", {.unfinished = seconds(8), .longest = seconds(5)});
   metrics_.queue_works("status", {});

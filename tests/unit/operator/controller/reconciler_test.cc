@@ -20,7 +20,7 @@ class ReconcilerTest : public ManagerScene {
   bool made_first_attempt() {
     apply(job());
     caches_.start();
-    if (!caches_.wait_for_sync({})) return false;
+    if (!caches_.wait_for_sync({}, [] {})) return false;
     const bool made = eventually([&] {
       reconciler_.reconcile(kJobKey);
       return condition("Running") == "False/Starting" && caches_.pods(kJobKey).size() == 3 &&
@@ -55,7 +55,7 @@ TEST_F(ReconcilerTest, AConfigMapIsDeletedOnceThoughTheCacheShowsItForAWhile) {
 TEST_F(ReconcilerTest, AServerThatASilentWatchDoesNotShowIsNotTakenForGone) {
   apply(job());
   caches_.start();
-  ASSERT_TRUE(caches_.wait_for_sync({}));
+  ASSERT_TRUE(caches_.wait_for_sync({}, [] {}));
   server_.silence_watches();
   ASSERT_TRUE(eventually([&] {
     reconciler_.reconcile(kJobKey);
