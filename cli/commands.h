@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 namespace CLI {
 class App;
 }
@@ -19,6 +21,10 @@ void add_embed(CLI::App& program);
 void add_validate(CLI::App& program);
 void add_crd(CLI::App& program);
 void add_version(CLI::App& program);
+
+/// Throws CLI::ParseError, with the nearest command's name, where `word`, the program's first
+/// argument, is none and no option.
+void refuse_unknown_command(const CLI::App& program, const std::string& word);
 
 /// All of them. A command that went well ends with IoError if its output could not be written.
 void add_commands(CLI::App& program);

@@ -1,18 +1,19 @@
 #include "cli/device_option.h"
 
-#include <map>
 #include <string>
 
 namespace outrigger::cli {
 
 void add_device_option(CLI::App& command, api::DeviceChoice& choice) {
-  const std::map<std::string, api::DeviceChoice> devices{{"auto", api::DeviceChoice::kAuto},
-                                                         {"cpu", api::DeviceChoice::kCpu},
-                                                         {"cuda", api::DeviceChoice::kCuda}};
+  const auto choose = [&choice](const std::string& name) {
+    choice = name == "cpu"    ? api::DeviceChoice::kCpu
+             : name == "cuda" ? api::DeviceChoice::kCuda
+                              : api::DeviceChoice::kAuto;
+  };
   command
-      .add_option("--device", choice,
-                  "auto (a GPU where spec.server.gpus asks for one), cpu or cuda")
-      ->transform(CLI::CheckedTransformer(devices, CLI::ignore_case));
+      .add_option_function<std::string>(
+          "--device", choose, "auto (a GPU where spec.server.gpus asks for one), cpu or cuda")
+      ->transform(CLI::IsMember({"auto", "cpu", "cuda"}, CLI::ignore_case));
 }
 
 }  // namespace outrigger::cli

@@ -51,14 +51,14 @@ void embed(const EmbedOptions& options) {
   if (!options.out.empty()) check_embedding_file(options.out);
   const std::vector<std::string> files = expand(options.images);
   const TrainedModel model = options.model.load();
-  std::vector<data::Sample> samples;
+  ImageList images{.root = "/", .samples = {}};
   for (const std::string& file : files) {
     data::Sample sample;
     // Where ".." stands behind a link, the text alone names another file.
     sample.path = fs::canonical(file).string();
-    samples.push_back(std::move(sample));
+    images.samples.push_back(std::move(sample));
   }
-  const ImageOutputs outputs = run_with_progress(options.model, model, "/", samples);
+  const ImageOutputs outputs = run_with_progress(options.model, model, images);
   const std::vector<float> values =
       options.raw ? outputs.embeddings : training::normalized(outputs.embeddings, outputs.features);
   EmbeddingTable table{values, outputs.features, {}};

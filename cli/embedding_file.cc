@@ -59,9 +59,14 @@ void write_json_lines(const EmbeddingTable& table, std::ostream& out) {
 
 void check_embedding_file(const std::filesystem::path& file) {
   const std::string extension = file.extension().string();
-  if (extension == ".safetensors" || extension == ".npy" || extension == ".jsonl") return;
-  throw InvalidInput("embeddings cannot be written to " + file.string() +
-                     ": its name must end with .safetensors, .npy or .jsonl");
+  if (extension != ".safetensors" && extension != ".npy" && extension != ".jsonl")
+    throw InvalidInput("embeddings cannot be written to " + file.string() +
+                       ": its name must end with .safetensors, .npy or .jsonl");
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error))
+    throw IoError("embeddings cannot be written to " + file.string() + ": there is no folder " +
+                  folder.string());
 }
 
 void write_embeddings(const EmbeddingTable& table, const std::filesystem::path& file) {

@@ -26,8 +26,8 @@ void write_json_lines(const EmbeddingTable& table, std::ostream& out);
 /// Throws InvalidInput for another extension, IoError.
 void write_embeddings(const EmbeddingTable& table, const std::filesystem::path& file);
 
-/// Throws InvalidInput unless write_embeddings() knows the extension; so that a mistake shows
-/// before the work is done.
+/// Throws InvalidInput unless write_embeddings() knows the extension, and IoError where there is no
+/// such folder; so that a mistake shows before the work is done.
 void check_embedding_file(const std::filesystem::path& file);
 
 }  // namespace outrigger::cli

@@ -34,12 +34,23 @@ struct LoadedSet {
   EvaluatedSet view() const { return {dataset, outputs}; }
 };
 
-LoadedSet run_folder(const EvaluateOptions& options, const TrainedModel& model,
-                     const std::string& folder) {
-  LoadedSet set{data::list_image_folder(folder), {}};
-  std::vector<data::Sample> images;
-  for (uint32_t i = 0; i < set.dataset.size(); ++i) images.push_back(set.dataset.at(i));
-  set.outputs = run_with_progress(options.model, model, folder, images);
+ImageOutputs run_set(const EvaluateOptions& options, const TrainedModel& model,
+                     const std::string& folder, const data::Dataset& dataset, bool classify) {
+  ImageList images{.root = folder, .samples = {}, .classify = classify};
+  for (uint32_t i = 0; i < dataset.size(); ++i) images.samples.push_back(dataset.at(i));
+  return run_with_progress(options.model, model, images);
+}
+
+LoadedSet run_probes(const EvaluateOptions& options, const TrainedModel& model) {
+  LoadedSet set{data::list_image_folder(options.data), {}};
+  const bool classify = labels_in_model(model, set.dataset).value.has_value();
+  set.outputs = run_set(options, model, options.data, set.dataset, classify);
+  return set;
+}
+
+LoadedSet run_gallery(const EvaluateOptions& options, const TrainedModel& model) {
+  LoadedSet set{data::list_image_folder(options.gallery), {}};
+  set.outputs = run_set(options, model, options.gallery, set.dataset, false);
   return set;
 }
 
@@ -98,9 +109,9 @@ void print(const TrainedModel& model, const Evaluation& e) {
 
 void evaluate(const EvaluateOptions& options) {
   const TrainedModel model = options.model.load();
-  const LoadedSet probes = run_folder(options, model, options.data);
+  const LoadedSet probes = run_probes(options, model);
   std::optional<LoadedSet> gallery;
-  if (!options.gallery.empty()) gallery = run_folder(options, model, options.gallery);
+  if (!options.gallery.empty()) gallery = run_gallery(options, model);
   const auto gallery_view = gallery ? std::optional<EvaluatedSet>(gallery->view()) : std::nullopt;
   const Evaluation result = evaluate_outputs(model, probes.view(), gallery_view, options.pairs);
   if (options.format == "text") return print(model, result);
@@ -118,7 +129,8 @@ void add_evaluate(CLI::App& program) {
   const auto options = std::make_shared<EvaluateOptions>();
   add_model_options(*command, options->model);
   command->add_option("--data", options->data, "Folder with a sub-folder of photos per person")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command
       ->add_option("--gallery", options->gallery,
                    "Photos of known people, in which identification looks (default: each person's "

@@ -1,9 +1,14 @@
 #include "cli/evaluation.h"
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "cli/output.h"
 #include "common/error.h"
+#include "common/log.h"
 #include "training/evaluation/metrics.h"
 
 namespace outrigger::cli {
@@ -41,17 +46,51 @@ Measure<T> measure(const Work& work) {
   }
 }
 
-double top1_of(const TrainedModel& model, const EvaluatedSet& set) {
+/// As a model's file has them.
+std::vector<std::string> as_written(const std::vector<std::string>& names) {
+  return nlohmann::json::parse(json_text(nlohmann::json(names))).get<std::vector<std::string>>();
+}
+
+/// Throws InvalidInput where two of `whose` classes have one name, and it is one that is asked for.
+void refuse_shared_names(const std::vector<std::string>& names,
+                         const std::unordered_set<std::string>& asked, const std::string& whose) {
+  std::unordered_set<std::string> seen;
+  for (const std::string& name : names) {
+    if (!seen.insert(name).second && asked.contains(name))
+      throw InvalidInput(
+          fmt::format("two of {} are called '{}' once what is not UTF-8 in their names is replaced",
+                      whose, name));
+  }
+}
+
+std::vector<int32_t> find_labels(const TrainedModel& model, const data::Dataset& dataset) {
   if (!model.has_head()) throw InvalidInput("the weights have no classifier that is known here");
   if (model.card.classes.empty()) throw InvalidInput("the weights do not name their classes");
-  const std::vector<int32_t> label_in_model = relabel(set.dataset.classes(), model.card.classes);
-  std::vector<int32_t> labels = labels_of(set);
-  for (int32_t& label : labels) {
-    const auto& name = set.dataset.classes()[static_cast<size_t>(label)];
-    label = label_in_model[static_cast<size_t>(label)];
-    if (label < 0) throw InvalidInput("the model was not trained on '" + name + "'");
-  }
-  return training::top1({set.outputs.logits, set.outputs.classes, labels});
+  const std::vector<std::string> names = as_written(dataset.classes());
+  const std::unordered_set<std::string> asked(names.begin(), names.end());
+  refuse_shared_names(names, asked, "the people");
+  refuse_shared_names(model.card.classes, asked, "the people that the model was trained on");
+  std::vector<int32_t> labels = relabel(names, model.card.classes);
+  const auto unknown = std::ranges::find(labels, -1);
+  if (unknown != labels.end())
+    throw InvalidInput("the model was not trained on '" +
+                       names[static_cast<size_t>(unknown - labels.begin())] + "'");
+  return labels;
+}
+
+double top1_of(const EvaluatedSet& set, const std::vector<int32_t>& label_in_model) {
+  const std::vector<int32_t> labels = labels_of(set);
+  ensure(set.outputs.named.size() == labels.size(), "the head was run where top-1 is asked for");
+  int64_t right = 0;
+  for (size_t row = 0; row < labels.size(); ++row)
+    right += set.outputs.named[row] == label_in_model[static_cast<size_t>(labels[row])];
+  return labels.empty() ? 0 : static_cast<double>(right) / static_cast<double>(labels.size());
+}
+
+Measure<double> measure_top1(const TrainedModel& model, const EvaluatedSet& set) {
+  const auto labels = labels_in_model(model, set.dataset);
+  if (!labels.value) return {std::nullopt, labels.why_not};
+  return {top1_of(set, *labels.value), ""};
 }
 
 Identification identify(const EvaluatedSet& probes, const std::optional<EvaluatedSet>& gallery) {
@@ -76,6 +115,11 @@ Identification identify(const EvaluatedSet& probes, const std::optional<Evaluate
 
 }  // namespace
 
+Measure<std::vector<int32_t>> labels_in_model(const TrainedModel& model,
+                                              const data::Dataset& dataset) {
+  return measure<std::vector<int32_t>>([&] { return find_labels(model, dataset); });
+}
+
 Evaluation evaluate_outputs(const TrainedModel& model, const EvaluatedSet& probes,
                             const std::optional<EvaluatedSet>& gallery,
                             const training::PairOptions& pairs) {
@@ -85,7 +129,7 @@ Evaluation evaluate_outputs(const TrainedModel& model, const EvaluatedSet& probe
   result.images = rows.count();
   result.people = static_cast<int64_t>(probes.dataset.classes().size());
   result.broken = static_cast<int64_t>(probes.outputs.broken.size());
-  result.top1 = measure<double>([&] { return top1_of(model, probes); });
+  result.top1 = measure_top1(model, probes);
   result.verification = measure<training::Verification>(
       [&] { return training::verify(rows, training::draw_pairs(labels, pairs), pairs.folds); });
   result.identification = measure<Identification>([&] { return identify(probes, gallery); });

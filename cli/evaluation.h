@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/image_runner.h"
 #include "cli/trained_model.h"
@@ -40,8 +41,15 @@ struct EvaluatedSet {
   const ImageOutputs& outputs;
 };
 
+/// Which of the model's classes each class of the data set is, by its name as the model's file has
+/// it, where U+FFFD stands for what is not UTF-8. None where the model has no head or no names,
+/// does not know somebody, or where a name may be of two people.
+Measure<std::vector<int32_t>> labels_in_model(const TrainedModel& model,
+                                              const data::Dataset& dataset);
+
 /// Judges `probes`; identification looks in `gallery` where given, else for each person in their
-/// first photo. Top-1 needs a head that was trained on these people, by the names of their folders.
+/// first photo. Top-1 is there where labels_in_model() has labels; the head has been run on the
+/// probes then.
 Evaluation evaluate_outputs(const TrainedModel& model, const EvaluatedSet& probes,
                             const std::optional<EvaluatedSet>& gallery,
                             const training::PairOptions& pairs);

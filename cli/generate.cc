@@ -51,19 +51,25 @@ void add_generate(CLI::App& program) {
                    "argument or with --out)")
       ->required()
       ->check(not_empty());
-  command->add_option("--identities", options->faces.identities, "People")->capture_default_str();
+  command->add_option("--identities", options->faces.identities, "People")
+      ->check(CLI::Range(2, 10'000))
+      ->capture_default_str();
   command
       ->add_option("--train", options->faces.train_per_identity, "Photos of each person in train/")
+      ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
   command
       ->add_option("--validation", options->faces.validation_per_identity,
                    "Photos of each person in val/")
+      ->check(CLI::Range(0, 100'000))
       ->capture_default_str();
   command->add_option("--size", options->faces.size, "Height and width in pixels")
+      ->check(CLI::Range(16, 1024))
       ->capture_default_str();
   command->add_option("--seed", options->faces.seed, "The same seed gives the same files")
       ->capture_default_str();
   command->add_option("--threads", options->faces.threads, "Threads that draw")
+      ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command->add_option("-o,--format", options->format, "How to print the result")
       ->check(CLI::IsMember({"text", "json"}))

@@ -98,6 +98,15 @@ void append_rows(const ConstTensorView& rows, int64_t count, int64_t width,
   to.insert(to.end(), values.begin(), values.end());
 }
 
+void append_classes(const ConstTensorView& logits, int64_t count, int64_t width,
+                    std::vector<int32_t>& to) {
+  const auto classes = static_cast<size_t>(width);
+  for (size_t row = 0; row < static_cast<size_t>(count); ++row) {
+    const auto values = logits.as<float>().subspan(row * classes, classes);
+    to.push_back(static_cast<int32_t>(std::ranges::max_element(values) - values.begin()));
+  }
+}
+
 /// Moves the decoded images together, so that a batch has no holes; notes which they are.
 int64_t close_ranks(std::span<std::byte> pixels, size_t size, size_t first,
                     const std::vector<std::optional<std::string>>& failures,
@@ -126,17 +135,13 @@ ImageOutputs run_images(const TrainedModel& model, const std::filesystem::path& 
   const int split = model.graph.embedding_layer() + 1;
   Part body(*backend, model, {0, split}, options.batch, threads);
   std::optional<Part> head;
-  if (model.has_head())
+  if (options.classify && model.has_head())
     head.emplace(*backend, model, nn::Segment{split, model.graph.size()}, options.batch, threads);
 
   const Decoder decoder(model.card.model, root, threads);
   Tensor pixels(body.input_spec().type, body.input_spec().shape);
-  ImageOutputs outputs{.embeddings = {},
-                       .features = body.width(),
-                       .logits = {},
-                       .classes = head ? head->width() : 0,
-                       .images = {},
-                       .broken = {}};
+  ImageOutputs outputs{
+      .embeddings = {}, .features = body.width(), .named = {}, .images = {}, .broken = {}};
   std::vector<std::optional<std::string>> failures;
   for (size_t first = 0; first < images.size(); first += static_cast<size_t>(options.batch)) {
     const size_t count = std::min(static_cast<size_t>(options.batch), images.size() - first);
@@ -146,7 +151,7 @@ ImageOutputs run_images(const TrainedModel& model, const std::filesystem::path& 
     if (rows > 0) {
       const ConstTensorView embeddings = body.run(std::as_const(pixels).view(), rows);
       append_rows(embeddings, rows, outputs.features, outputs.embeddings);
-      if (head) append_rows(head->run(embeddings, rows), rows, outputs.classes, outputs.logits);
+      if (head) append_classes(head->run(embeddings, rows), rows, head->width(), outputs.named);
     }
     if (options.progress) options.progress(first + count);
   }

@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <thread>
 #include <vector>
 
 #include "api/exit_codes.h"
 #include "api/launch.h"
+#include "cli/kept_process.h"
+#include "cli/run_secrets.h"
 #include "common/child_process.h"
 #include "common/error.h"
 #include "common/file.h"
-#include "common/hash.h"
 #include "common/log.h"
 #include "common/thread_pool.h"
 #include "gpu-server/doors.h"
@@ -24,16 +23,8 @@ namespace outrigger::cli {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
-/// A worker and when it may be started again.
-struct Worker {
-  api::Launch launch;
-  std::filesystem::path log;
-  std::optional<ChildProcess> process;
-  steady_clock::time_point not_before;
-  milliseconds wait{500};
-};
+constexpr const char* kWorkerProgram = "outrigger-worker";
 
 class LocalRun {
  public:
@@ -51,14 +42,14 @@ class LocalRun {
     base_.emulate = options.emulate;
     base_.link_megabits = options.link_megabits;
     base_.link_milliseconds = options.link_milliseconds;
-    base_.token_file = secrets_.path() / "join-token";
-    const std::string bytes = random_bytes(32);
-    write_file_atomically(base_.token_file, to_hex(std::as_bytes(std::span(bytes))) + "\n", 0600);
+    base_.token_file = secrets_.token_file();
     result_.directory = api::run_directory(job, base_);
     gpu_server::remove_former_endpoints(job, base_);
   }
 
   LocalRunResult run() {
+    // One that is not there is told of before anything runs, and not tried again.
+    if (options_.workers > 0) sibling_program(kWorkerProgram);
     start_servers();
     make_workers();
     while (!servers_ended()) {
@@ -66,9 +57,7 @@ class LocalRun {
       if (!stopping_) keep_workers();
       std::this_thread::sleep_for(milliseconds(50));
     }
-    for (Worker& worker : workers_) {
-      if (worker.process) worker.process->terminate();
-    }
+    for (KeptProcess& worker : workers_) worker.terminate();
     workers_.clear();
     return result_;
   }
@@ -119,35 +108,23 @@ class LocalRun {
     for (int index = 0; index < options_.workers; ++index) {
       const auto port = wait_for_port(index % replicas_);
       if (!port) return;
-      Worker worker;
-      worker.launch = base_;
-      worker.launch.role = api::Role::kWorker;
-      worker.launch.index = index;
-      worker.launch.server = "127.0.0.1:" + std::to_string(*port);
-      worker.launch.threads = options_.worker_threads.value_or(share);
-      worker.launch.emulate_cores = options_.worker_cores;
-      worker.log = result_.directory / ("worker-" + std::to_string(index) + ".log");
-      workers_.push_back(std::move(worker));
+      api::Launch launch = base_;
+      launch.role = api::Role::kWorker;
+      launch.index = index;
+      launch.server = "127.0.0.1:" + std::to_string(*port);
+      launch.threads = options_.worker_threads.value_or(share);
+      launch.emulate_cores = options_.worker_cores;
+      const auto log = result_.directory / ("worker-" + std::to_string(index) + ".log");
+      workers_.emplace_back(fmt::format("worker {} (its log is {})", index, log.string()),
+                            [arguments = api::launch_arguments(launch), log] {
+                              return ChildProcess(sibling_program(kWorkerProgram), arguments, log);
+                            });
     }
   }
 
   void keep_workers() {
-    const auto now = steady_clock::now();
-    for (Worker& worker : workers_) {
-      if (worker.process) {
-        const auto status = worker.process->poll();
-        if (!status || *status == 0) continue;
-        log::warning("worker {} ended with status {}; its log is {}", worker.launch.index, *status,
-                     worker.log.string());
-        worker.process.reset();
-        worker.not_before = now + worker.wait;
-        worker.wait = std::min(worker.wait * 2, milliseconds(10'000));
-        ++result_.worker_restarts;
-      } else if (now >= worker.not_before) {
-        worker.process.emplace(sibling_program("outrigger-worker"),
-                               api::launch_arguments(worker.launch), worker.log);
-      }
-    }
+    const auto now = std::chrono::steady_clock::now();
+    for (KeptProcess& worker : workers_) result_.worker_restarts += worker.keep(now) ? 1 : 0;
   }
 
   void stop_servers() {
@@ -175,11 +152,11 @@ class LocalRun {
   const LocalRunOptions options_;
   const std::stop_token stop_;
   const int replicas_;
-  const TemporaryDirectory secrets_{"outrigger-run"};
+  const RunSecrets secrets_;
   api::Launch base_;
   LocalRunResult result_;
   std::vector<ChildProcess> servers_;
-  std::vector<Worker> workers_;
+  std::vector<KeptProcess> workers_;
   bool stopping_ = false;
 };
 

@@ -20,12 +20,11 @@ int main(int argc, char** argv) {
       "`outrigger COMMAND --help` tells more.");
   cli::add_commands(program);
   try {
+    if (argc > 1) cli::refuse_unknown_command(program, argv[1]);
     program.parse(argc, argv);
     return static_cast<int>(api::ExitCode::kDone);
-  } catch (const CLI::CallForHelp& help) {
-    return program.exit(help);
-  } catch (const CLI::CallForAllHelp& help) {
-    return program.exit(help);
+  } catch (const CLI::Success& told) {  // --help, --version
+    return program.exit(told);
   } catch (const CLI::RuntimeError& ended) {
     return ended.get_exit_code();
   } catch (const CLI::ParseError& error) {

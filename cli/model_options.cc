@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 
+#include "cli/option_checks.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/thread_pool.h"
@@ -34,7 +35,8 @@ bool read_size(const std::string& text, ModelHints& hints) {
 TrainedModel ModelArguments::load() const {
   ModelHints said = hints;
   if (!size.empty() && !read_size(size, said)) {
-    throw InvalidInput("--size " + size + ": wanted is height x width x channels, as in 112x112x3");
+    throw CLI::ValidationError("--size",
+                               size + ": wanted is height x width x channels, as in 112x112x3");
   }
   return load_trained_model(weights, said);
 }
@@ -45,7 +47,8 @@ void add_model_options(CLI::App& command, ModelArguments& arguments) {
       .add_option("run,--weights", arguments.weights,
                   "Output directory of a run, directory of its checkpoints, or a .safetensors file "
                   "(given once: as the argument or with --weights)")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command.add_option("--model", arguments.hints.name,
                      "Model of weights that were not written by Outrigger: " +
                          CLI::detail::join(nn::model_names(), ", "));
@@ -62,19 +65,21 @@ void add_model_options(CLI::App& command, ModelArguments& arguments) {
 }
 
 ImageOutputs run_with_progress(const ModelArguments& arguments, const TrainedModel& model,
-                               const std::filesystem::path& root,
-                               const std::vector<data::Sample>& images) {
+                               const ImageList& images) {
   const bool live = ::isatty(::fileno(stderr)) == 1;
   const auto show = [&](size_t done) {
-    if (live) std::fprintf(stderr, "\r%zu/%zu images\x1b[K", done, images.size());
+    if (live) std::fprintf(stderr, "\r%zu/%zu images\x1b[K", done, images.samples.size());
   };
-  ImageOutputs outputs =
-      run_images(model, root, images,
-                 {.threads = arguments.threads, .batch = arguments.batch, .progress = show});
+  ImageOutputs outputs = run_images(model, images.root, images.samples,
+                                    {.threads = arguments.threads,
+                                     .batch = arguments.batch,
+                                     .classify = images.classify,
+                                     .progress = show});
   if (live) std::fputs("\r\x1b[K", stderr);
   for (const std::string& reason : outputs.broken) log::warning("left out {}", reason);
   if (outputs.images.empty()) {
-    throw InvalidInput("none of the " + std::to_string(images.size()) + " images could be decoded");
+    throw InvalidInput("none of the " + std::to_string(images.samples.size()) +
+                       " images could be decoded");
   }
   return outputs;
 }

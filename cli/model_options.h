@@ -1,6 +1,8 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "cli/image_runner.h"
 #include "cli/trained_model.h"
@@ -25,10 +27,16 @@ struct ModelArguments {
 /// Adds the positional RUN and the options; `arguments` outlives the program's parsing.
 void add_model_options(CLI::App& command, ModelArguments& arguments);
 
+/// Images below a folder, and whether the head is to be run on them too.
+struct ImageList {
+  std::filesystem::path root;
+  std::vector<data::Sample> samples;
+  bool classify = false;
+};
+
 /// Runs the images with a progress line on standard error, and warns of each image that is left
 /// out. Throws InvalidInput where none could be decoded.
 ImageOutputs run_with_progress(const ModelArguments& arguments, const TrainedModel& model,
-                               const std::filesystem::path& root,
-                               const std::vector<data::Sample>& images);
+                               const ImageList& images);
 
 }  // namespace outrigger::cli

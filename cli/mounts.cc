@@ -1,15 +1,23 @@
 #include "cli/mounts.h"
 
-#include "common/error.h"
+#include <CLI/CLI.hpp>
 
 namespace outrigger::cli {
+
+void add_mount_option(CLI::App& command, std::vector<std::string>& mounts) {
+  command
+      .add_option("-m,--mount", mounts,
+                  "CLAIM=FOLDER: where a claim of the job lies here; may be repeated")
+      ->allow_extra_args(false);
+}
 
 std::map<std::string, std::filesystem::path> parse_mounts(const std::vector<std::string>& mounts) {
   std::map<std::string, std::filesystem::path> parsed;
   for (const std::string& mount : mounts) {
     const auto equals = mount.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == mount.size()) {
-      throw InvalidInput("--mount " + mount + ": wanted is CLAIM=FOLDER, e.g. faces=/srv/faces");
+      throw CLI::ValidationError("--mount",
+                                 mount + ": wanted is CLAIM=FOLDER, e.g. faces=/srv/faces");
     }
     parsed[mount.substr(0, equals)] = std::filesystem::absolute(mount.substr(equals + 1));
   }

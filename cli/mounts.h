@@ -5,14 +5,17 @@
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace outrigger::cli {
 
-/// What `--mount CLAIM=FOLDER` says, folders made absolute. Throws InvalidInput that shows the
-/// form.
-std::map<std::string, std::filesystem::path> parse_mounts(const std::vector<std::string>& mounts);
+/// Adds `--mount CLAIM=FOLDER`, the same for every command; each takes one, so that the job's file
+/// may stand behind it.
+void add_mount_option(CLI::App& command, std::vector<std::string>& mounts);
 
-/// The help of that option, the same for every command.
-inline constexpr const char* kMountHelp =
-    "CLAIM=FOLDER: where a claim of the job lies here; may be repeated";
+/// What these say, folders made absolute. Throws CLI::ValidationError that shows the form.
+std::map<std::string, std::filesystem::path> parse_mounts(const std::vector<std::string>& mounts);
 
 }  // namespace outrigger::cli

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/cluster.h"
+#include "api/exit_codes.h"
 #include "api/launch.h"
 #include "api/parse.h"
 #include "api/support.h"
@@ -60,13 +61,15 @@ int planned_workers(const PlanOptions& options, const api::TrainingJob& job) {
 }
 
 /// The search tries shares by worker: with many it takes minutes and tells nothing new.
-void check_most_workers(size_t workers, int ranks) {
+void check_most_workers(const PlanOptions& options, size_t workers, int ranks) {
   constexpr size_t kMostOfARank = 1000;
   const size_t most = kMostOfARank * static_cast<size_t>(ranks);
   if (workers <= most) return;
-  throw InvalidInput(fmt::format(
-      "--workers: {} are too many; at most {}, {} of a rank: a search over more takes minutes",
-      workers, most, kMostOfARank));
+  const std::string why =
+      fmt::format(": {} are too many; at most {}, {} of a rank: a search over more takes minutes",
+                  workers, most, kMostOfARank);
+  if (options.workers) throw api::Failure(api::ExitCode::kBadUsage, "--workers" + why);
+  throw InvalidInput("spec.workers.replicas (or --workers)" + why);
 }
 
 PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
@@ -102,8 +105,7 @@ PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
 }
 
 api::TrainingJob load_job(const PlanOptions& options) {
-  if (options.job.empty())
-    throw InvalidInput("a TrainingJob is needed; see `outrigger plan --help`");
+  if (options.job.empty()) throw CLI::RequiredError("job");
   api::TrainingJob job = api::load_training_job(options.job);
   // Before its data is looked for. Whether there is a GPU, the device says.
   api::require_supported(job, {.gpu = true});
@@ -116,7 +118,7 @@ void plan(const PlanOptions& options) {
   const int ranks = api::rank_count(job.spec);
   check_workers(options.workers ? "--workers" : "spec.workers.replicas (or --workers)", workers,
                 static_cast<uint32_t>(ranks));
-  check_most_workers(workers, ranks);
+  check_most_workers(options, workers, ranks);
   const json told = plan_table(measure(options, job));
   if (options.format == "json") {
     std::cout << json_text(told) << "\n";
@@ -189,7 +191,7 @@ void add_plan(CLI::App& program) {
   command->add_flag("--layers", options->layers, "Print each layer's times and memory, too");
   command->add_option("--threads", options->threads, "Cores that the server uses (default: all)")
       ->check(CLI::PositiveNumber);
-  command->add_option("-m,--mount", options->mounts, kMountHelp);
+  add_mount_option(*command, options->mounts);
   command->add_option("-o,--format", options->format, "How to print the result")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

@@ -60,58 +60,72 @@ void run(RunCommandOptions& options) {
   throw CLI::RuntimeError(known || result.exit_status >= 128 ? result.exit_status : 1);
 }
 
+void add_cores(CLI::App& command, LocalRunOptions& run) {
+  const CLI::Range counts(1, 4096);  // as the programs take them
+  command.add_option("--threads", run.threads, "Cores that the server uses (default: all)")
+      ->check(counts);
+  command
+      .add_option("--worker-threads", run.worker_threads,
+                  "Cores of each worker (default: all, shared evenly)")
+      ->check(counts);
+}
+
+void add_experiments(CLI::App& command, LocalRunOptions& run) {
+  const CLI::Range counts(1, 1'000'000);
+  CLI::Option* emulate =
+      command
+          .add_option("--emulate", run.emulate,
+                      "For experiments: compute nothing, take the times of a profile (outrigger "
+                      "plan -o json)")
+          ->check(CLI::ExistingFile);
+  command
+      .add_option(
+          "--device-cores", run.device_cores,
+          "How many cores of the profile's machine the emulated device is worth; of its GPUs "
+          "where it had one")
+      ->capture_default_str()
+      ->check(counts)
+      ->needs(emulate);
+  command.add_option("--worker-cores", run.worker_cores, "And each emulated worker")
+      ->capture_default_str()
+      ->check(counts)
+      ->needs(emulate);
+  command
+      .add_option("--link-megabits", run.link_megabits,
+                  "For experiments: what links carry a second, each way; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1'000'000));
+  command
+      .add_option("--link-milliseconds", run.link_milliseconds,
+                  "For experiments: the delay of links, each way")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000));
+}
+
 }  // namespace
 
 void add_run(CLI::App& program) {
   CLI::App* command =
       program.add_subcommand("run", "Train a job on this machine: a server and worker processes");
   const auto options = std::make_shared<RunCommandOptions>();
-  command->add_option("job", options->run.job_file, "The TrainingJob, YAML or JSON")->required();
+  command->add_option("job", options->run.job_file, "The TrainingJob, YAML or JSON")
+      ->required()
+      ->check(not_empty());
   command
       ->add_option("-w,--workers", options->run.workers,
                    "Worker processes; 0: the server does it all")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
-  command->add_option("-m,--mount", options->mounts, kMountHelp);
+  add_mount_option(*command, options->mounts);
   command->add_flag("--resume", options->run.resume,
                     "Go on from the newest checkpoint, if there is one");
   command->add_option("--output", options->run.output, "Instead of spec.output.path")
       ->check(not_empty());
   add_device_option(*command, options->run.device);
-  command->add_option("--threads", options->run.threads,
-                      "Cores that the server uses (default: all)");
-  command->add_option("--worker-threads", options->run.worker_threads,
-                      "Cores of each worker (default: all, shared evenly)");
-  const CLI::Range counts(1, 1'000'000);
-  CLI::Option* emulate =
-      command
-          ->add_option("--emulate", options->run.emulate,
-                       "For experiments: compute nothing, take the times of a profile (outrigger "
-                       "plan -o json)")
-          ->check(CLI::ExistingFile);
-  command
-      ->add_option(
-          "--device-cores", options->run.device_cores,
-          "How many cores of the profile's machine the emulated device is worth; of its GPUs "
-          "where it had one")
-      ->capture_default_str()
-      ->check(counts)
-      ->needs(emulate);
-  command->add_option("--worker-cores", options->run.worker_cores, "And each emulated worker")
-      ->capture_default_str()
-      ->check(counts)
-      ->needs(emulate);
-  command
-      ->add_option("--link-megabits", options->run.link_megabits,
-                   "For experiments: what links carry a second, each way; 0: no limit")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1'000'000));
-  command
-      ->add_option("--link-milliseconds", options->run.link_milliseconds,
-                   "For experiments: the delay of links, each way")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1000));
+  add_cores(*command, options->run);
+  add_experiments(*command, options->run);
   command->add_option("--log-level", options->run.log_level, "debug, info, warning or error")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->capture_default_str();
   command->add_option("-o,--format", options->output, "What the end prints: text or json")
       ->check(CLI::IsMember({"text", "json"}))

@@ -3,14 +3,19 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "api/exit_codes.h"
 #include "api/parse.h"
+#include "api/roles.h"
 #include "api/support.h"
 #include "api/write.h"
 #include "cli/commands.h"
+#include "cli/network.h"
 #include "cli/output.h"
 #include "common/error.h"
 #include "common/file.h"
@@ -31,10 +36,27 @@ struct Verdict {
   std::string file;
   api::ParseResult result;
   std::vector<api::FieldError> not_built = {};  // of a valid job: what this build cannot do yet
-  std::string unreadable = {};                  // why the file could not be read; else empty
+  // What a cluster refuses, whatever it has; it alone knows whether its image can use GPUs.
+  std::vector<api::FieldError> refused_by_cluster = {};
+  std::string unreadable = {};  // why the file could not be read; else empty
 
   bool valid() const { return result.errors.empty() && unreadable.empty(); }
 };
+
+/// What this build says of the network and its cut. Another engine may know other networks.
+std::optional<api::FieldError> network_fault(const api::TrainingJob& job) {
+  if (job.spec.server.engine == api::Engine::kExternal) return std::nullopt;
+  const char* field = "spec.model";
+  try {
+    const auto network = network_of(job);
+    const std::string& cut = job.spec.split.cut;
+    field = "spec.split.cut";
+    if (network && cut != api::kCutAuto) static_cast<void>(network->cut(cut));
+    return std::nullopt;
+  } catch (const InvalidInput& error) {
+    return api::FieldError{field, error.what()};
+  }
+}
 
 /// A file that cannot be read is told beside the others, which are judged all the same.
 Verdict judge(const std::string& file) {
@@ -45,9 +67,13 @@ Verdict judge(const std::string& file) {
   } catch (const IoError& error) {
     verdict.unreadable = error.what();
   }
-  if (verdict.valid())
-    verdict.not_built =
-        api::check_supported(verdict.result.job, {.gpu = gpu_server::is_built_for_gpus()});
+  if (!verdict.valid()) return verdict;
+  verdict.not_built =
+      api::check_supported(verdict.result.job, {.gpu = gpu_server::is_built_for_gpus()});
+  verdict.refused_by_cluster =
+      api::check_supported(verdict.result.job, {.cluster = true, .gpu = true});
+  if (auto fault = network_fault(verdict.result.job))
+    verdict.not_built.push_back(std::move(*fault));
   return verdict;
 }
 
@@ -70,12 +96,29 @@ void tell_json(const std::vector<Verdict>& verdicts, bool resolved) {
     Json item{{"file", verdict.file},
               {"valid", verdict.valid()},
               {"errors", to_json(verdict.result.errors)},
-              {"notBuiltYet", to_json(verdict.not_built)}};
+              {"notBuiltYet", to_json(verdict.not_built)},
+              {"refusedByClusters", to_json(verdict.refused_by_cluster)}};
     if (!verdict.unreadable.empty()) item["unreadable"] = verdict.unreadable;
     if (resolved && verdict.valid()) item["job"] = api::to_json(verdict.result.job);
     list.push_back(item);
   }
   std::cout << json_text(list, 2) << "\n";
+}
+
+/// A valid job need not be one that can be run: who refuses it, and what.
+void tell_refusals(const Verdict& verdict) {
+  const auto& [here, cluster] = std::tie(verdict.not_built, verdict.refused_by_cluster);
+  const auto has = [](const auto& errors, const api::FieldError& error) {
+    return std::ranges::find(errors, error) != errors.end();
+  };
+  for (const api::FieldError& error : here) {
+    std::cerr << verdict.file << ": " << (has(cluster, error) ? "a cluster refuses it, and " : "")
+              << "`outrigger run` refuses it here: " << api::to_string(error) << "\n";
+  }
+  for (const api::FieldError& error : cluster) {
+    if (!has(here, error))
+      std::cerr << verdict.file << ": a cluster refuses it: " << api::to_string(error) << "\n";
+  }
 }
 
 void tell_text(const Verdict& verdict, bool resolved) {
@@ -87,13 +130,7 @@ void tell_text(const Verdict& verdict, bool resolved) {
     std::cerr << api::to_string(verdict.result.errors, verdict.file) << "\n";
     return;
   }
-  // What is refused with every capability is refused by a cluster too.
-  const auto everywhere = api::check_supported(verdict.result.job, {.cluster = true, .gpu = true});
-  for (const api::FieldError& error : verdict.not_built) {
-    const bool by_all = std::ranges::find(everywhere, error) != everywhere.end();
-    std::cerr << verdict.file << ": " << (by_all ? "a cluster refuses it, and " : "")
-              << "`outrigger run` refuses it here: " << api::to_string(error) << "\n";
-  }
+  tell_refusals(verdict);
   if (resolved) {
     std::cout << "---\n" << api::to_yaml(verdict.result.job);
   } else {
@@ -135,6 +172,8 @@ void add_validate(CLI::App& program) {
   command->footer(
       "Each error names file, line, column and field, the value and what is allowed:\n"
       "  faces.yaml:12:16: spec.training.batchSize: 0 is too small; at least 1\n"
+      "What a valid job asks for that a cluster or `outrigger run` refuses all the same is told "
+      "beside.\n"
       "Exit status: 0 all valid, 10 at least one is not, 22 one cannot be read "
       "(docs/exit-codes.md).\n"
       "Examples:\n"

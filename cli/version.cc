@@ -30,6 +30,7 @@ void tell(const std::string& format) {
 void add_version(CLI::App& program) {
   CLI::App* command =
       program.add_subcommand("version", "Say which version this is and what the machine can do");
+  program.set_version_flag("--version", "outrigger " OUTRIGGER_VERSION);
   const auto format = std::make_shared<std::string>("text");
   command->add_option("-o,--format", *format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))

@@ -1,7 +1,10 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <system_error>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/option_checks.h"
@@ -9,10 +12,13 @@
 #include "cli/report/page.h"
 #include "cli/report/split_notes.h"
 #include "cli/sweep/sweep.h"
+#include "common/error.h"
 #include "common/file.h"
 
 namespace outrigger::cli {
 namespace {
+
+constexpr const char* kMetrics = "metrics.jsonl";
 
 struct ReportOptions {
   std::filesystem::path folder;
@@ -37,7 +43,25 @@ std::optional<Sweep> find_sweep(const ReportOptions& options) {
   return read_sweep(read_file(path, kMostBytes), path.string());
 }
 
+/// Of a folder that is no run's: those in it may be.
+std::string runs_in(const std::filesystem::path& folder) {
+  std::vector<std::string> runs;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    std::error_code ignored;
+    if (std::filesystem::exists(at->path() / kMetrics, ignored))
+      runs.push_back(at->path().string());
+  }
+  if (runs.empty()) return "wanted is <spec.output.path>/<name of the job>";
+  return "did you mean " + *std::ranges::min_element(runs) + "?";
+}
+
 void report(const ReportOptions& options) {
+  std::error_code error;
+  if (!std::filesystem::exists(options.folder / kMetrics, error))
+    throw IoError(options.folder.string() + " is no run's folder: it has no " + kMetrics + "; " +
+                  runs_in(options.folder));
   const RunHistory history = read_history(options.folder);
   const auto output = options.output.empty() ? options.folder / "report.html" : options.output;
   const std::string name = named(options.folder).filename().string();
@@ -55,7 +79,8 @@ void add_report(CLI::App& program) {
   command
       ->add_option("folder", options->folder,
                    "The run's folder: <spec.output.path>/<name of the job>")
-      ->required();
+      ->required()
+      ->check(not_empty());
   command->add_option("--output", options->output, "The page (default: report.html in the folder)")
       ->check(not_empty());
   command->add_option("--sweep", options->sweep,

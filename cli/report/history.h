@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,14 @@ namespace outrigger::cli {
 
 /// What a run's metrics.jsonl tells. Times are seconds.
 struct RunHistory {
+  /// A step, or some neighbours as one, where a run has very many: the first one's number, sums of
+  /// times, means of the rest.
   struct Step {
     uint64_t step = 0;
-    double loss = 0;
-    double accuracy = 0;
+    uint64_t last_step = 0;
+    uint64_t count = 1;          // how many it stands for
+    std::optional<double> loss;  // absent: not a number
+    std::optional<double> accuracy;
     double images_per_second = 0;
     double seconds = 0;
     double waited = 0;  // for micro-batches and stem gradients
@@ -75,6 +80,7 @@ struct RunHistory {
   };
   // Of a run that was resumed: what counted in the end.
   std::vector<Step> steps;
+  uint64_t steps_in_one = 1;  // that each of these stands for, but perhaps the last
   std::vector<Plan> plans;
   std::vector<Evaluation> evaluations;
   std::vector<Checkpoint> checkpoints;
@@ -97,9 +103,16 @@ struct RunHistory {
   Stops stops() const;
 };
 
-/// Reads `folder`/metrics.jsonl, and of further ranks metrics-1.jsonl and so on; a last line that
-/// was cut off is left out. Throws IoError where one cannot be read, InvalidInput where a line is
-/// none of ours or no step is in it.
-RunHistory read_history(const std::filesystem::path& folder);
+/// How many steps these are that may be some as one.
+uint64_t step_count(std::span<const RunHistory::Step> steps);
+
+/// Some 40 MB of them, for pictures of 400 points.
+constexpr size_t kMostStepsKept = 200'000;
+
+/// Reads `folder`/metrics.jsonl, and of further ranks metrics-1.jsonl and so on, line by line.
+/// Lines that are cut off or none of ours are left out, with one warning a file. Where there are
+/// more than `most_steps`, neighbours are put together. Throws IoError where a file cannot be
+/// read, InvalidInput where all of its lines are broken or the first has no step.
+RunHistory read_history(const std::filesystem::path& folder, size_t most_steps = kMostStepsKept);
 
 }  // namespace outrigger::cli

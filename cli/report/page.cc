@@ -46,8 +46,10 @@ Series series_of(const std::string& name, const char* color, const std::vector<S
                  const Value& value) {
   Series series{.name = name, .color = color};
   for (const Step& step : steps) {
+    const std::optional<double> y = value(step);
+    if (!y) continue;
     series.x.push_back(static_cast<double>(step.step));
-    series.y.push_back(value(step));
+    series.y.push_back(*y);
   }
   return thinned(series, kMostPoints);
 }
@@ -62,6 +64,7 @@ struct Sums {
   double seconds = 0;
   double waited = 0;
   double images = 0;
+  double steps = 0;
   feed::StallTimes stalls{};
 };
 
@@ -74,6 +77,7 @@ Sums sums_of(const std::vector<Step>& steps) {
     for (size_t i = 0; i < feed::kStallCauses; ++i) sums.stalls[i] += step.stalls[i];
   }
   sums.seconds = std::max(sums.seconds, 1e-9);
+  sums.steps = static_cast<double>(step_count(steps));
   return sums;
 }
 
@@ -102,14 +106,12 @@ std::string stop_tiles(const RunHistory::Stops& stops) {
 std::string tiles(const RunHistory& history, const Sums& sums) {
   const Step& last = history.steps.back();
   std::string text = "<div class=\"tiles\">\n";
-  text += tile("steps", std::to_string(history.steps.size()));
+  text += tile("steps", std::to_string(step_count(history.steps)));
   text += tile("images a second", fmt::format("{:.0f}", sums.images / sums.seconds));
-  text += tile(
-      "a step",
-      fmt::format("{:.1f} ms", 1e3 * sums.seconds / static_cast<double>(history.settled().size())));
+  text += tile("a step", fmt::format("{:.1f} ms", 1e3 * sums.seconds / sums.steps));
   text += tile("the device waits", fmt::format("{:.1f} %", 100 * sums.waited / sums.seconds));
   text += stop_tiles(history.stops());
-  text += tile("loss at the end", fmt::format("{:.4f}", last.loss));
+  text += tile("loss at the end", last.loss ? fmt::format("{:.4f}", *last.loss) : "not a number");
   return text + evaluation_tiles(history) + "</div>\n";
 }
 
@@ -145,7 +147,7 @@ Series held_out(Series series, const RunHistory& history,
     series.x.push_back(static_cast<double>(one.step));
     series.y.push_back(times * *value);
   }
-  return series;
+  return thinned(series, kMostPoints);
 }
 
 std::string loss_section(const RunHistory& history) {
@@ -155,7 +157,10 @@ std::string loss_section(const RunHistory& history) {
       held_out({.name = "held-out loss", .color = kOrange}, history, &Held::loss, 1)};
   const std::vector<Series> right{
       series_of("training accuracy", kBlue, history.steps,
-                [](const Step& step) { return 100 * step.accuracy; }),
+                [](const Step& step) -> std::optional<double> {
+                  if (!step.accuracy) return std::nullopt;
+                  return 100 * *step.accuracy;
+                }),
       held_out({.name = "held-out accuracy", .color = kOrange}, history, &Held::accuracy, 100),
       held_out({.name = "held-out verification", .color = kGreen}, history, &Held::verification,
                100),
@@ -237,9 +242,13 @@ std::string page(const std::string& title, const std::string& text, const std::s
 std::string report_page(const std::string& name, const RunHistory& history, const SplitNotes& split,
                         const std::optional<Sweep>& swept) {
   const Sums sums = sums_of(history.settled());
-  return page(name,
-              "What an Outrigger run did, from its metrics.jsonl. Rates leave out the first steps, "
-              "which compile and warm up.",
+  std::string text =
+      "What an Outrigger run did, from its metrics.jsonl. Rates leave out the first steps, which "
+      "compile and warm up.";
+  if (history.steps_in_one > 1)
+    text += fmt::format(" There are very many steps: {} after each other are shown as one.",
+                        history.steps_in_one);
+  return page(name, text,
               tiles(history, sums) + limits(history, sums, split) + loss_section(history) +
                   rate_section(history) + stall_section(history, sums) + plan_section(history) +
                   work_sections(history) + (swept ? sweep_sections(*swept) : ""));

@@ -1,32 +1,21 @@
 #include "cli/report/split_notes.h"
 
-#include <variant>
-
 #include "api/names.h"
 #include "api/parse.h"
+#include "cli/network.h"
 #include "common/error.h"
 #include "common/log.h"
-#include "nn/graph.h"
-#include "worker/job.h"
 
 namespace outrigger::cli {
 namespace {
-
-/// Any will do for a network with a name; one in layers says how many classes it has.
-int64_t classes_of(const api::ModelSpec& model) {
-  constexpr int64_t kAny = 2;
-  if (model.layers.empty()) return kAny;
-  const auto* last = std::get_if<api::LinearLayer>(&model.layers.back().kind);
-  return last == nullptr ? kAny : last->features;
-}
 
 void note_job(const api::TrainingJob& job, const std::string& cut, SplitNotes& notes) {
   const api::SplitSpec& split = job.spec.split;
   notes.cut_is_open = split.cut == api::kCutAuto;
   notes.share_is_open = split.cut != api::kCutInput && !split.share_percent;
   notes.staleness = static_cast<uint64_t>(job.spec.training.staleness);
-  const nn::Graph graph = worker::build_graph(job, classes_of(job.spec.model));
-  notes.stems_train = !graph.frozen_before(graph.cut(cut).layers);
+  const auto network = network_of(job);
+  if (network) notes.stems_train = !network->frozen_before(network->cut(cut).layers);
 }
 
 }  // namespace

@@ -61,7 +61,9 @@ void add_sweep(CLI::App& program) {
       "sweep", "Run a job with every share of its stems on workers, and draw what it brings");
   const auto options = std::make_shared<SweepCommandOptions>();
   SweepOptions& sweep = options->sweep;
-  command->add_option("job", sweep.job_file, "The TrainingJob, YAML or JSON")->required();
+  command->add_option("job", sweep.job_file, "The TrainingJob, YAML or JSON")
+      ->required()
+      ->check(not_empty());
   command->add_option("--output", sweep.output, "A folder for the runs and sweep.html; it is made")
       ->required()
       ->check(not_empty());
@@ -89,7 +91,7 @@ void add_sweep(CLI::App& program) {
                    "Cores of each worker (default: shared evenly)")
       ->check(CLI::PositiveNumber);
   add_device_option(*command, sweep.device);
-  command->add_option("-m,--mount", options->mounts, kMountHelp);
+  add_mount_option(*command, options->mounts);
   command->add_option("-o,--format", options->format, "How to print the result")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

@@ -114,7 +114,10 @@ class Sweeper {
     const auto& cuts = profile_.costs.cuts;
     const std::string wanted = options_.cut.empty() ? job_.spec.split.cut : options_.cut;
     if (wanted != api::kCutAuto && wanted != api::kCutInput) return place_of(wanted, graph);
-    if (cuts.size() < 2) throw InvalidInput("the job's network has no cut to sweep");
+    if (cuts.size() < 2)
+      throw InvalidInput(
+          "the job's network has no cut to sweep: each leaves the server less than half of the "
+          "work, or does not fit into its memory");
     size_t best = 1;
     double least = 1e300;
     training::PlannerOptions bounds = profile_.options;
@@ -201,7 +204,7 @@ class Sweeper {
       seconds += at->seconds;
       waited += at->waited;
     }
-    return {profile_.batch * static_cast<double>(steps.end() - first) / seconds,
+    return {profile_.batch * static_cast<double>(step_count({first, steps.end()})) / seconds,
             100 * waited / seconds};
   }
 

@@ -66,6 +66,12 @@ TEST_F(EmbeddingFile, InJsonLinesGivesBackEveryFloat) {
   EXPECT_EQ(row, 2u);
 }
 
+TEST_F(EmbeddingFile, InAFolderThatIsNotThereIsRefusedBeforeTheWork) {
+  EXPECT_THROW(check_embedding_file(path("absent/e.npy")), IoError);
+  EXPECT_NO_THROW(check_embedding_file(path("e.npy")));
+  EXPECT_NO_THROW(check_embedding_file("e.npy"));
+}
+
 TEST_F(EmbeddingFile, OfAnotherKindIsRefusedByItsName) {
   try {
     write_embeddings(table_, path("e.csv"));

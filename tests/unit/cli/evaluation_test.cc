@@ -21,17 +21,15 @@ data::Dataset dataset_of(const std::vector<std::string>& people, int photos) {
   return dataset;
 }
 
-/// Embeddings that point along an axis of their own for each person, and logits that name `named`
-/// for each photo.
-ImageOutputs outputs_of(const data::Dataset& dataset, const std::vector<int32_t>& named,
-                        int64_t classes) {
+/// Embeddings that point along an axis of their own for each person, and the class that the head
+/// names for each photo; empty: it was not run.
+ImageOutputs outputs_of(const data::Dataset& dataset, std::vector<int32_t> named) {
   ImageOutputs outputs;
   outputs.features = 8;
-  outputs.classes = classes;
+  outputs.named = std::move(named);
   for (uint32_t i = 0; i < dataset.size(); ++i) {
     for (int64_t f = 0; f < outputs.features; ++f)
       outputs.embeddings.push_back(f == dataset.label(i) ? 1.0f : 0.0f);
-    for (int64_t c = 0; c < classes; ++c) outputs.logits.push_back(c == named[i] ? 1.0f : 0.0f);
     outputs.images.push_back(i);
   }
   return outputs;
@@ -47,7 +45,7 @@ TrainedModel model_of(std::vector<std::string> classes) {
 TEST(Evaluation, CountsTop1ByTheNamesOfPeople) {
   const data::Dataset dataset = dataset_of({"bob", "eve"}, 2);
   // The model counts eve as 0 and bob as 2; one photo of eve is called ann.
-  const ImageOutputs outputs = outputs_of(dataset, {2, 2, 0, 1}, 3);
+  const ImageOutputs outputs = outputs_of(dataset, {2, 2, 0, 1});
   const Evaluation result =
       evaluate_outputs(model_of({"eve", "ann", "bob"}), {dataset, outputs}, {}, {});
   EXPECT_EQ(result.top1.value, 0.75);
@@ -57,7 +55,7 @@ TEST(Evaluation, CountsTop1ByTheNamesOfPeople) {
 
 TEST(Evaluation, HasNoTop1ForPeopleTheModelDoesNotKnow) {
   const data::Dataset dataset = dataset_of({"bob", "eve"}, 2);
-  const ImageOutputs outputs = outputs_of(dataset, {0, 0, 1, 1}, 2);
+  const ImageOutputs outputs = outputs_of(dataset, {0, 0, 1, 1});
   const Evaluation strange = evaluate_outputs(model_of({"ann", "bob"}), {dataset, outputs}, {}, {});
   EXPECT_FALSE(strange.top1.value.has_value());
   EXPECT_THAT(strange.top1.why_not, HasSubstr("'eve'"));
@@ -66,9 +64,33 @@ TEST(Evaluation, HasNoTop1ForPeopleTheModelDoesNotKnow) {
   EXPECT_FALSE(evaluate_outputs(headless, {dataset, outputs}, {}, {}).top1.value.has_value());
 }
 
+TEST(Evaluation, KnowsAPersonByTheNameThatTheModelsFileHasForBytesThatAreNotText) {
+  const data::Dataset dataset = dataset_of({"bob", "caf\xe9"}, 2);
+  const TrainedModel model = model_of({"caf\xef\xbf\xbd", "ann", "bob"});
+  const ImageOutputs outputs = outputs_of(dataset, {2, 2, 0, 1});
+  EXPECT_EQ(evaluate_outputs(model, {dataset, outputs}, {}, {}).top1.value, 0.75);
+}
+
+TEST(Evaluation, HasNoTop1WhereANameMayBeOfTwoPeople) {
+  const std::string replaced = "caf\xef\xbf\xbd";
+  const auto why_not = [](const TrainedModel& model, const data::Dataset& dataset) {
+    const ImageOutputs outputs = outputs_of(dataset, {});
+    const auto top1 = evaluate_outputs(model, {dataset, outputs}, {}, {}).top1;
+    return top1.value ? "" : top1.why_not;
+  };
+  EXPECT_THAT(why_not(model_of({replaced, "bob"}), dataset_of({"caf\xe8", "caf\xe9"}, 2)),
+              HasSubstr("two of the people are called '" + replaced));
+  const TrainedModel two = model_of({replaced, replaced, "bob"});
+  EXPECT_THAT(why_not(two, dataset_of({"bob", "caf\xe9"}, 2)),
+              HasSubstr("two of the people that the model was trained on are called '" + replaced));
+  const data::Dataset others = dataset_of({"bob"}, 2);
+  EXPECT_TRUE(labels_in_model(two, others).value.has_value())
+      << "who is not asked for, matters not";
+}
+
 TEST(Evaluation, VerifiesAndIdentifiesPeopleWhoAreApart) {
   const data::Dataset dataset = dataset_of({"a", "b", "c", "d"}, 5);
-  const ImageOutputs outputs = outputs_of(dataset, std::vector<int32_t>(20, 0), 4);
+  const ImageOutputs outputs = outputs_of(dataset, {});
   const Evaluation result = evaluate_outputs(model_of({}), {dataset, outputs}, {}, {});
   ASSERT_TRUE(result.verification.value.has_value()) << result.verification.why_not;
   EXPECT_EQ(result.verification.value->accuracy, 1.0);
@@ -80,7 +102,7 @@ TEST(Evaluation, VerifiesAndIdentifiesPeopleWhoAreApart) {
 
 TEST(Evaluation, SaysWhyThereIsNoVerificationOfOnePhotoEach) {
   const data::Dataset dataset = dataset_of({"a", "b"}, 1);
-  const ImageOutputs outputs = outputs_of(dataset, {0, 1}, 2);
+  const ImageOutputs outputs = outputs_of(dataset, {});
   const Evaluation result = evaluate_outputs(model_of({}), {dataset, outputs}, {}, {});
   EXPECT_FALSE(result.verification.value.has_value());
   EXPECT_THAT(result.verification.why_not, HasSubstr("2 images give 0"));
@@ -90,12 +112,12 @@ TEST(Evaluation, SaysWhyThereIsNoVerificationOfOnePhotoEach) {
 TEST(Evaluation, LooksForPeopleInTheGalleryByName) {
   const data::Dataset known = dataset_of({"b", "a"}, 1);
   const data::Dataset asked = dataset_of({"a", "b", "stranger"}, 2);
-  ImageOutputs gallery = outputs_of(known, {0, 0}, 1);
+  ImageOutputs gallery = outputs_of(known, {});
   // The gallery's b lies on axis 0, where the probes' a lies; swap it, so that names and places
   // agree.
   std::swap_ranges(gallery.embeddings.begin(), gallery.embeddings.begin() + 8,
                    gallery.embeddings.begin() + 8);
-  const ImageOutputs probes = outputs_of(asked, std::vector<int32_t>(6, 0), 1);
+  const ImageOutputs probes = outputs_of(asked, {});
   const Evaluation result =
       evaluate_outputs(model_of({}), {asked, probes}, EvaluatedSet{known, gallery}, {});
   ASSERT_TRUE(result.identification.value.has_value());
@@ -106,10 +128,10 @@ TEST(Evaluation, LooksForPeopleInTheGalleryByName) {
 
 TEST(Evaluation, LeavesOutBrokenImagesAndCountsThem) {
   const data::Dataset dataset = dataset_of({"bob", "eve"}, 2);
-  ImageOutputs outputs = outputs_of(dataset, {0, 0, 1, 1}, 2);
+  ImageOutputs outputs = outputs_of(dataset, {0, 0, 1, 1});
   outputs.images = {0, 2, 3};  // the second could not be decoded
   outputs.embeddings.erase(outputs.embeddings.begin() + 8, outputs.embeddings.begin() + 16);
-  outputs.logits.erase(outputs.logits.begin() + 2, outputs.logits.begin() + 4);
+  outputs.named.erase(outputs.named.begin() + 1);
   outputs.broken = {"bob/1.png: cut short"};
   const Evaluation result = evaluate_outputs(model_of({"bob", "eve"}), {dataset, outputs}, {}, {});
   EXPECT_EQ(result.top1.value, 1.0);

@@ -123,13 +123,24 @@ TEST_F(ModelCommands, RowsDoNotDependOnThreadsAndHardlyOnBatches) {
   const ImageOutputs threads = run_images(model, path(""), images, {.threads = 3, .batch = 3});
   const ImageOutputs batches = run_images(model, path(""), images, {.threads = 1, .batch = 7});
   EXPECT_EQ(one.features, 84);
-  EXPECT_EQ(one.classes, 3);
   EXPECT_EQ(one.embeddings, threads.embeddings);
-  EXPECT_EQ(one.logits, threads.logits);
-  ASSERT_EQ(one.logits.size(), 21u);
+  ASSERT_EQ(one.embeddings.size(), 7u * 84);
   // Another batch may be another order of the sums, of at most 400 terms each.
-  for (size_t i = 0; i < one.logits.size(); ++i)
-    EXPECT_NEAR(one.logits[i], batches.logits[i], 1e-5);
+  for (size_t i = 0; i < one.embeddings.size(); ++i)
+    EXPECT_NEAR(one.embeddings[i], batches.embeddings[i], 1e-5);
+}
+
+TEST_F(ModelCommands, TheHeadNamesOnePersonForEachImageWhereItIsAskedTo) {
+  TrainedModel model = load_trained_model(path("w.safetensors"), {});
+  std::vector<data::Sample> images;
+  for (const char* name : {"faces/ann/0.pgm", "faces/bob/0.pgm", "faces/ann/1.pgm"})
+    images.push_back({.path = name, .offset = 0, .length = 0, .label = 0});
+  EXPECT_TRUE(run_images(model, path(""), images, {.batch = 2}).named.empty());
+  model.parameters.back() = 1e6f;  // eve's bias, above all that the others reach
+  const RunOptions asked{.batch = 2, .classify = true};
+  EXPECT_THAT(run_images(model, path(""), images, asked).named, ElementsAre(2, 2, 2));
+  model.card.model.head = nn::HeadKind::kNone;
+  EXPECT_TRUE(run_images(model, path(""), images, asked).named.empty());
 }
 
 }  // namespace

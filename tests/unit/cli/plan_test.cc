@@ -246,7 +246,8 @@ TEST_F(PlanCommand, RefusesMoreWorkersThanItCanSearchOver) {
   try {
     plan("{cut: Auto}", {"--workers=1001"});
     FAIL() << "would search for minutes";
-  } catch (const InvalidInput& error) {
+  } catch (const api::Failure& error) {
+    EXPECT_EQ(error.code(), api::ExitCode::kBadUsage);
     EXPECT_THAT(error.what(), HasSubstr("--workers: 1001 are too many; at most 1000"));
   }
 }
@@ -301,7 +302,8 @@ TEST_F(PlanCommand, MeasuresTheJobForAClusterWithoutAProfile) {
   const json told =
       json::parse(plan("{cut: Auto}", {"--simulate", cluster.string(), "-o", "json"}));
   EXPECT_EQ(told["plan"], "cut Input");
-  EXPECT_THROW(run({"--simulate", cluster.string()}), InvalidInput) << "neither job nor profile";
+  EXPECT_THROW(run({"--simulate", cluster.string()}), CLI::RequiredError)
+      << "neither job nor profile";
 }
 
 TEST_F(PlanCommand, SimulatesWhatMemoryHoldsAndAServerThatGetsBusy) {
@@ -355,7 +357,7 @@ TEST_F(PlanCommand, ADescribedClusterLeavesNothingOfTheMachinesToOptions) {
 }
 
 TEST_F(PlanCommand, RefusesAMountWithoutAFolder) {
-  EXPECT_THROW(plan("{cut: Auto}", {"--mount", "faces"}), InvalidInput);
+  EXPECT_THROW(plan("{cut: Auto}", {"--mount", "faces"}), CLI::ValidationError);
 }
 
 }  // namespace

@@ -193,18 +193,6 @@ TEST_F(ReportTest, WhatAResumedRunDecidedAndEvaluatedAgainCountsOnce) {
   EXPECT_THAT(page(), Not(HasSubstr("width=\"-")));
 }
 
-TEST_F(ReportTest, ALineThatWasCutOffIsLeftOutAndAForeignOneIsNamed) {
-  write(step(0, 0.1) + R"({"type":"st)");
-  EXPECT_EQ(read_history(folder()).steps.size(), 1u);
-  write(step(0, 0.1) + "hello\n" + step(1, 0.1));
-  try {
-    read_history(folder());
-    FAIL() << "a foreign line was read";
-  } catch (const InvalidInput& error) {
-    EXPECT_THAT(error.what(), HasSubstr("metrics.jsonl:2: is no line"));
-  }
-}
-
 TEST_F(ReportTest, ARunWithoutAStepHasNothingToShow) {
   write(R"({"type":"plan","plan":1,"step":0})"
         "\n");

@@ -23,6 +23,15 @@ TEST(RunCommand, HasCoresOfEmulatedMachinesOnlyWhereSomeAre) {
     EXPECT_THROW(run_command({"run", job.string(), option, "4"}), CLI::RequiresError) << option;
 }
 
+TEST(RunCommand, RefusesCoresThatItsProgramsWouldRefuse) {
+  for (const char* option : {"--threads", "--worker-threads"}) {
+    for (const char* count : {"0", "-1", "4097"})
+      EXPECT_THROW(run_command({"run", "job.yaml", option, count}), CLI::ValidationError)
+          << option << " " << count;
+  }
+  EXPECT_THROW(run_command({"run", "job.yaml", "--log-level", "loud"}), CLI::ValidationError);
+}
+
 TEST(RunCommand, ThatIsStoppedWhileItsServerStartsHasStopped) {
   constexpr int kStopped = 20;
   EXPECT_EQ(status_of_run(128 + SIGTERM, true), kStopped);

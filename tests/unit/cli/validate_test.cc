@@ -22,7 +22,7 @@ spec:
   data: {train: {path: faces}, image: {height: 28, width: 28}}
   training: {epochs: 3, batchSize: 64, schedule: {constant: {base: 0.1}}}
   split: {cut: Input}
-  output: {path: runs}
+  output: {path: /runs}
 )";
 
 class Validate : public testing::Test {
@@ -84,6 +84,48 @@ TEST_F(Validate, WarnsOfWhatIsNotBuiltYet) {
       HasSubstr("`outrigger run` refuses it here: spec.network.encryption: TLS is not built yet"));
 }
 
+TEST_F(Validate, WarnsOfANetworkOrACutThatIsNotThere) {
+  const auto warned = [&](const char* part, const char* other) {
+    std::string text = kValidJob;
+    text.replace(text.find(part), std::string(part).size(), other);
+    const Outcome outcome = run_command({"validate", file("job.yaml", text)});
+    EXPECT_EQ(outcome.status, 0) << "another version may know it";
+    return outcome.err;
+  };
+  EXPECT_THAT(
+      warned("lenet5", "lenet6"),
+      HasSubstr("`outrigger run` refuses it here: spec.model: there is no model \"lenet6\""));
+  EXPECT_THAT(warned("cut: Input", "cut: pool9"),
+              HasSubstr("spec.split.cut: cannot cut lenet5 at \"pool9\""));
+  EXPECT_EQ(warned("cut: Input", "cut: pool1"), "");
+  EXPECT_EQ(warned("{name: lenet5}",
+                   "{layers: [{name: c, convolution: {channels: 4, kernel: 3}}, {name: p, "
+                   "globalAveragePool: {}}, {name: f, flatten: {}}]}"),
+            "")
+      << "only the data tells whether there are four classes";
+}
+
+TEST_F(Validate, TellsWhatAClusterAloneRefuses) {
+  std::string text = kValidJob;
+  text.replace(text.find("/runs"), 5, "runs");
+  text.insert(text.find("  split:"),
+              "  network: {port: 8080}\n  schedulingPolicy: {gang: Volcano}\n");
+  const std::string path = file("job.yaml", text);
+  const Outcome outcome = run_command({"validate", path});
+  EXPECT_EQ(outcome.status, 0) << "it is a job, and runs here";
+  EXPECT_EQ(outcome.out, path + ": valid\n");
+  EXPECT_THAT(
+      outcome.err,
+      HasSubstr(": a cluster refuses it: spec.schedulingPolicy.gang: Volcano is not built"));
+  EXPECT_THAT(outcome.err, HasSubstr(": a cluster refuses it: spec.network.port: 8080: "));
+  EXPECT_THAT(outcome.err, HasSubstr(": a cluster refuses it: spec.output.path: "));
+  const Outcome told = run_command({"validate", "-o", "json", path});
+  const auto verdict = nlohmann::json::parse(told.out).at(0);
+  EXPECT_EQ(verdict.at("refusedByClusters").size(), 3U);
+  EXPECT_EQ(verdict.at("refusedByClusters").at(0).at("path"), "spec.schedulingPolicy.gang");
+  EXPECT_TRUE(verdict.at("notBuiltYet").empty());
+}
+
 TEST_F(Validate, PrintsTheResolvedJobAsAJobFile) {
   const Outcome outcome = run_command({"validate", "--resolved", file("job.yaml", kValidJob)});
   const auto again = api::resolve_training_job(outcome.out);
@@ -102,7 +144,7 @@ TEST_F(Validate, SpeaksJsonToPrograms) {
   EXPECT_EQ(verdict.at("errors").at(0).at("line"), 7);
 }
 
-TEST_F(Validate, TheExamplesAreValidAndRunHereUnlessTheyWantAGpuOrACluster) {
+TEST_F(Validate, TheExamplesAreValidAndRunEverywhereUnlessTheyWantAGpuOrACluster) {
   std::vector<std::string> arguments{"validate"};
   for (const auto& entry :
        std::filesystem::directory_iterator(OUTRIGGER_SOURCE_DIR "/manifests/examples")) {
@@ -114,9 +156,11 @@ TEST_F(Validate, TheExamplesAreValidAndRunHereUnlessTheyWantAGpuOrACluster) {
   EXPECT_EQ(outcome.status, 0);
   std::istringstream complaints(outcome.err);
   for (std::string line; std::getline(complaints, line);)
-    EXPECT_THAT(line,
-                testing::AnyOf(HasSubstr("spec.server.gpus: no GPU can be used here"),
-                               HasSubstr("spec.server.engine: External: only a cluster runs")));
+    EXPECT_THAT(
+        line,
+        testing::AnyOf(HasSubstr("spec.server.gpus: no GPU can be used here"),
+                       HasSubstr("spec.server.engine: External: only a cluster runs"),
+                       testing::ContainsRegex("-local.*a cluster refuses it: spec.output.path: ")));
 }
 
 TEST(Version, NamesTheReleaseTheApiAndTheMachine) {
