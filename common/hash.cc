@@ -8,14 +8,45 @@
 #include "common/error.h"
 
 namespace outrigger {
+namespace {
+
+struct FreeContext {
+  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
+};
+
+void check_sha256(int result) {
+  if (result != 1) throw Error("SHA-256 failed in libcrypto");
+}
+
+}  // namespace
 
 Sha256 sha256(std::span<const std::byte> data) {
   Sha256 digest;
   unsigned int size = 0;
-  if (EVP_Digest(data.data(), data.size(), reinterpret_cast<unsigned char*>(digest.data()), &size,
-                 EVP_sha256(), nullptr) != 1) {
-    throw Error("SHA-256 failed in libcrypto");
-  }
+  check_sha256(EVP_Digest(data.data(), data.size(), reinterpret_cast<unsigned char*>(digest.data()),
+                          &size, EVP_sha256(), nullptr));
+  return digest;
+}
+
+struct Sha256Stream::Impl {
+  std::unique_ptr<EVP_MD_CTX, FreeContext> context{EVP_MD_CTX_new()};
+};
+
+Sha256Stream::Sha256Stream() : impl_(std::make_unique<Impl>()) {
+  check_sha256(EVP_DigestInit_ex(impl_->context.get(), EVP_sha256(), nullptr));
+}
+
+Sha256Stream::~Sha256Stream() = default;
+
+void Sha256Stream::add(std::span<const std::byte> piece) {
+  check_sha256(EVP_DigestUpdate(impl_->context.get(), piece.data(), piece.size()));
+}
+
+Sha256 Sha256Stream::finish() {
+  Sha256 digest;
+  unsigned int size = 0;
+  check_sha256(EVP_DigestFinal_ex(impl_->context.get(),
+                                  reinterpret_cast<unsigned char*>(digest.data()), &size));
   return digest;
 }
 

@@ -33,6 +33,36 @@ spdlog::level::level_enum translate(Level level) {
   return spdlog::level::info;
 }
 
+constexpr std::string_view kIndent = "  ";
+
+bool is_control(unsigned char letter) {
+  constexpr unsigned char kDelete = 0x7f;
+  return (letter < ' ' && letter != '\t' && letter != '\n') || letter == kDelete;
+}
+
+/// Those of Latin-1, in UTF-8: some terminals obey them as they do ESC.
+bool begins_c1(std::string_view text) {
+  return text.size() > 1 && text[0] == '\xc2' && static_cast<unsigned char>(text[1]) < 0xa0;
+}
+
+std::string harmless(std::string_view text) {
+  std::string shown;
+  shown.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = text.substr(i);
+    const auto letter = static_cast<unsigned char>(text[i]);
+    if (begins_c1(rest)) {
+      shown += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[++i]));
+    } else if (is_control(letter)) {
+      shown += fmt::format("\\x{:02x}", letter);
+    } else {
+      shown += text[i];
+      if (letter == '\n' && !rest.substr(1).starts_with(kIndent)) shown += kIndent;
+    }
+  }
+  return shown;
+}
+
 }  // namespace
 
 void set_process_name(const std::string& name) {
@@ -52,6 +82,8 @@ Level parse_level(std::string_view text) {
 
 bool is_on(Level level) { return logger().should_log(translate(level)); }
 
-void write(Level level, std::string_view text) { logger().log(translate(level), text); }
+void write(Level level, std::string_view text) {
+  if (is_on(level)) logger().log(translate(level), harmless(text));
+}
 
 }  // namespace outrigger::log

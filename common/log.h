@@ -6,7 +6,9 @@
 #include <string_view>
 #include <utility>
 
-/// Logging to standard error: one line an event, `time level process | text`. Thread-safe.
+/// Logging to standard error: one line an event, `time level process | text`. Further lines of a
+/// text are indented and its control characters written as escapes, so that no path or name from
+/// outside can look like an event or move the cursor. Thread-safe.
 namespace outrigger::log {
 
 enum class Level { kDebug, kInfo, kWarning, kError };

@@ -210,7 +210,10 @@ api::ExitCode Run::train() {
 void Run::train_to_the_end() {
   agreement_.check_start(trainer_.counters().step);
   resume_evaluation_beside();
-  evaluate_if_due();  // the run before was stopped in the middle of it
+  {
+    const auto waiting = keep_others_waiting();
+    evaluate_if_due();  // the run before was stopped in the middle of it
+  }
   while (trainer_.counters().step < size_.total_steps) {
     if (trainer_.synchronized()) {
       const Wishes wishes = settle();
@@ -225,6 +228,7 @@ void Run::train_to_the_end() {
     if (!trainer_.synchronized()) continue;
     const uint64_t step = trainer_.counters().step;
     if (state_is_wanted(step)) trainer_.gather_state();
+    const auto waiting = keep_others_waiting();
     evaluate_if_due();
     if (files_.checkpoint_due(step) && step < size_.total_steps) save_checkpoint();
   }
@@ -252,9 +256,14 @@ api::ExitCode Run::complete() {
   return api::ExitCode::kDone;
 }
 
+// A picture for people: the run is what it is without one.
 void Run::write_trace() const {
-  trace_.write(directory_ /
-               (first_rank() ? "trace.json" : "trace-" + std::to_string(launch_.rank) + ".json"));
+  try {
+    trace_.write(directory_ /
+                 (first_rank() ? "trace.json" : "trace-" + std::to_string(launch_.rank) + ".json"));
+  } catch (const IoError& error) {
+    log::warning("there is no trace of this run: {}", error.what());
+  }
 }
 
 void Run::after_step(const training::StepReport& told) {

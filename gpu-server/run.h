@@ -30,6 +30,7 @@
 #include "gpu-server/ranks/agreement.h"
 #include "gpu-server/ranks/broken_samples.h"
 #include "gpu-server/report/reporter.h"
+#include "gpu-server/report/workers_pace.h"
 #include "gpu-server/run_files.h"
 #include "nn/graph.h"
 #include "nn/program.h"
@@ -106,6 +107,9 @@ class Run {
   bool due_for_evaluation(uint64_t step) const;
   bool state_is_wanted(uint64_t step) const;
   void evaluate_if_due();
+  /// While it lives, what the first rank alone has to do behind this step may take its time; none
+  /// where nobody waits for it: behind the last step the others end.
+  std::unique_ptr<KeepWaiting> keep_others_waiting();
   void evaluate_here();
   /// By the server. Nothing where several ranks are to stop: they do so together, at the next
   /// settle(), and the evaluation is left due to the run that goes on.
@@ -184,6 +188,7 @@ class Run {
   uint64_t settled_ = 0;   // times that all ranks have agreed while the first one found plans
   size_t replacements_told_ = 0;
   std::optional<TimePoint> workers_told_, layers_told_;
+  WorkersPace workers_pace_;
   bool advised_ = false;
   uint64_t warned_of_ = 0;  // the plan whose stems no worker is given
   std::atomic<bool> ready_{false};

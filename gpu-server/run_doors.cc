@@ -18,6 +18,7 @@ void Run::want_stop() {
   if (reducer_ == nullptr) {
     feed_.cancel();
   } else {  // replicas finish the step and stop together
+    agreement_.wish_stop();
     evaluation_stop_.request_stop();
   }
 }
@@ -106,7 +107,7 @@ std::unique_ptr<Watchdog> Run::make_watchdog() {
                                 .progress = job_.spec.progress_deadline + patience(),
                                 .stop = job_.spec.checkpoint.grace_period + patience()};
   return std::make_unique<Watchdog>(
-      options, clock_, [this] { return feed_.handed_out(); },
+      options, clock_, [this] { return feed_.handed_out() + agreement_.waits(); },
       [this](const std::string& what) {
         log::error("{}: {}", what, feed_.describe_wait());
         if (launch_.termination_file) {

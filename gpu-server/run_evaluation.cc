@@ -1,8 +1,11 @@
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
 #include "common/log.h"
 #include "gpu-server/run.h"
+#include "gpu-server/run_best.h"
 #include "nn/scorer.h"
 #include "worker/job.h"
 
@@ -36,6 +39,16 @@ bool Run::due_for_evaluation(uint64_t step) const {
 
 bool Run::state_is_wanted(uint64_t step) const {
   return due_for_evaluation(step) || files_.is_checkpoint_step(step);
+}
+
+std::unique_ptr<KeepWaiting> Run::keep_others_waiting() {
+  constexpr Duration kMost = std::chrono::seconds(5);
+  const uint64_t step = trainer_.counters().step;
+  const bool works = state_is_wanted(step) || trainer_.counters().evaluating != nullptr;
+  if (reducer_ == nullptr || !first_rank() || step >= size_.total_steps || !works) return nullptr;
+  return std::make_unique<KeepWaiting>(
+      *reducer_, std::min<Duration>(kMost, Duration(job_.spec.progress_deadline) / 4),
+      [this] { evaluation_stop_.request_stop(); });
 }
 
 void Run::evaluate_if_due() {
@@ -141,19 +154,11 @@ void Run::judge(training::TrainingState& state, const training::EvaluationResult
                 Duration took, const char* by) {
   reporter_.evaluation(state.step, result, took, by);
   const api::EvaluateSpec& spec = *job_.spec.training.evaluate;
-  double metric = result.accuracy;
-  if (spec.metric == api::EvaluationMetric::kVerification) metric = result.verification.value_or(0);
-  if (spec.metric == api::EvaluationMetric::kIdentification)
-    metric = result.identification.value_or(0);
-  training::TrainingState& present = trainer_.counters();
-  if (present.best_step >= 0 && metric <= present.best_metric) {
-    ++present.evaluations_without_gain;
-    return;
-  }
-  present.evaluations_without_gain = state.evaluations_without_gain = 0;
-  present.best_metric = state.best_metric = metric;
-  present.best_step = state.best_step = static_cast<int64_t>(state.step);
-  if (spec.keep_best) files_.save_best(state);
+  const auto metric = metric_of(spec.metric, result);
+  if (!metric)
+    log::warning("step {}: {} could not be measured, so these weights are not taken for the best",
+                 state.step, api::to_string(spec.metric));
+  if (note_metric(metric, trainer_.counters(), state) && spec.keep_best) files_.save_best(state);
 }
 
 }  // namespace outrigger::gpu_server

@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "gpu-server/job/job_options.h"
 #include "gpu-server/job/job_plan.h"
+#include "gpu-server/run_best.h"
 #include "nn/cpu/instruction_set.h"
 #include "nn/models.h"
 #include "nn/weights_file.h"
@@ -24,6 +25,7 @@ constexpr const char* kInstructionSetKey = "instructionSet";
 constexpr const char* kBatchSizeKey = "batchSize";
 constexpr const char* kSamplesKey = "samples";
 constexpr const char* kSeedKey = "seed";
+constexpr const char* kMetricKey = "evaluationMetric";
 
 void impose_instruction_set(const training::CheckpointMetadata& metadata) {
   const auto recorded = metadata.find(kInstructionSetKey);
@@ -81,6 +83,7 @@ RunFiles::RunFiles(const api::TrainingJob& job, const api::Launch& launch, const
       graph_(graph),
       train_(train),
       checkpoints_(api::checkpoint_directory(job, launch)) {
+  if (job.spec.training.evaluate) metric_ = api::to_string(job.spec.training.evaluate->metric);
   if (launch.rank == 0) {
     // Before the store, which tidies up and claims: a start that is refused changes nothing.
     if (!launch.resume) refuse_former_run();
@@ -100,7 +103,8 @@ void RunFiles::refuse_former_run() const {
 
 training::TrainingState RunFiles::first_state() {
   if (!launch_.resume) return fresh_state();
-  auto found = training::load_newest_checkpoint(checkpoints_, graph_);
+  auto found =
+      store_ ? store_->load_newest(graph_) : training::load_newest_checkpoint(checkpoints_, graph_);
   if (!found) return fresh_state();
   compare_with(*found);
   impose_instruction_set(found->metadata);
@@ -110,7 +114,7 @@ training::TrainingState RunFiles::first_state() {
   return std::move(found->state);
 }
 
-void RunFiles::compare_with(training::Checkpoint& found) const {
+void RunFiles::compare_with(training::Checkpoint& found) {
   const auto own = metadata();
   refuse_other_classes(found, own);
   const auto tell = [&](const char* what, const std::string& former, const char* key) {
@@ -128,6 +132,40 @@ void RunFiles::compare_with(training::Checkpoint& found) const {
                    found.state.bad_samples.size());
     found.state.bad_samples.clear();
   }
+  reconcile_average(found.state);
+  if (found.state.evaluating != nullptr) reconcile_average(*found.state.evaluating);
+  reconcile_metric(found);
+}
+
+void RunFiles::reconcile_average(training::TrainingState& found) const {
+  const bool wanted = job_.spec.training.average_weights.has_value();
+  if (wanted == !found.averaged.empty()) return;
+  if (wanted) {
+    log::warning(
+        "spec.training.averageWeights is new: the average begins with the weights of step {}",
+        found.step);
+    found.averaged = found.parameters;
+  } else {
+    log::warning(
+        "spec.training.averageWeights is gone: the average up to step {} is forgotten, and the "
+        "weights themselves are evaluated and handed out",
+        found.step);
+    found.averaged.clear();
+  }
+}
+
+void RunFiles::reconcile_metric(training::Checkpoint& found) {
+  const auto recorded = found.metadata.find(kMetricKey);
+  if (recorded == found.metadata.end()) return;  // as in those of older versions
+  if (metric_.empty()) metric_ = recorded->second;
+  if (metric_ == recorded->second) return;
+  if (found.state.best_step >= 0)
+    log::warning(
+        "spec.training.evaluate.metric was {} up to step {} and is {} now: which weights were the "
+        "best is forgotten",
+        recorded->second, found.state.step, metric_);
+  forget_best(found.state);
+  if (found.state.evaluating != nullptr) forget_best(*found.state.evaluating);
 }
 
 training::TrainingState RunFiles::fresh_state() const {
@@ -170,6 +208,7 @@ training::CheckpointMetadata RunFiles::metadata() const {
   metadata[kBatchSizeKey] = std::to_string(job_.spec.training.batch_size);
   metadata[kSamplesKey] = std::to_string(train_.size());
   metadata[kSeedKey] = std::to_string(worker::seed(job_));
+  if (!metric_.empty()) metadata[kMetricKey] = metric_;
   return metadata;
 }
 

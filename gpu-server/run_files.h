@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "api/launch.h"
 #include "api/training_job.h"
@@ -29,7 +30,9 @@ class RunFiles {
 
   /// What the run starts from: the newest checkpoint where the launch resumes (its instruction set
   /// is imposed where this machine has it), else fresh weights or those of the job's file. Throws
-  /// InvalidInput where the checkpoint's labels mean other classes; warns of what else has changed.
+  /// InvalidInput where the checkpoint's labels mean other classes; warns of what else has changed:
+  /// an average of weights begins anew where the job has none before, and the best is forgotten
+  /// where it was so by another metric.
   training::TrainingState first_state();
 
   /// Whether this rank saves behind this step, and whether any does.
@@ -48,7 +51,9 @@ class RunFiles {
  private:
   void refuse_former_run() const;
   training::TrainingState fresh_state() const;
-  void compare_with(training::Checkpoint& found) const;
+  void compare_with(training::Checkpoint& found);
+  void reconcile_average(training::TrainingState& found) const;
+  void reconcile_metric(training::Checkpoint& found);
   training::CheckpointMetadata metadata() const;
 
   const api::TrainingJob& job_;
@@ -58,6 +63,7 @@ class RunFiles {
   const std::filesystem::path checkpoints_;
   std::optional<training::CheckpointStore> store_;  // of the first rank
   std::optional<uint64_t> saved_step_;
+  std::string metric_;  // by which the state's best is the best; empty: not known
 };
 
 }  // namespace outrigger::gpu_server

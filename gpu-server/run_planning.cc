@@ -256,7 +256,8 @@ void Run::tell_of_workers(const training::StepReport& report, const RankMeasures
   if (!last && workers_told_ && clock_.now() < *workers_told_ + kEvery) return;
   workers_told_ = clock_.now();
   if (planning_) reporter_.desired_workers(planning_->desired_workers());
-  reporter_.workers(report.step, measures.workers, measures.local);
+  if (workers_pace_.due(*workers_told_, measures.workers) || last)
+    reporter_.workers(report.step, measures.workers, measures.local);
   constexpr Duration kLayersEvery = std::chrono::minutes(5);
   if (!layers_told_) layers_told_ = clock_.now();
   if (!last && clock_.now() < *layers_told_ + kLayersEvery) return;

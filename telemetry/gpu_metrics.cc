@@ -17,7 +17,11 @@ const MetricInfo kErrors{"outrigger_gpu_uncorrected_memory_errors",
                          {}};
 
 void set(Metrics& metrics, const MetricInfo& info, const std::optional<double>& value) {
-  if (value) metrics.gauge(info).set(*value);
+  if (value) {
+    metrics.gauge(info).set(*value);
+  } else {
+    metrics.gauge(info).withdraw();
+  }
 }
 
 }  // namespace
@@ -30,14 +34,14 @@ GpuMetrics::GpuMetrics(Metrics& metrics, std::unique_ptr<Nvml> nvml, std::string
 }
 
 void GpuMetrics::read() {
-  const auto usage = nvml_->usage(bus_id_);
-  if (!usage) return;
-  set(metrics_, kBusy, usage->busy_share);
-  set(metrics_, kMemoryUsed, usage->memory_used_bytes);
-  set(metrics_, kMemoryTotal, usage->memory_total_bytes);
-  set(metrics_, kPower, usage->power_watts);
-  set(metrics_, kTemperature, usage->temperature_celsius);
-  set(metrics_, kErrors, usage->uncorrected_errors);
+  // Of a GPU that has fallen off the bus nothing is known.
+  const auto usage = nvml_->usage(bus_id_).value_or(GpuUsage());
+  set(metrics_, kBusy, usage.busy_share);
+  set(metrics_, kMemoryUsed, usage.memory_used_bytes);
+  set(metrics_, kMemoryTotal, usage.memory_total_bytes);
+  set(metrics_, kPower, usage.power_watts);
+  set(metrics_, kTemperature, usage.temperature_celsius);
+  set(metrics_, kErrors, usage.uncorrected_errors);
 }
 
 void GpuMetrics::loop(const std::stop_token& stop) {

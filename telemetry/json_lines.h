@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <mutex>
@@ -11,7 +12,8 @@ namespace outrigger::telemetry {
 
 /// Appends JSON objects to a file, one a line (metrics.jsonl). A line is in the file, whole, when
 /// append() returns; one cut short by a crash or a full disk is removed. A disk that is full never
-/// ends a run: lines are dropped, the log says so once, and again when writing works. Thread-safe.
+/// ends a run: lines are dropped, the log says so once, and again when writing works. Where an
+/// earlier attempt of the run lives on and writes, too, lines of both stay whole. Thread-safe.
 class JsonLines {
  public:
   /// Opens or creates `path`, and its folder; continues behind the last whole line. Throws IoError.
@@ -23,10 +25,13 @@ class JsonLines {
   int64_t dropped() const;
 
  private:
+  /// Removes what was written of a line that could not be finished.
+  void cut_last(size_t written);
+
   mutable std::mutex mutex_;
   const std::filesystem::path path_;
   FileDescriptor file_;
-  int64_t size_ = 0;  // bytes up to the end of the last whole line
+  bool torn_ = false;  // the file's last line is not whole, and was not this one's to remove
   int64_t dropped_ = 0;
   bool failing_ = false;
 };

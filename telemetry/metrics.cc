@@ -33,13 +33,35 @@ class PrometheusCounter final : public Counter {
 
 class PrometheusGauge final : public Gauge {
  public:
-  explicit PrometheusGauge(prometheus::Gauge& gauge) : gauge_(gauge) {}
-  void set(double value) override { gauge_.Set(value); }
-  void add(double amount) override { gauge_.Increment(amount); }
-  double value() const override { return gauge_.Value(); }
+  PrometheusGauge(prometheus::Family<prometheus::Gauge>& family, Labels labels)
+      : family_(family), labels_(std::move(labels)), shown_(&family_.Add(labels_)) {}
+  void set(double value) override {
+    const std::scoped_lock lock(mutex_);
+    shown().Set(value);
+  }
+  void add(double amount) override {
+    const std::scoped_lock lock(mutex_);
+    shown().Increment(amount);
+  }
+  double value() const override {
+    const std::scoped_lock lock(mutex_);
+    return shown_ == nullptr ? 0 : shown_->Value();
+  }
+  void withdraw() override {
+    const std::scoped_lock lock(mutex_);
+    if (shown_ != nullptr) family_.Remove(std::exchange(shown_, nullptr));
+  }
 
  private:
-  prometheus::Gauge& gauge_;
+  prometheus::Gauge& shown() {
+    if (shown_ == nullptr) shown_ = &family_.Add(labels_);
+    return *shown_;
+  }
+
+  prometheus::Family<prometheus::Gauge>& family_;
+  const Labels labels_;
+  mutable std::mutex mutex_;
+  prometheus::Gauge* shown_;  // null: withdrawn
 };
 
 class PrometheusHistogram final : public Histogram {
@@ -143,7 +165,7 @@ Gauge& Metrics::gauge(const MetricInfo& info, const Labels& labels) {
   return find_or_make(impl_->gauges, info, labels, [&] {
     auto& family =
         prometheus::BuildGauge().Name(info.name).Help(info.help).Register(impl_->registry);
-    return std::make_unique<PrometheusGauge>(family.Add(labels));
+    return std::make_unique<PrometheusGauge>(family, labels);
   });
 }
 
@@ -177,7 +199,9 @@ std::string Metrics::exposition() {
   update_process();
   std::ostringstream text;
   const prometheus::TextSerializer serializer;
-  serializer.Serialize(text, impl_->registry.Collect());
+  auto families = impl_->registry.Collect();
+  std::erase_if(families, [](const auto& family) { return family.metric.empty(); });
+  serializer.Serialize(text, families);
   const auto sources = [&] {
     const std::scoped_lock tables_lock(impl_->mutex);
     return impl_->sources;

@@ -47,6 +47,8 @@ class Gauge {
   virtual void set(double value) = 0;
   virtual void add(double amount) = 0;
   virtual double value() const = 0;
+  /// Off the page, until it is set again: nobody knows the value now.
+  virtual void withdraw() = 0;
 };
 
 /// Counts observations by size. Thread-safe.

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <exception>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "common/error.h"
+#include "common/log.h"
+#include "common/thread_name.h"
 
 namespace outrigger::gpu_server {
 namespace {
@@ -19,7 +23,9 @@ constexpr size_t kPlan = 2;
 constexpr size_t kHears = 9;
 constexpr size_t kDeadline = 10;  // in seconds
 constexpr size_t kTellsBroken = 11;
-constexpr size_t kVotes = 12;
+constexpr size_t kWaitOn = 12;
+constexpr size_t kVotes = 13;
+using Votes = std::array<float, kVotes>;
 
 void write_plan(const feed::Plan& plan, std::span<float> to) {
   to[0] = 1;
@@ -42,21 +48,21 @@ feed::Plan read_plan(std::span<const float> from) {
   return plan;
 }
 
-}  // namespace
-
-Wishes Agreement::settle(const Wishes& mine) {
-  if (reducer_ == nullptr) return mine;
-  std::array<float, kVotes> votes{};
+Votes votes_of(const Wishes& mine, bool first_rank) {
+  Votes votes{};
   votes[kStop] = mine.stop ? 1.0f : 0.0f;
   votes[kStopEarly] = mine.stop_early ? 1.0f : 0.0f;
   votes[kTellsBroken] = mine.tells_broken ? 1.0f : 0.0f;
-  const std::span<float> plan = std::span(votes).subspan<kPlan>();
-  if (reducer_->rank() == 0) {
-    if (mine.plan) write_plan(*mine.plan, plan);
+  if (first_rank) {
+    if (mine.plan) write_plan(*mine.plan, std::span(votes).subspan<kPlan>());
     votes[kHears] = mine.hears ? 1.0f : 0.0f;
     votes[kDeadline] = static_cast<float>(to_seconds(mine.progress_deadline));
   }
-  reducer_->all_reduce(votes);
+  return votes;
+}
+
+Wishes wishes_of(const Votes& votes) {
+  const std::span<const float> plan = std::span(votes).subspan<kPlan>();
   Wishes all{.stop = votes[kStop] > 0,
              .stop_early = votes[kStopEarly] > 0,
              .hears = votes[kHears] > 0,
@@ -65,6 +71,20 @@ Wishes Agreement::settle(const Wishes& mine) {
              .tells_broken = votes[kTellsBroken] > 0};
   if (plan[0] > 0) all.plan = read_plan(plan);
   return all;
+}
+
+}  // namespace
+
+Wishes Agreement::settle(const Wishes& mine) {
+  if (reducer_ == nullptr) return mine;
+  const Votes told = votes_of(mine, reducer_->rank() == 0);
+  while (true) {
+    Votes all = told;
+    if (stop_) all[kStop] = 1;
+    reducer_->all_reduce(all);
+    if (all[kWaitOn] == 0) return wishes_of(all);
+    ++waits_;
+  }
 }
 
 // Sums, to which the others add zeros.
@@ -103,6 +123,30 @@ void Agreement::check_start(uint64_t step) {
   if (same) return;
   throw IoError("the replicas start from different steps, by rank " + starts +
                 ": do they see the same checkpoints?");
+}
+
+KeepWaiting::KeepWaiting(training::Reducer& reducer, Duration every,
+                         std::function<void()> interrupt)
+    : reducer_(reducer), every_(every), interrupt_(std::move(interrupt)) {
+  thread_ = std::jthread([this](const std::stop_token& over) { loop(over); });
+}
+
+void KeepWaiting::loop(const std::stop_token& over) {
+  name_thread("ranks-wait");
+  std::unique_lock lock(mutex_);
+  try {
+    while (true) {
+      wake_.wait_for(lock, over, every_, [] { return false; });
+      if (over.stop_requested()) return;
+      Votes votes{};
+      votes[kWaitOn] = 1;
+      reducer_.all_reduce(votes);
+      if (votes[kStop] > 0) interrupt_();
+    }
+  } catch (const std::exception& error) {
+    log::warning("while the first rank works alone: {}", error.what());
+    interrupt_();
+  }
 }
 
 }  // namespace outrigger::gpu_server

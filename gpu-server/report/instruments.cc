@@ -13,6 +13,14 @@ telemetry::Counter& link_bytes(telemetry::Metrics& metrics, const char* directio
                          {{"direction", direction}});
 }
 
+void show_if_any(telemetry::Gauge& gauge, std::optional<double> value) {
+  if (value) {
+    gauge.set(*value);
+  } else {
+    gauge.withdraw();
+  }
+}
+
 /// A cause as labels are written.
 std::string label_of(feed::StallCause cause) {
   std::string label = feed::to_string(cause);
@@ -49,6 +57,7 @@ Instruments::Instruments(telemetry::Metrics& metrics)
                           "Part of the network's multiply-adds that the server does by the plan.",
                           {}})),
       all(metrics) {
+  desired_workers(std::nullopt);
   for (size_t i = 0; i < feed::kStallCauses; ++i)
     stalls[i] = &metrics.counter({"outrigger_server_stall_seconds_total",
                                   "Time in which the device waited, by cause.",
@@ -67,6 +76,10 @@ telemetry::Gauge& Instruments::plan(const feed::Plan& plan, uint32_t micro_batch
                     {"gradients", to_string(plan.gradients)}});
 }
 
+void Instruments::desired_workers(std::optional<uint32_t> count) const {
+  show_if_any(desired, count);
+}
+
 void Instruments::links(const FeedSnapshot& before, const FeedSnapshot& now) const {
   bytes_in.add(static_cast<double>(now.bytes_in - before.bytes_in));
   bytes_out.add(static_cast<double>(now.bytes_out - before.bytes_out));
@@ -74,18 +87,19 @@ void Instruments::links(const FeedSnapshot& before, const FeedSnapshot& now) con
 }
 
 void Instruments::evaluation(const training::EvaluationResult& result) const {
-  const auto show = [&](const char* metric, double value) {
-    all.gauge({"outrigger_server_evaluation_ratio",
-               "What the newest evaluation measured on held-out images.",
-               {"metric"}},
-              {{"metric", metric}})
-        .set(value);
+  const auto show = [&](const char* metric, std::optional<double> value) {
+    show_if_any(all.gauge({"outrigger_server_evaluation_ratio",
+                           "What the newest evaluation measured on held-out images.",
+                           {"metric"}},
+                          {{"metric", metric}}),
+                value);
   };
   show("accuracy", result.accuracy);
-  if (result.verification) show("verification", *result.verification);
-  if (result.identification) show("identification", *result.identification);
-  all.gauge({"outrigger_server_evaluation_loss", "Mean loss of the newest evaluation.", {}})
-      .set(result.loss);
+  show("verification", result.verification);
+  show("identification", result.identification);
+  show_if_any(
+      all.gauge({"outrigger_server_evaluation_loss", "Mean loss of the newest evaluation.", {}}),
+      result.loss);
 }
 
 }  // namespace outrigger::gpu_server

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <optional>
 
 #include "feed/plan.h"
 #include "feed/stall.h"
@@ -15,9 +17,11 @@ struct Instruments {
   explicit Instruments(telemetry::Metrics& metrics);
   /// The gauge that is 1 while this is the plan.
   telemetry::Gauge& plan(const feed::Plan& plan, uint32_t micro_batches) const;
+  /// Nothing is shown where nobody knows.
+  void desired_workers(std::optional<uint32_t> count) const;
   /// Counts what links carried, and what was given out a second time, from one step to the next.
   void links(const FeedSnapshot& before, const FeedSnapshot& now) const;
-  /// Shown from the first evaluation on.
+  /// Shown from the first evaluation on; what the newest one could not measure is not.
   void evaluation(const training::EvaluationResult& result) const;
 
   telemetry::Counter& steps;

@@ -21,6 +21,16 @@ std::string describe(const feed::Plan& plan, uint32_t micro_batches) {
   return text;
 }
 
+std::string describe(const training::EvaluationResult& result) {
+  std::string text = fmt::format("accuracy {:.2f} %", 100 * result.accuracy);
+  if (result.loss) text += fmt::format(", loss {:.4f}", *result.loss);
+  if (result.verification)
+    text += fmt::format(", verification {:.2f} %", 100 * *result.verification);
+  if (result.identification)
+    text += fmt::format(", identification {:.2f} %", 100 * *result.identification);
+  return text;
+}
+
 /// What the device waits for most, the end of the step left out: workers cannot help that.
 std::string worst_cause(const feed::StallTimes& times) {
   const auto inputs = std::span(times).first(feed::kInputCauses);
@@ -48,7 +58,9 @@ Reporter::Reporter(std::string job, const std::filesystem::path& directory, Repo
       line_(clock) {
   progress_.step = first_step;
   progress_.total_steps = size.total_steps;
+  progress_.epoch = size.epochs_of(first_step);
   progress_.epochs = size.epochs_of(size.total_steps);
+  shown_ = progress_;
 }
 
 Reporter::~Reporter() = default;
@@ -145,7 +157,7 @@ void Reporter::workers(uint64_t step, std::span<const WorkerMeasures> workers,
 }
 
 void Reporter::desired_workers(std::optional<uint32_t> count) {
-  instruments_->desired.set(count.value_or(0));
+  instruments_->desired_workers(count);
   const std::scoped_lock lock(mutex_);
   desired_workers_ = count;
 }
@@ -192,17 +204,18 @@ void Reporter::evaluation(uint64_t step, const training::EvaluationResult& resul
                {"step", step},
                {"samples", result.samples},
                {"broken", result.broken},
+               {"notFinite", result.not_finite},
                {"seconds", to_seconds(took)},
                {"by", by}});
   metrics_file_.append(text_of(line));
   line_.clear();
-  log::info(
-      "step {}: held-out accuracy {:.2f} %, loss {:.4f}{}{} ({} images, by the {})", step,
-      100 * result.accuracy, result.loss,
-      result.verification ? fmt::format(", verification {:.2f} %", 100 * *result.verification) : "",
-      result.identification ? fmt::format(", identification {:.2f} %", 100 * *result.identification)
-                            : "",
-      result.samples, by);
+  log::info("step {}: held-out {} ({} images, by the {})", step, describe(result), result.samples,
+            by);
+  if (result.not_finite > 0)
+    log::warning(
+        "step {}: the network makes no numbers of {} of {} held-out images; they count as not "
+        "recognised, and what is computed of all images is left out",
+        step, result.not_finite, result.samples);
   instruments_->evaluation(result);
   const std::scoped_lock lock(mutex_);
   evaluated_ = result;
@@ -227,7 +240,7 @@ void Reporter::replacement(const feed::Replacement& one) {
 }
 
 void Reporter::show_plan(const feed::Plan& plan) {
-  if (plan_.number > 0) instruments_->plan(plan_, size_.micro_batches).set(0);
+  if (plan_.number > 0) instruments_->plan(plan_, size_.micro_batches).withdraw();
   instruments_->plan(plan, size_.micro_batches).set(1);
   instruments_->work.set(plan.server_percent(size_.micro_batches) / 100);
 }

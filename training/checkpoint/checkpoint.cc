@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <span>
 
 #include "common/file.h"
 #include "common/hash.h"
@@ -126,14 +127,9 @@ class Scratch {
   fs::path path_;
 };
 
-}  // namespace
-
-Checkpoint load_checkpoint(const fs::path& path, const nn::Graph& graph) {
-  return read_checkpoint_files(path, graph);
-}
-
-std::optional<Checkpoint> load_newest_checkpoint(const fs::path& directory,
-                                                 const nn::Graph& graph) {
+/// load_newest_checkpoint, and which steps it passed over.
+std::optional<Checkpoint> find_newest(const fs::path& directory, const nn::Graph& graph,
+                                      std::set<uint64_t>& passed_over) {
   const std::vector<uint64_t> steps = steps_under(directory);
   std::string newest_error;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
@@ -142,6 +138,7 @@ std::optional<Checkpoint> load_newest_checkpoint(const fs::path& directory,
       return load_checkpoint(path, graph);
     } catch (const IoError& error) {
       log::warning("passing over the checkpoint of step {}: {}", *step, error.what());
+      passed_over.insert(*step);
       if (newest_error.empty()) newest_error = error.what();
     }
   }
@@ -150,6 +147,18 @@ std::optional<Checkpoint> load_newest_checkpoint(const fs::path& directory,
                 std::to_string(steps.size()) + ") none can be read, the newest because " +
                 newest_error + "; see that the file system is well, or remove " +
                 directory.string() + " to begin anew");
+}
+
+}  // namespace
+
+Checkpoint load_checkpoint(const fs::path& path, const nn::Graph& graph) {
+  return read_checkpoint_files(path, graph);
+}
+
+std::optional<Checkpoint> load_newest_checkpoint(const fs::path& directory,
+                                                 const nn::Graph& graph) {
+  std::set<uint64_t> passed_over;
+  return find_newest(directory, graph, passed_over);
 }
 
 CheckpointStore::CheckpointStore(fs::path directory, CheckpointOptions options)
@@ -170,9 +179,15 @@ CheckpointStore::CheckpointStore(fs::path directory, CheckpointOptions options)
   }
 }
 
+std::optional<Checkpoint> CheckpointStore::load_newest(const nn::Graph& graph) {
+  damaged_.clear();
+  return find_newest(directory_, graph, damaged_);
+}
+
 void CheckpointStore::save(const TrainingState& state, const nn::Graph& graph,
                            const CheckpointMetadata& metadata) {
   replace(step_path(state.step).filename().string(), state, graph, metadata);
+  damaged_.erase(state.step);
   prune(state.step);
 }
 
@@ -212,11 +227,13 @@ void CheckpointStore::check_attempt() const {
   const auto claimed = read_attempt(directory_);
   if (claimed && *claimed > options_.attempt) {
     throw Superseded(directory_.string() + " belongs to attempt " + std::to_string(*claimed) +
-                     " of the job, this is attempt " + std::to_string(options_.attempt));
+                     " of the job, this is attempt " + std::to_string(options_.attempt) +
+                     "; once no server of the job lives, " + (directory_ / kAttempt).string() +
+                     " may be removed to go on from here with any attempt");
   }
 }
 
-void CheckpointStore::prune(uint64_t newest) const {
+void CheckpointStore::prune(uint64_t newest) {
   std::vector<uint64_t> older;
   try {
     older = steps();
@@ -227,8 +244,11 @@ void CheckpointStore::prune(uint64_t newest) const {
   // Later steps than the one just written were damaged, else the run would have gone on from them:
   // they neither count nor go, the run replaces them when it comes to them.
   std::erase_if(older, [&](uint64_t step) { return step > newest; });
-  for (size_t i = 0; i + static_cast<size_t>(options_.keep) < older.size(); ++i) {
-    remove_directory(step_path(older[i]));
+  const auto good = std::stable_partition(older.begin(), older.end(),
+                                          [&](uint64_t step) { return damaged_.contains(step); });
+  const auto keep = std::min<ptrdiff_t>(options_.keep, older.end() - good);
+  for (const uint64_t step : std::span(older.begin(), older.end() - keep)) {
+    remove_directory(step_path(step));
     reached("removed the oldest");
   }
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,9 +70,10 @@ class CheckpointStore {
   /// IoError.
   CheckpointStore(std::filesystem::path directory, CheckpointOptions options);
 
-  /// Writes step-<state.step> and removes the oldest beyond `keep`. A checkpoint of that step that
-  /// is there is replaced. Throws Superseded; IoError when it cannot be written (disk full): then
-  /// nothing is left of it and the former checkpoints are as they were.
+  /// Writes step-<state.step> and removes the oldest beyond `keep`, and those before it that
+  /// load_newest passed over. A checkpoint of that step that is there is replaced. Throws
+  /// Superseded; IoError when it cannot be written (disk full): then nothing is left of it and the
+  /// former checkpoints are as they were.
   void save(const TrainingState& state, const nn::Graph& graph,
             const CheckpointMetadata& metadata = {});
 
@@ -79,9 +81,8 @@ class CheckpointStore {
   void save_best(const TrainingState& state, const nn::Graph& graph,
                  const CheckpointMetadata& metadata = {});
 
-  std::optional<Checkpoint> load_newest(const nn::Graph& graph) const {
-    return load_newest_checkpoint(directory_, graph);
-  }
+  /// As load_newest_checkpoint. What it passes over takes no good checkpoint's place from then on.
+  std::optional<Checkpoint> load_newest(const nn::Graph& graph);
 
   const std::filesystem::path& directory() const { return directory_; }
   std::filesystem::path step_path(uint64_t step) const;
@@ -93,11 +94,12 @@ class CheckpointStore {
   void replace(const std::string& name, const TrainingState& state, const nn::Graph& graph,
                const CheckpointMetadata& metadata);
   void check_attempt() const;
-  void prune(uint64_t newest) const;
+  void prune(uint64_t newest);
   void reached(std::string_view fault_point) const;
 
   std::filesystem::path directory_;
   CheckpointOptions options_;
+  std::set<uint64_t> damaged_;  // steps that load_newest passed over
 };
 
 }  // namespace outrigger::training

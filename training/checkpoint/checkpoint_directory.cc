@@ -1,8 +1,15 @@
 #include "training/checkpoint/checkpoint_directory.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <vector>
 
+#include "common/error.h"
 #include "common/file.h"
 #include "common/hash.h"
 #include "nn/weights_file.h"
@@ -28,6 +35,21 @@ std::string former_name(uint64_t version) {
 
 std::string hash_of(std::string_view content) {
   return to_hex(sha256(std::as_bytes(std::span(content))));
+}
+
+/// Read in pieces: a model's file beside its arrays would be memory that nobody has planned for.
+std::string hash_of_file(const fs::path& path) {
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) throw_errno("opening " + path.string(), errno);
+  Sha256Stream hash;
+  std::vector<std::byte> piece(size_t{1} << 20);
+  while (true) {
+    const ssize_t got = ::read(fd.get(), piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_errno("reading " + path.string(), errno);
+    if (got == 0) return to_hex(hash.finish());
+    hash.add(std::span(piece).first(static_cast<size_t>(got)));
+  }
 }
 
 void make_directory(const fs::path& path) {
@@ -70,9 +92,8 @@ json manifest_of(const fs::path& path, const TrainingState& state, const nn::Gra
   json files = json::object();
   for (const auto& entry : fs::directory_iterator(path)) {
     if (entry.is_directory()) continue;  // it has a manifest of its own
-    const std::string content = read_file(entry.path());
-    files[entry.path().filename().string()] = {{"bytes", content.size()},
-                                               {"sha256", hash_of(content)}};
+    files[entry.path().filename().string()] = {{"bytes", entry.file_size()},
+                                               {"sha256", hash_of_file(entry.path())}};
   }
   std::vector<uint64_t> former;
   for (const auto& entry : state.former_parameters) former.push_back(entry.first);
@@ -122,7 +143,7 @@ void verify_files(const fs::path& path, const json& manifest) {
       throw IoError(file.string() + " has " + std::to_string(found) + " bytes instead of " +
                     std::to_string(bytes));
     }
-    if (hash_of(read_file(file)) != expected.at("sha256").get<std::string>()) {
+    if (hash_of_file(file) != expected.at("sha256").get<std::string>()) {
       throw IoError(file.string() + " is not what was written: its SHA-256 differs");
     }
   }

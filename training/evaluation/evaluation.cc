@@ -1,5 +1,7 @@
 #include "training/evaluation/evaluation.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "common/error.h"
@@ -8,6 +10,10 @@
 
 namespace outrigger::training {
 namespace {
+
+bool all_finite(std::span<const float> values) {
+  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+}
 
 std::optional<double> verification_of(const LabelledRows& embeddings) {
   try {
@@ -29,9 +35,15 @@ void EvaluationSums::add(std::span<const float> rows, std::span<const int32_t> l
   ensure(rows.size() == labels.size() * width_, "every label has a row of scores");
   for (size_t at = 0; at < rows.size(); at += width_) {
     const auto row = rows.subspan(at, width_);
-    loss_ += row[nn::Score::kLoss];
-    correct_ += row[nn::Score::kCorrect];
     const auto embedding = row.subspan(nn::Score::kEmbedding);
+    const bool finite_embedding = all_finite(embedding);
+    finite_embeddings_ &= finite_embedding;
+    loss_ += row[nn::Score::kLoss];
+    if (finite_embedding && std::isfinite(row[nn::Score::kLoss])) {
+      correct_ += row[nn::Score::kCorrect];
+    } else {
+      ++not_finite_;
+    }
     embeddings_.insert(embeddings_.end(), embedding.begin(), embedding.end());
   }
   labels_.insert(labels_.end(), labels.begin(), labels.end());
@@ -42,10 +54,11 @@ EvaluationResult EvaluationSums::result(int64_t samples, FaceMetrics wanted,
   EvaluationResult result;
   result.samples = static_cast<int64_t>(labels_.size());
   result.broken = samples - result.samples;
+  result.not_finite = not_finite_;
   if (labels_.empty()) return result;
-  result.loss = loss_ / static_cast<double>(labels_.size());
+  if (std::isfinite(loss_)) result.loss = loss_ / static_cast<double>(labels_.size());
   result.accuracy = correct_ / static_cast<double>(labels_.size());
-  if (embeddings_.empty()) return result;
+  if (embeddings_.empty() || !finite_embeddings_) return result;
   const LabelledRows rows{embeddings_, static_cast<int64_t>(embeddings_.size() / labels_.size()),
                           labels_};
   if (wanted.verification) result.verification = verification_of(rows);

@@ -17,12 +17,15 @@ namespace outrigger::training {
 /// What an evaluation measured; what was not asked for is absent.
 struct EvaluationResult {
   double accuracy = 0;                 // top-1 of the classifier
-  double loss = 0;                     // mean softmax cross-entropy, without smoothing
+  std::optional<double> loss;          // mean softmax cross-entropy, without smoothing
   std::optional<double> verification;  // 10-fold over pairs of embeddings
   std::optional<double>
       identification;  // rank-1 of embeddings, the first image of each person is known
   int64_t samples = 0;
   int64_t broken = 0;  // images that could not be decoded
+  /// Of the samples, those whose loss or embedding is no number (float16 overflows). Accuracy
+  /// counts them as not recognised; what is a number only where all of them are is absent.
+  int64_t not_finite = 0;
 };
 
 /// Which metrics of embeddings are wanted. Verification takes a few thousand comparisons,
@@ -48,6 +51,8 @@ class EvaluationSums {
   const size_t width_;
   double loss_ = 0;
   double correct_ = 0;
+  int64_t not_finite_ = 0;
+  bool finite_embeddings_ = true;
   std::vector<float> embeddings_;
   std::vector<int32_t> labels_;
 };

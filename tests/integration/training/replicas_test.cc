@@ -143,6 +143,44 @@ TEST(Replicas, MayShareTheClassesOfFacesOut) {
   EXPECT_EQ(std::ranges::count(weights, 0.0f), 0) << "every rank's classes are there";
 }
 
+/// Two ranks whose first evaluation takes seconds, which is longer than a step may.
+JobText with_a_long_evaluation(const std::filesystem::path& folder) {
+  constexpr int kCopies = 40000;
+  JobText job = two_ranks();
+  job.steps = 12;
+  job.data = folder / "data";
+  job.validation = true;
+  job.more_training = "    evaluate: {everySteps: 8}\n";
+  job.more_spec = "  progressDeadlineSeconds: 3\n";
+  std::filesystem::copy(faces(), job.data, std::filesystem::copy_options::recursive);
+  const auto person = std::filesystem::directory_iterator(job.data / "val")->path();
+  const auto image = std::filesystem::directory_iterator(person)->path();
+  for (int i = 0; i < kCopies; ++i)
+    std::filesystem::create_hard_link(image, person / ("copy-" + std::to_string(i) + ".jpg"));
+  return job;
+}
+
+TEST(Replicas, WaitForAnEvaluationThatTakesLongerThanAStepMay) {
+  const TemporaryDirectory folder;
+  TrainingRun run(with_a_long_evaluation(folder.path()));
+  run.start_ranks();
+  ASSERT_EQ(run.wait_for_server(), 0) << run.server_log();
+  const double longest = run.events("evaluation").front().at("seconds");
+  if (longest < 3) GTEST_SKIP() << "this machine evaluates in " << longest << " s";
+}
+
+TEST(Replicas, StopTogetherInTheMiddleOfAnEvaluation) {
+  const TemporaryDirectory folder;
+  TrainingRun run(with_a_long_evaluation(folder.path()));
+  start_all(run, 0, false);
+  run.wait_for_step(7);
+  run.signal_second_rank(SIGTERM);
+  EXPECT_EQ(run.wait_for_second_rank(), 20);
+  EXPECT_EQ(run.wait_for_server(), 20) << run.server_log();
+  EXPECT_TRUE(run.events("evaluation").empty()) << "it is left to the run that goes on";
+  EXPECT_EQ(run.checkpoints().back(), 8);
+}
+
 /// It is no child of ours, and its parent has seen its end.
 bool is_gone(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; }
 

@@ -158,5 +158,42 @@ TEST(Resume, SigtermWritesACheckpointAndTheResumedRunIsTheUninterruptedOne) {
   expect_same_run(run, uninterrupted(), "after SIGTERM");
 }
 
+TEST(Resume, ATraceThatCannotBeWrittenMakesNoOtherEndOfARun) {
+  TrainingRun run(kJob);
+  fs::create_directories(run.directory() / "trace.json" / "in-the-way");
+  run.start_server();
+  run.wait_for_step(5);
+  run.signal_server(SIGTERM);
+  EXPECT_EQ(run.wait_for_server(), 20);
+  run.start_server(true);
+  EXPECT_EQ(run.wait_for_server(), 0);
+  EXPECT_THAT(run.server_log(), testing::HasSubstr("there is no trace of this run"));
+}
+
+/// Trains as `before` says for some steps, and as `after` says to the end.
+void change_on_the_way(TrainingRun& run, const JobText& after) {
+  run.start_server();
+  run.wait_for_step(14);
+  run.signal_server(SIGTERM);
+  EXPECT_EQ(run.wait_for_server(), 20);
+  run.change_job(after);
+  run.start_server(true);
+  EXPECT_EQ(run.wait_for_server(), 0) << run.server_log();
+}
+
+TEST(Resume, AnAverageOfWeightsMayBeginOrEndWithIt) {
+  JobText averaging = kJob;
+  averaging.more_training = "    averageWeights: 0.9\n";
+  TrainingRun ending(averaging);
+  change_on_the_way(ending, kJob);
+  EXPECT_EQ(tensors(ending.directory() / "weights.safetensors"),
+            tensors(uninterrupted().directory() / "weights.safetensors"));
+  TrainingRun beginning(kJob);
+  change_on_the_way(beginning, averaging);
+  EXPECT_EQ(beginning.weights(), uninterrupted().weights()) << "those that are trained";
+  EXPECT_NE(tensors(beginning.directory() / "weights.safetensors"),
+            tensors(uninterrupted().directory() / "weights.safetensors"));
+}
+
 }  // namespace
 }  // namespace outrigger::integration

@@ -16,6 +16,17 @@ TEST(Hash, Sha256AgreesWithThePublishedExamples) {
   EXPECT_EQ(to_hex(sha256({})), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
+TEST(Hash, OfPiecesIsThatOfTheWhole) {
+  const std::string text = random_bytes(1000);
+  for (const size_t piece : {1, 63, 64, 65, 999, 1000}) {
+    Sha256Stream stream;
+    for (size_t at = 0; at < text.size(); at += piece)
+      stream.add(bytes_of(std::string_view(text).substr(at, piece)));
+    EXPECT_EQ(stream.finish(), sha256(bytes_of(text))) << piece;
+  }
+  EXPECT_EQ(Sha256Stream().finish(), sha256({}));
+}
+
 // RFC 4231, test cases 2 and 6 (a key longer than a block).
 TEST(Hash, HmacAgreesWithThePublishedExamples) {
   EXPECT_EQ(to_hex(hmac_sha256("Jefe", bytes_of("what do ya want for nothing?"))),

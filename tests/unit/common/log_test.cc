@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace {
 
 // Counts how often it is made into text.
@@ -34,6 +36,27 @@ TEST(Log, ALineThatIsNotWrittenIsNotMade) {
   EXPECT_NE(written.find("said 1"), std::string::npos) << written;
   EXPECT_TRUE(is_on(Level::kError));
   set_level(Level::kInfo);
+}
+
+std::string written(const std::string& text) {
+  testing::internal::CaptureStderr();
+  warning("{}", text);
+  const std::string line = testing::internal::GetCapturedStderr();
+  return line.substr(line.find("| ") + 2);
+}
+
+TEST(Log, ATextFromOutsideCannotLookLikeAnEvent) {
+  EXPECT_EQ(written("a\n2026-01-01T00:00:00.000 E server | all is lost"),
+            "a\n  2026-01-01T00:00:00.000 E server | all is lost\n");
+  EXPECT_EQ(written("broken:\n  a.png\n  b.png"), "broken:\n  a.png\n  b.png\n");
+}
+
+TEST(Log, ControlCharactersAreWrittenAsEscapes) {
+  EXPECT_EQ(written("a\r\x1b[2Jb\x7f\xc2\x9b"
+                    "1m"),
+            "a\\x0d\\x1b[2Jb\\x7f\\u009b1m\n");
+  EXPECT_EQ(written(std::string("a\0b", 3)), "a\\x00b\n");
+  EXPECT_EQ(written("a\tb caf\u00e9 \u00a0 \xff"), "a\tb caf\u00e9 \u00a0 \xff\n");
 }
 
 }  // namespace

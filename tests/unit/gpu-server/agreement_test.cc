@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -103,6 +105,51 @@ TEST(Agreement, OnlyTheFirstRankSaysWhatTheJobIsLikeNow) {
   }
   OtherRanks deaf(1, {});
   EXPECT_FALSE(Agreement(&deaf).settle(wishes).hears);
+}
+
+TEST(Agreement, OthersWaitAsLongAsTheFirstRankIsAtWorkAndItHearsThatTheyWishToStop) {
+  fakes::RankMeeting ranks(2);
+  fakes::ThreadReducer first(ranks, 0);
+  fakes::ThreadReducer second(ranks, 1);
+  Agreement waiting(&second);
+  Wishes heard;
+  std::jthread other([&] { heard = waiting.settle({}); });
+  std::atomic<bool> interrupted{false};
+  {
+    const KeepWaiting work(first, std::chrono::milliseconds(1), [&] {
+      interrupted = true;
+      interrupted.notify_all();
+    });
+    waiting.wish_stop();
+    interrupted.wait(false);
+  }
+  EXPECT_GE(waiting.waits(), 1U);
+  Agreement settling(&first);
+  EXPECT_TRUE(settling.settle({.progress_deadline = std::chrono::seconds(7)}).stop);
+  other.join();
+  EXPECT_TRUE(heard.stop);
+  EXPECT_EQ(heard.progress_deadline, std::chrono::seconds(7)) << "not what was told on the way";
+  EXPECT_EQ(settling.waits(), 0U);
+}
+
+/// Ranks of which one is lost.
+class LostRanks final : public training::Reducer {
+ public:
+  uint32_t rank() const override { return 0; }
+  uint32_t replicas() const override { return 2; }
+  void all_reduce(std::span<float>) override { throw IoError("rank 1 is lost"); }
+  void all_reduce_bfloat16(std::span<float>) override { FAIL(); }
+  void broadcast(std::span<std::byte>) override { FAIL(); }
+};
+
+TEST(Agreement, TheFirstRanksWorkIsInterruptedWhereAnotherIsLost) {
+  LostRanks ranks;
+  std::atomic<bool> interrupted{false};
+  const KeepWaiting work(ranks, std::chrono::milliseconds(1), [&] {
+    interrupted = true;
+    interrupted.notify_all();
+  });
+  interrupted.wait(false);
 }
 
 /// Three ranks of which the others tell this much.

@@ -64,13 +64,79 @@ class RunFilesInAFolder : public testing::Test {
   }
   std::filesystem::path checkpoints() const { return api::checkpoint_directory(job_, launch_); }
 
+  void evaluate_by(api::EvaluationMetric metric) {
+    job_.spec.training.evaluate.emplace().metric = metric;
+  }
+  /// A run that has its best, and ends while another state is evaluated.
+  void run_once_with_a_best() {
+    RunFiles files = start(false);
+    training::TrainingState state = files.first_state();
+    state.best_step = 0;
+    state.best_metric = 0.9;
+    state.evaluations_without_gain = 2;
+    state.evaluating = std::make_shared<training::TrainingState>(state);
+    files.save(state);
+  }
+
+  api::TrainingJob job_ = api::sample_job();
+
  private:
   const TemporaryDirectory folder_;
-  const api::TrainingJob job_ = api::sample_job();
   const nn::Graph graph_ = worker::build_graph(job_, 2);
   data::Dataset train_;
   api::Launch launch_;
 };
+
+TEST_F(RunFilesInAFolder, WithAnAverageThatTheJobNoLongerWantsGoOnWithoutIt) {
+  job_.spec.training.average_weights = 0.9;
+  run_once_with_a_best();
+  EXPECT_FALSE(start(true).first_state().averaged.empty());
+  job_.spec.training.average_weights.reset();
+  const auto state = start(true).first_state();
+  EXPECT_THAT(state.averaged, IsEmpty());
+  EXPECT_THAT(state.evaluating->averaged, IsEmpty());
+}
+
+TEST_F(RunFilesInAFolder, WithoutAnAverageThatTheJobWantsNowBeginItWithTheWeights) {
+  job_.spec.training.average_weights.reset();
+  run_once_with_a_best();
+  EXPECT_THAT(start(true).first_state().averaged, IsEmpty());
+  job_.spec.training.average_weights = 0.9;
+  const auto state = start(true).first_state();
+  EXPECT_EQ(state.averaged, state.parameters);
+  EXPECT_EQ(state.evaluating->averaged, state.evaluating->parameters);
+}
+
+TEST_F(RunFilesInAFolder, KnowTheBestOnlyByTheMetricThatItWasTheBestBy) {
+  evaluate_by(api::EvaluationMetric::kAccuracy);
+  run_once_with_a_best();
+  EXPECT_EQ(start(true).first_state().best_metric, 0.9);
+  evaluate_by(api::EvaluationMetric::kVerification);
+  testing::internal::CaptureStderr();
+  const auto state = start(true).first_state();
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("metric was Accuracy up to step 0 and is Verification now"));
+  EXPECT_EQ(state.best_step, -1);
+  EXPECT_EQ(state.evaluations_without_gain, 0);
+  EXPECT_EQ(state.evaluating->best_step, -1);
+}
+
+TEST_F(RunFilesInAFolder, KeepTheMetricOfTheBestThroughARunThatEvaluatesNothing) {
+  evaluate_by(api::EvaluationMetric::kAccuracy);
+  run_once_with_a_best();
+  job_.spec.training.evaluate.reset();
+  {
+    RunFiles files = start(true);
+    training::TrainingState state = files.first_state();
+    EXPECT_EQ(state.best_step, 0);
+    ++state.step;
+    files.save(state);
+  }
+  evaluate_by(api::EvaluationMetric::kAccuracy);
+  EXPECT_EQ(start(true).first_state().best_metric, 0.9);
+  evaluate_by(api::EvaluationMetric::kVerification);
+  EXPECT_EQ(start(true).first_state().best_step, -1);
+}
 
 TEST_F(RunFilesInAFolder, OfAFormerRunAreLeftAsTheyAreByAStartThatIsRefused) {
   run_once();

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
 
 namespace outrigger::telemetry {
 namespace {
@@ -47,6 +51,30 @@ TEST(GpuMetrics, AreThereFromTheStartAndOnlyThoseThatAreKnown) {
   EXPECT_THAT(text, HasSubstr("outrigger_gpu_power_watts 512.5"));
   EXPECT_THAT(text, HasSubstr("outrigger_gpu_uncorrected_memory_errors 2"));
   EXPECT_THAT(text, Not(HasSubstr("outrigger_gpu_temperature_celsius")));
+}
+
+/// A driver that finds its GPU once.
+class LosingNvml final : public Nvml {
+ public:
+  explicit LosingNvml(std::atomic<int>& asked) : asked_(asked) {}
+  std::optional<GpuUsage> usage(const std::string&) override {
+    const bool first = asked_++ == 0;
+    asked_.notify_all();
+    return first ? std::optional(GpuUsage{.power_watts = 300}) : std::nullopt;
+  }
+
+ private:
+  std::atomic<int>& asked_;
+};
+
+TEST(GpuMetrics, OfAGpuThatIsGoneAreGoneToo) {
+  std::atomic<int> asked{0};
+  Metrics metrics;
+  const GpuMetrics gpu(metrics, std::make_unique<LosingNvml>(asked), kBusId,
+                       std::chrono::milliseconds(1));
+  // At the third question the answer to the second is on the page.
+  for (int seen = asked; seen < 3; seen = asked) asked.wait(seen);
+  EXPECT_THAT(metrics.exposition(), Not(HasSubstr("outrigger_gpu_power_watts")));
 }
 
 TEST(GpuMetrics, EndAtOnceHoweverRarelyTheyRead) {

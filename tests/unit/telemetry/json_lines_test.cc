@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <fstream>
 #include <string>
 
 #include "common/error.h"
@@ -38,6 +39,33 @@ TEST_F(JsonLinesTest, ALineThatACrashCutShortIsRemoved) {
   write_file_atomically(path_, "{\"step\": 1}\n{\"text\": \"" + std::string(10000, 'x'));
   JsonLines(path_).append("{}");
   EXPECT_EQ(content(), "{\"step\": 1}\n{}\n");
+}
+
+TEST_F(JsonLinesTest, TwoAttemptsThatLiveDoNotWriteOverEachOther) {
+  JsonLines earlier(path_);
+  earlier.append("{\"step\": 1}");
+  JsonLines later(path_);
+  later.append("{\"step\": 2}");
+  earlier.append("{\"step\": 3}");
+  later.append("{\"step\": 4}");
+  EXPECT_EQ(content(), "{\"step\": 1}\n{\"step\": 2}\n{\"step\": 3}\n{\"step\": 4}\n");
+}
+
+TEST_F(JsonLinesTest, ALineThatAnotherAttemptIsWritingIsLeftAlone) {
+  const JsonLines earlier(path_);
+  std::ofstream(path_, std::ios::app) << "{\"step\"";
+  const JsonLines later(path_);
+  std::ofstream(path_, std::ios::app) << ": 1}\n";
+  EXPECT_EQ(content(), "{\"step\": 1}\n");
+}
+
+TEST_F(JsonLinesTest, NoLineIsWrittenBehindHalfAnothers) {
+  const JsonLines earlier(path_);
+  std::ofstream(path_, std::ios::app) << "{\"step\"";
+  JsonLines later(path_);
+  later.append("{\"step\": 2}");
+  later.append("{\"step\": 3}");
+  EXPECT_EQ(content(), "{\"step\"\n{\"step\": 2}\n{\"step\": 3}\n");
 }
 
 TEST_F(JsonLinesTest, AFullDiskDropsLinesAndNeverThrows) {

@@ -71,6 +71,18 @@ TEST(Metrics, WhatIsManyIsAskedForWithEachPage) {
   EXPECT_THAT(metrics.exposition(), Not(HasSubstr("jobs_done_ratio")));
 }
 
+TEST(Metrics, AGaugeThatNobodyKnowsIsOffThePageUntilItIsSetAgain) {
+  Metrics metrics;
+  Gauge& workers = metrics.gauge(kWorkers);
+  workers.set(3);
+  workers.withdraw();
+  workers.withdraw();
+  EXPECT_THAT(metrics.exposition(), Not(HasSubstr("outrigger_workers")));
+  workers.add(2);
+  EXPECT_THAT(metrics.exposition(), HasSubstr("\noutrigger_workers 2\n"));
+  EXPECT_EQ(&workers, &metrics.gauge(kWorkers));
+}
+
 TEST(Metrics, NoCountOfSeveralThreadsIsLost) {
   Metrics metrics;
   {

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <fstream>
 
@@ -15,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 TEST_F(CheckpointTest, GivesBackEveryBitOfTheState) {
   const TrainingState saved = state_at(12);
@@ -170,6 +172,46 @@ TEST_F(DamagedCheckpoint, NeitherCountsNorIsTouchedWhileTheRunIsBehindIt) {
   EXPECT_EQ(kept.load_newest(graph_)->state.step, 9u);
 }
 
+TEST_F(DamagedCheckpoint, TakesNoGoodOnesPlaceBehindIt) {
+  CheckpointStore kept(directory(), {.keep = 2});
+  fs::remove(store().step_path(2) / "state.json");
+  EXPECT_EQ(kept.load_newest(graph_)->state.step, 1u);
+  kept.save(state_at(3), graph_);
+  EXPECT_THAT(kept.steps(), ElementsAre(1, 3));
+  kept.save(state_at(4), graph_);
+  EXPECT_THAT(kept.steps(), ElementsAre(3, 4));
+}
+
+TEST_F(DamagedCheckpoint, CountsAgainOnceItIsReplaced) {
+  CheckpointStore kept(directory(), {.keep = 2});
+  fs::remove(store().step_path(2) / "state.json");
+  kept.load_newest(graph_);
+  kept.save(state_at(2), graph_);
+  kept.save(state_at(3), graph_);
+  EXPECT_THAT(kept.steps(), ElementsAre(2, 3));
+}
+
+/// The most memory that this process has taken so far.
+size_t most_memory() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<size_t>(usage.ru_maxrss) * 1024;
+}
+
+TEST_F(CheckpointTest, IsVerifiedInLessMemoryThanItsFilesTake) {
+  constexpr size_t kLarge = size_t{256} << 20;
+  store().save(state_at(1), graph_);
+  const fs::path large = store().step_path(1) / "large";
+  std::ofstream(large).close();
+  fs::resize_file(large, kLarge);
+  rewrite_manifest(1, [&](nlohmann::json& manifest) {
+    manifest["files"]["large"] = {{"bytes", kLarge}, {"sha256", "of something else"}};
+  });
+  const size_t before = most_memory();
+  EXPECT_THROW(load_checkpoint(store().step_path(1), graph_), IoError);
+  EXPECT_LT(most_memory(), before + kLarge / 4);
+}
+
 TEST_F(CheckpointTest, OfAnotherModelIsRefusedByTheNameOfTheTensor) {
   store().save(state_at(1), graph_);
   try {
@@ -206,7 +248,9 @@ TEST_F(CheckpointTest, OfAnEarlierAttemptIsRefusedBeforeItIsRenamed) {
   CheckpointStore later(directory(), {.attempt = 2});
   EXPECT_THROW(earlier.save(state_at(2), graph_), Superseded);
   EXPECT_THROW(earlier.save_best(state_at(2), graph_), Superseded);
-  EXPECT_THROW(CheckpointStore(directory(), {.attempt = 1}), Superseded);
+  EXPECT_THAT(
+      [&] { CheckpointStore(directory(), {.attempt = 1}); },
+      ThrowsMessage<Superseded>(HasSubstr((directory() / "attempt").string() + " may be removed")));
   EXPECT_THAT(entries(), ElementsAre("attempt", "step-1"));
   later.save(state_at(2), graph_);
   EXPECT_THAT(later.steps(), ElementsAre(1, 2));

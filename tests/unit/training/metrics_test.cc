@@ -244,17 +244,23 @@ TEST(Rank1, IsTheSameOnAnyThreads) {
   EXPECT_EQ(rank1(crowd.rows(), split, threads), alone);
 }
 
-TEST(EvaluationSums, ComputesOfEmbeddingsWhatIsWanted) {
-  const Crowd crowd(20, 3, 0.3f);
-  constexpr size_t kWidth = nn::Score::kEmbedding + Crowd::kFeatures;
+constexpr size_t kScoreWidth = nn::Score::kEmbedding + Crowd::kFeatures;
+
+/// Rows of images that are all recognised.
+std::vector<float> scores_of(const Crowd& crowd) {
   std::vector<float> rows;
   for (int64_t i = 0; i < crowd.rows().count(); ++i) {
     rows.insert(rows.end(), {0.5f, 1.0f});  // loss, correct
     const auto embedding = crowd.rows().row(i);
     rows.insert(rows.end(), embedding.begin(), embedding.end());
   }
-  EvaluationSums sums(kWidth);
-  sums.add(rows, crowd.labels);
+  return rows;
+}
+
+TEST(EvaluationSums, ComputesOfEmbeddingsWhatIsWanted) {
+  const Crowd crowd(20, 3, 0.3f);
+  EvaluationSums sums(kScoreWidth);
+  sums.add(scores_of(crowd), crowd.labels);
   ThreadPool threads(2);
   const auto verified = sums.result(60, {.verification = true}, threads);
   EXPECT_TRUE(verified.verification.has_value());
@@ -262,6 +268,33 @@ TEST(EvaluationSums, ComputesOfEmbeddingsWhatIsWanted) {
   const auto identified = sums.result(60, {.identification = true}, threads);
   EXPECT_FALSE(identified.verification.has_value());
   EXPECT_EQ(identified.identification, rank1(crowd.rows(), split_gallery(crowd.labels)));
+}
+
+/// What an evaluation comes to in which one image has this in one place.
+EvaluationResult with_one_value(size_t place, float value) {
+  const Crowd crowd(20, 3, 0.3f);
+  std::vector<float> rows = scores_of(crowd);
+  rows[5 * kScoreWidth + place] = value;
+  EvaluationSums sums(kScoreWidth);
+  sums.add(rows, crowd.labels);
+  ThreadPool threads(2);
+  return sums.result(60, {.verification = true, .identification = true}, threads);
+}
+
+TEST(EvaluationSums, LeavesOutWhatOneImageMakesNoNumber) {
+  const auto overflown =
+      with_one_value(nn::Score::kEmbedding + 1, std::numeric_limits<float>::infinity());
+  EXPECT_EQ(overflown.not_finite, 1);
+  EXPECT_FALSE(overflown.verification.has_value());
+  EXPECT_FALSE(overflown.identification.has_value());
+  EXPECT_EQ(overflown.loss, 0.5);
+  EXPECT_EQ(overflown.accuracy, 59.0 / 60) << "it is not recognised";
+  const auto lost = with_one_value(nn::Score::kLoss, std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(lost.not_finite, 1);
+  EXPECT_FALSE(lost.loss.has_value());
+  EXPECT_TRUE(lost.verification.has_value());
+  EXPECT_EQ(lost.accuracy, 59.0 / 60);
+  EXPECT_EQ(with_one_value(nn::Score::kLoss, 0.5f).not_finite, 0);
 }
 
 }  // namespace
