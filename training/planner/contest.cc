@@ -10,6 +10,16 @@ namespace {
 /// to look around.
 constexpr double kHopeless = 1.2;
 
+/// With so many more stems away and inputs local; nothing where there are no such. No stem away is
+/// another cut.
+std::optional<Choice> moved(const Choice& from, int away, int local) {
+  const int64_t stems = int64_t{from.away} + away;
+  const int64_t inputs = int64_t{from.local} + local;
+  const bool same = (stems > 0) == (from.away > 0);
+  if (!same || stems < 0 || inputs < 0) return std::nullopt;
+  return Choice{from.cut, static_cast<uint32_t>(stems), static_cast<uint32_t>(inputs)};
+}
+
 std::vector<WorkerRates> slowed(std::span<const WorkerRates> workers) {
   constexpr double kSlower = 1.1;
   std::vector<WorkerRates> slow(workers.begin(), workers.end());
@@ -125,18 +135,23 @@ Contest::Result Contest::winning() const {
   return {choice, std::max(tried_.at(choice), least_believed)};
 }
 
+// Whichever way is better is gone on for as long as it is.
 void Contest::climb_from(Choice at) {
+  struct Way {
+    int away;
+    int local;
+  };
+  // The last ones but one let as many cross no link.
+  constexpr Way kWays[] = {{0, -1}, {0, 1}, {-1, 0}, {1, 0}, {-1, 1}, {1, -1}, {-2, 2}};
   for (std::optional<Choice> from; from != at && left_ > 0;) {
     from = at;
-    const auto [cut, away, local] = at;
-    if (local > 0) enter({cut, away, local - 1});
-    enter({cut, away, local + 1});
-    if (away > 1) enter({cut, away - 1, local});
-    if (away > 0) enter({cut, away + 1, local});
-    if (away > 1) enter({cut, away - 1, local + 1});  // as many that cross no link
-    if (away > 0 && local > 0) enter({cut, away + 1, local - 1});
-    if (away > 2) enter({cut, away - 2, local + 2});
-    at = *std::ranges::find(best_, cut, &Choice::cut);
+    for (const Way& way : kWays) {
+      while (const auto next = moved(at, way.away, way.local)) {
+        enter(*next);
+        if (*std::ranges::find(best_, at.cut, &Choice::cut) != *next) break;
+        at = *next;
+      }
+    }
   }
 }
 

@@ -18,7 +18,7 @@ constexpr uint64_t kMicroBatches = 120;
 constexpr uint64_t kFewestSteps = 12;
 
 /// Simulating so many takes 15 to 30 ms, less where many plans are clearly worse than the best.
-constexpr size_t kMicroBatchesASearch = 3000;
+constexpr size_t kMicroBatchesASearch = 4000;
 constexpr size_t kFewestTrials = 6;
 
 uint64_t steps_of(const JobCosts& job) {
