@@ -19,4 +19,7 @@ struct LossResult {
 LossResult softmax_cross_entropy(const ConstTensorView& logits, std::span<const int32_t> labels,
                                  float smoothing, const TensorView& gradient);
 
+/// The same bits of one sample without smoothing, where nobody wants a gradient: half of the work.
+LossResult sample_cross_entropy(std::span<const float> logits, int32_t label);
+
 }  // namespace outrigger::nn

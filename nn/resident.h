@@ -92,6 +92,8 @@ class Resident {
   virtual void put(const ResidentArrays& host) = 0;
   /// To the host; empty spans are passed over.
   virtual void fetch(const ResidentArrays& host) = 0;
+  /// Of the parameters these alone, which fill `to`.
+  virtual void fetch_parameters(Range range, std::span<float> to) = 0;
   /// A program's copy of the parameters that are here; running averages of its segment from the
   /// host.
   virtual void load(const Program& program, Weights& weights, std::span<const float> buffers) = 0;

@@ -43,30 +43,32 @@ Scorer::Scorer(const Graph& graph, const Backend& backend, ThreadPool& threads,
       embedding_end_(graph.embedding_layer() + 1),
       width_(score_width(graph, options.embeddings)) {}
 
-void Scorer::load(std::span<const float> parameters, std::span<const float> buffers) {
-  load(backbone_, {0, embedding_end_}, parameters, buffers);
-  if (embedding_end_ < graph_.size())
-    load(head_, {embedding_end_, graph_.size()}, parameters, buffers);
-  if (gradient_.empty()) {
-    Shape row = last().output.shape();
-    row[0] = 1;
-    gradient_ = Tensor(ElementType::kFloat32, row);
-  }
+void Scorer::prepare() {
+  if (backbone_.program != nullptr) return;
+  if (has_head()) prepare(head_, head());
+  prepare(backbone_, backbone());
 }
 
-void Scorer::load(Part& part, Segment segment, std::span<const float> parameters,
+void Scorer::load(std::span<const float> parameters, std::span<const float> buffers) {
+  prepare();
+  load(backbone_, backbone(), parameters, buffers);
+  if (has_head()) load(head_, head(), parameters, buffers);
+}
+
+void Scorer::prepare(Part& part, Segment segment) const {
+  ProgramOptions options;
+  options.segment = segment;
+  options.batch = options_.batch;
+  options.precision = options_.precision;
+  options.mode = Mode::kInference;
+  part.program = backend_.compile(graph_, options, threads_);
+  part.weights = part.program->new_weights();
+  part.tape = part.program->new_tape();
+  part.output = Tensor(part.program->output_spec().type, part.program->output_spec().shape);
+}
+
+void Scorer::load(const Part& part, Segment segment, std::span<const float> parameters,
                   std::span<const float> buffers) const {
-  if (part.program == nullptr) {
-    ProgramOptions options;
-    options.segment = segment;
-    options.batch = options_.batch;
-    options.precision = options_.precision;
-    options.mode = Mode::kInference;
-    part.program = backend_.compile(graph_, options, threads_);
-    part.weights = part.program->new_weights();
-    part.tape = part.program->new_tape();
-    part.output = Tensor(part.program->output_spec().type, part.program->output_spec().shape);
-  }
   part.program->load(*part.weights, part_of(parameters, graph_.parameter_range(segment)),
                      part_of(buffers, graph_.buffer_range(segment)));
 }
@@ -94,19 +96,19 @@ std::span<const float> Scorer::score(const ConstTensorView& pixels,
   const auto count = static_cast<int64_t>(labels.size());
   ensure(pixels.shape[0] == count && count <= options_.batch, "every image has a label");
   forward(backbone_, padded(pixels), count);
-  if (embedding_end_ < graph_.size()) forward(head_, std::as_const(backbone_.output).view(), count);
+  if (has_head()) forward(head_, std::as_const(backbone_.output).view(), count);
   rows_.resize(labels.size() * width_);
-  for (int64_t index = 0; index < count; ++index) {
+  const ConstTensorView logits = last().output.view();
+  threads_.parallel_for(static_cast<int>(count), [&](int index) {
     float* const row = rows_.data() + static_cast<size_t>(index) * width_;
     const auto loss =
-        softmax_cross_entropy(row_of(last().output.view(), index),
-                              labels.subspan(static_cast<size_t>(index), 1), 0, gradient_.view());
+        sample_cross_entropy(row_of(logits, index).as<float>(), labels[static_cast<size_t>(index)]);
     row[Score::kLoss] = static_cast<float>(loss.loss_sum);
     row[Score::kCorrect] = static_cast<float>(loss.correct);
     if (options_.embeddings)
       copy_as_floats(row_of(std::as_const(backbone_.output).view(), index),
                      row + Score::kEmbedding);
-  }
+  });
   return rows_;
 }
 

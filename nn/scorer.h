@@ -35,6 +35,8 @@ class Scorer {
   /// Compiles at the first `load`. References must outlive this.
   Scorer(const Graph& graph, const Backend& backend, ThreadPool& threads, ScorerOptions options);
 
+  /// Compiles and takes all memory that it will need of a device, as the first `load` would.
+  void prepare();
   /// Whole arenas.
   void load(std::span<const float> parameters, std::span<const float> buffers);
   /// `pixels`: uint8 {n, H, W, C}, n up to the batch, a label each. Returns n rows of score_width;
@@ -49,11 +51,15 @@ class Scorer {
     std::unique_ptr<Tape> tape;
     Tensor output;
   };
-  void load(Part& part, Segment segment, std::span<const float> parameters,
+  void prepare(Part& part, Segment segment) const;
+  void load(const Part& part, Segment segment, std::span<const float> parameters,
             std::span<const float> buffers) const;
+  Segment backbone() const { return {0, embedding_end_}; }
+  Segment head() const { return {embedding_end_, graph_.size()}; }
+  bool has_head() const { return embedding_end_ < graph_.size(); }
   static void forward(Part& part, const ConstTensorView& input, int64_t count);
   ConstTensorView padded(const ConstTensorView& pixels);
-  const Part& last() const { return embedding_end_ < graph_.size() ? head_ : backbone_; }
+  const Part& last() const { return has_head() ? head_ : backbone_; }
 
   const Graph& graph_;
   const Backend& backend_;
@@ -61,10 +67,9 @@ class Scorer {
   const ScorerOptions options_;
   const int embedding_end_;  // layers up to and with the embedding
   const size_t width_;
-  Part backbone_;    // pixels to embedding; the head is computed from it
-  Part head_;        // absent where the embedding is the last layer
-  Tensor full_;      // a partial batch, padded
-  Tensor gradient_;  // of one row's loss, which nobody wants
+  Part backbone_;  // pixels to embedding; the head is computed from it
+  Part head_;      // absent where the embedding is the last layer
+  Tensor full_;    // a partial batch, padded
   std::vector<float> rows_;
 };
 

@@ -16,12 +16,14 @@ Device::Device(DeviceOptions options, const nn::Graph& graph, const nn::Backend&
       threads_(threads),
       resident_(backend.make_resident(
           graph, {options_.optimizer, options_.average_decay, options_.label_smoothing})),
+      chunk_space_(tells_host() ? nullptr : backend.make_work_space()),
       gradients_(tells_host() ? static_cast<size_t>(graph.parameter_count()) : 0) {
   ensure(!tells_host() || options_.most_at_once == 1,
          "micro-batches run as one on a device with arrays and a loss of its own");
 }
 
-Device::Part Device::make_part(nn::Segment segment, bool input_gradient, uint32_t groups) const {
+Device::Part Device::make_part(nn::Segment segment, bool input_gradient, uint32_t groups,
+                               std::shared_ptr<nn::WorkSpace> space) const {
   Part part;
   part.segment = segment;
   part.program = backend_.compile(graph_,
@@ -31,6 +33,7 @@ Device::Part Device::make_part(nn::Segment segment, bool input_gradient, uint32_
                                    .mode = nn::Mode::kTraining,
                                    .input_gradient = input_gradient,
                                    .seed = options_.seed,
+                                   .work_space = std::move(space),
                                    .groups = groups,
                                    .time_layers = true},
                                   threads_);
@@ -45,6 +48,7 @@ void Device::set_cut(int32_t cut, bool stem_trains) {
   cut_ = cut;
   stem_trains_ = stem_trains;
   stem_ = {};
+  loaded_chunk_ = nullptr;
   if (!tells_host()) {
     std::erase_if(chunks_, [](const auto& chunk) { return chunk.first.first > 0; });
     return;
@@ -83,7 +87,7 @@ void Device::load(std::span<const float> stem_parameters, std::span<const float>
   ensure(cut_ >= 0, "a cut is set before weights are loaded");
   if (tells_host())
     load_part(head_, resident_ == nullptr ? parameters : std::span<const float>(), buffers);
-  for (auto& chunk : chunks_) chunk.second.loaded = false;
+  loaded_chunk_ = nullptr;
   stem_.loaded = false;
   stem_parameters_ = stem_parameters;
   buffers_ = buffers;

@@ -126,7 +126,8 @@ class Device {
     uint32_t first = 0;
     size_t count = 0;
   };
-  Part make_part(nn::Segment segment, bool input_gradient, uint32_t groups) const;
+  Part make_part(nn::Segment segment, bool input_gradient, uint32_t groups,
+                 std::shared_ptr<nn::WorkSpace> space = nullptr) const;
   /// Empty parameters: the resident's.
   void load_part(Part& part, std::span<const float> parameters,
                  std::span<const float> buffers) const;
@@ -134,8 +135,10 @@ class Device {
   Part& stem();
   /// Whether each micro-batch's output comes to the host before the next begins.
   bool tells_host() const { return resident_ == nullptr || options_.loss; }
-  /// A resident's program for so many micro-batches that are cut there, with its weights.
+  /// A resident's program for so many micro-batches that are cut there.
   Part& chunk_part(int32_t cut, uint32_t groups);
+  /// With its weights, where those of no other chunk are loaded meanwhile.
+  Part& loaded_chunk_part(int32_t cut, uint32_t groups);
   /// Throws InvalidInput unless it has the program's type and shape; `unpacks`: or is activations
   /// with their scales.
   void check_input(const feed::ReadyMicroBatch& batch, const nn::TensorSpec& spec,
@@ -162,7 +165,11 @@ class Device {
   bool stem_trains_ = false;
   Part head_;  // where the host is told
   Part stem_;
+  /// Of chunks, whose passes are whole one behind the other: what they take is what the largest
+  /// takes. Null where each has memory of its own.
+  const std::shared_ptr<nn::WorkSpace> chunk_space_;
   std::map<std::pair<int, uint32_t>, Part> chunks_;  // a resident's, by first layer and groups
+  const Part* loaded_chunk_ = nullptr;               // whose weights are those of this step
   std::optional<Staged> staged_;
   std::deque<UnderWay> under_way_;
   std::deque<ChunkResult> results_;  // where the host is told

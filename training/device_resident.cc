@@ -22,9 +22,17 @@ size_t Device::most_started() const {
 
 Device::Part& Device::chunk_part(int32_t cut, uint32_t groups) {
   Part& part = chunks_[{cut, groups}];
-  if (part.program == nullptr)
-    part = make_part({cut, graph_.size()}, cut > 0 && stem_trains_, groups);
-  if (!part.loaded) load_part(part, {}, buffers_);
+  if (part.program == nullptr) {
+    part = make_part({cut, graph_.size()}, cut > 0 && stem_trains_, groups, chunk_space_);
+    loaded_chunk_ = nullptr;  // the space may have moved
+  }
+  return part;
+}
+
+Device::Part& Device::loaded_chunk_part(int32_t cut, uint32_t groups) {
+  Part& part = chunk_part(cut, groups);
+  if (loaded_chunk_ != &part) load_part(part, {}, buffers_);
+  loaded_chunk_ = &part;
   return part;
 }
 
@@ -62,7 +70,7 @@ void Device::start_resident(Batches batches, std::span<float> statistics, bool l
            "what is started is what was staged");
     staged_.reset();
   }
-  Part& part = chunk_part(cut, static_cast<uint32_t>(batches.size()));
+  Part& part = loaded_chunk_part(cut, static_cast<uint32_t>(batches.size()));
   if (cut > 0 && stem_trains_) {
     const nn::TensorSpec spec = part.program->input_spec();
     under_way.cut_gradient = Tensor(spec.type, spec.shape);

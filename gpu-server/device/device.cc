@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <set>
 
 #include "api/support.h"
 #include "common/file.h"
@@ -11,6 +12,10 @@
 #include "common/thread_pool.h"
 #include "nn/cuda/backend.h"
 #include "nn/cuda/errors.h"
+#include "nn/graph_builder.h"
+#include "nn/resident.h"
+#include "nn/scorer.h"
+#include "training/chunks.h"
 #include "worker/job.h"
 
 namespace outrigger::gpu_server {
@@ -22,25 +27,9 @@ bool wants_gpu(const api::Launch& launch, const api::TrainingJob& job) {
   return launch.device == api::DeviceChoice::kCuda;
 }
 
-OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job) {
-  // Who says --device has decided, whatever the job asks of a cluster.
-  const bool told = launch.device != api::DeviceChoice::kAuto;
-  api::require_supported(job, {.gpu = told || launch.emulate || nn::cuda::is_built()});
-  if (launch.emulate) {
-    auto emulation = std::make_unique<Emulation>(launch);
-    auto backend = make_emulated_device(*emulation);
-    return {std::move(backend), worker::precision(job), false, "", std::move(emulation)};
-  }
-  const bool float16 = job.spec.training.precision == api::Precision::kFloat16;
-  if (!wants_gpu(launch, job)) {
-    if (float16) {
-      throw api::Failure(
-          api::ExitCode::kNotSupported,
-          "spec.training.precision: Float16 needs a GPU; allowed here are Float32 and "
-          "BFloat16");
-    }
-    return {worker::cpu_backend(job), worker::precision(job)};
-  }
+namespace {
+
+nn::cuda::CudaOptions cuda_options(const api::Launch& launch, const api::TrainingJob& job) {
   nn::cuda::CudaOptions options;
   options.bfloat16 = worker::precision(job) == nn::Precision::kBFloat16;
   options.tensor_float32 = launch.tf32;
@@ -53,10 +42,43 @@ OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job) {
   options.most_pinned =
       available_memory() / kPinnedShare / static_cast<uint64_t>(api::ranks_per_pod(job.spec));
   options.device = launch.rank % static_cast<int>(std::max<int64_t>(1, job.spec.server.gpus));
+  return options;
+}
+
+// Throws NoDevice.
+OpenDevice open_gpu(const nn::cuda::CudaOptions& options, const api::TrainingJob& job) {
+  const bool float16 = job.spec.training.precision == api::Precision::kFloat16;
+  OpenDevice device{nn::cuda::make_cuda_backend(options),
+                    float16 ? nn::Precision::kFloat16 : worker::precision(job), true,
+                    nn::cuda::bus_id(options.device)};
+  if (job.spec.training.evaluate) device.evaluates_at_once = worker::micro_batch(job);
+  const std::string& cut = job.spec.split.cut;
+  if (cut != api::kCutAuto && cut != api::kCutInput) device.cut = cut;
+  return device;
+}
+
+}  // namespace
+
+OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job) {
+  // Who says --device has decided, whatever the job asks of a cluster.
+  const bool told = launch.device != api::DeviceChoice::kAuto;
+  api::require_supported(job, {.gpu = told || launch.emulate || nn::cuda::is_built()});
+  if (launch.emulate) {
+    auto emulation = std::make_unique<Emulation>(launch);
+    auto backend = make_emulated_device(*emulation);
+    return {std::move(backend), worker::precision(job), false, "", std::move(emulation)};
+  }
+  if (!wants_gpu(launch, job)) {
+    if (job.spec.training.precision == api::Precision::kFloat16) {
+      throw api::Failure(
+          api::ExitCode::kNotSupported,
+          "spec.training.precision: Float16 needs a GPU; allowed here are Float32 and "
+          "BFloat16");
+    }
+    return {worker::cpu_backend(job), worker::precision(job)};
+  }
   try {
-    return {nn::cuda::make_cuda_backend(options),
-            float16 ? nn::Precision::kFloat16 : worker::precision(job), true,
-            nn::cuda::bus_id(options.device)};
+    return open_gpu(cuda_options(launch, job), job);
   } catch (const nn::cuda::NoDevice& error) {
     throw api::Failure(
         nn::cuda::is_built() ? api::ExitCode::kNoDevice : api::ExitCode::kNotSupported,
@@ -66,45 +88,97 @@ OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job) {
 
 namespace {
 
-// What training and evaluation keep on the device. Throws OutOfDeviceMemory.
-void try_memory(const nn::Backend& backend, const nn::Graph& graph,
-                const training::DeviceOptions& options, uint32_t groups, ThreadPool& threads) {
-  const auto resident = backend.make_resident(
-      graph, {options.optimizer, options.average_decay, options.label_smoothing});
-  nn::ProgramOptions wanted{.segment = graph.whole(),
-                            .batch = options.micro_batch,
-                            .precision = options.precision,
-                            .mode = nn::Mode::kInference,
-                            .seed = options.seed};
-  const auto evaluation = backend.compile(graph, wanted, threads);
-  const auto evaluation_tape = evaluation->new_tape();
-  wanted.mode = nn::Mode::kTraining;
-  wanted.batch = options.micro_batch * groups;
-  wanted.groups = groups;
-  const auto training = backend.compile(graph, wanted, threads);
-  const auto weights = training->new_weights();
-  const auto tape = training->new_tape();
-}
+/// What a run keeps on a device, taken and given back.
+class Trial {
+ public:
+  Trial(const OpenDevice& device, const nn::Graph& graph, const training::TrainerOptions& options,
+        ThreadPool& threads)
+      : device_(device),
+        graph_(graph),
+        trunk_(options.partial_fc ? nn::without_last_layer(graph) : graph),
+        options_(options),
+        threads_(threads) {}
+
+  /// Throws OutOfDeviceMemory, and InvalidInput where indexes do not reach.
+  void take(uint32_t groups) const {
+    const training::DeviceOptions& wanted = options_.device;
+    const nn::Backend& backend = *device_.backend;
+    const auto resident = backend.make_resident(
+        trunk_, {options_.optimizer, options_.average_decay, wanted.label_smoothing});
+    // As training::Device has it: chunks share what they take.
+    const auto space = options_.partial_fc ? nullptr : backend.make_work_space();
+    std::vector<Part> parts;
+    const auto sizes = training::plan_chunks(options_.micro_batches, groups);
+    for (const uint32_t size : std::set(sizes.begin(), sizes.end()))
+      parts.push_back(compile(0, size, space));
+    if (const int32_t cut = cut_layers(); cut > 0) parts.push_back(compile(cut, groups, space));
+    nn::Scorer scorer(
+        graph_, backend, threads_,
+        {.batch = std::max<int64_t>(1, device_.evaluates_at_once), .precision = wanted.precision});
+    if (device_.evaluates_at_once > 0) scorer.prepare();
+    const auto free = nn::cuda::free_memory(backend);
+    if (groups > 1 && free && *free < kSpareMemory)
+      throw nn::cuda::OutOfDeviceMemory(std::to_string(*free >> 20) +
+                                        " MiB would be left for what libraries take");
+  }
+
+ private:
+  struct Part {
+    std::unique_ptr<nn::Program> program;
+    std::unique_ptr<nn::Weights> weights;
+    std::unique_ptr<nn::Tape> tape;
+  };
+  int32_t cut_layers() const {
+    return device_.cut.empty() || options_.partial_fc ? 0 : graph_.cut(device_.cut).layers;
+  }
+  Part compile(int32_t cut, uint32_t groups, const std::shared_ptr<nn::WorkSpace>& space) const {
+    const training::DeviceOptions& wanted = options_.device;
+    Part part;
+    part.program =
+        device_.backend->compile(trunk_,
+                                 {.segment = {cut, trunk_.size()},
+                                  .batch = wanted.micro_batch * groups,
+                                  .precision = wanted.precision,
+                                  .mode = nn::Mode::kTraining,
+                                  .input_gradient = cut > 0 && !graph_.frozen_before(cut),
+                                  .seed = wanted.seed,
+                                  .work_space = space,
+                                  .groups = groups},
+                                 threads_);
+    part.weights = part.program->new_weights();
+    part.tape = part.program->new_tape();
+    return part;
+  }
+
+  const OpenDevice& device_;
+  const nn::Graph& graph_;
+  const nn::Graph trunk_;
+  const training::TrainerOptions& options_;
+  ThreadPool& threads_;
+};
 
 }  // namespace
 
 uint32_t micro_batches_at_once(const OpenDevice& device, const nn::Graph& graph,
                                const training::TrainerOptions& options, ThreadPool& threads) {
-  if (!device.stands_alone() || options.partial_fc) return 1;
+  if (!device.stands_alone()) return 1;
+  const Trial trial(device, graph, options, threads);
   const auto wanted = std::min<int64_t>(
       options.micro_batches, std::max<int64_t>(1, kSamplesAtOnce / options.device.micro_batch));
-  for (uint32_t groups = std::bit_floor(static_cast<uint32_t>(wanted)); groups > 1; groups /= 2) {
+  // Classes that ranks share out are stepped by the host, one micro-batch at a time.
+  const auto most = options.partial_fc ? 1u : static_cast<uint32_t>(wanted);
+  for (uint32_t groups = std::bit_floor(most); groups > 1; groups /= 2) {
     try {
-      try_memory(*device.backend, graph, options.device, groups, threads);
+      trial.take(groups);
       return groups;
     } catch (const nn::cuda::OutOfDeviceMemory& error) {
       log::info("{} micro-batches at once do not fit: {}", groups, error.what());
     } catch (const InvalidInput& error) {
-      // A pass this large has more values than a GPU's indexes reach. What is wrong with the job
-      // itself is told where a single micro-batch is compiled.
+      // A pass this large has more values than a GPU's indexes reach.
       log::info("{} micro-batches at once cannot run: {}", groups, error.what());
     }
   }
+  trial.take(1);
   return 1;
 }
 

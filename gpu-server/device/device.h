@@ -28,6 +28,9 @@ struct OpenDevice {
   bool is_gpu = false;
   std::string bus_id;                              // of a GPU, where the driver tells
   std::unique_ptr<Emulation> emulation = nullptr;  // what the device emulates; the backend is its
+  // What the job will want of it beside training from pixels.
+  int64_t evaluates_at_once = 0;  // images; 0: it evaluates nothing
+  std::string cut = {};           // a layer; empty: Input, or what the planner finds
   /// Whether it has arrays of its own, beside the host's cores, or acts as if it had.
   bool stands_alone() const { return is_gpu || (emulation && emulation->times.of_gpu()); }
 };
@@ -40,12 +43,19 @@ OpenDevice open_device(const api::Launch& launch, const api::TrainingJob& job);
 /// How many micro-batches a GPU runs as one: as many as make up kSamplesAtOnce samples, no more
 /// than a rank has in a step, and no more than its indexes reach and its memory holds beside the
 /// run's arrays and evaluation. A power of two; 1 on the CPU. Tries, and leaves nothing behind.
+/// Throws InvalidInput where its indexes do not reach over a single one, and OutOfDeviceMemory
+/// where its memory does not hold it.
 uint32_t micro_batches_at_once(const OpenDevice& device, const nn::Graph& graph,
                                const training::TrainerOptions& options, ThreadPool& threads);
 
 /// Of the memory that the ranks of a pod may use, so much may be pinned for what comes in: what is
 /// pinned nothing else can use for a while.
 inline constexpr uint64_t kPinnedShare = 4;
+
+/// What is left free where several micro-batches run as one, in bytes: libraries load kernels when
+/// they are first used, recordings of passes and NCCL take some, and another plan's convolutions
+/// may want more.
+inline constexpr int64_t kSpareMemory = int64_t{512} << 20;
 
 /// Passes over fewer samples leave a large GPU idle between kernels.
 inline constexpr int64_t kSamplesAtOnce = 256;

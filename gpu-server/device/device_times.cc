@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 #include "common/error.h"
 #include "common/log.h"
@@ -20,7 +21,8 @@ constexpr int kTimed = 3;
 class TimedPass {
  public:
   TimedPass(const nn::Backend& backend, const nn::Graph& graph,
-            const training::DeviceOptions& options, const HeadToTime& head, ThreadPool& threads)
+            const training::DeviceOptions& options, const HeadToTime& head, ThreadPool& threads,
+            std::shared_ptr<nn::WorkSpace> space)
       : groups_(options.most_at_once),
         samples_(options.micro_batch * groups_),
         program_(backend.compile(graph,
@@ -30,6 +32,7 @@ class TimedPass {
                                   .mode = nn::Mode::kTraining,
                                   .input_gradient = head.cut > 0 && head.stem_trains,
                                   .seed = options.seed,
+                                  .work_space = std::move(space),
                                   .groups = groups_},
                                  threads)),
         weights_(program_->new_weights()),
@@ -101,11 +104,14 @@ DeviceTimes time_device(const nn::Backend& backend, const nn::Graph& graph,
   put_zeros(*resident, graph, options);
   DeviceTimes times;
   times.optimizer = time_optimizer(*resident);
-  TimedPass whole(backend, graph, options, {}, threads);
+  // As in training, where passes of all plans take what the largest takes.
+  const auto space = backend.make_work_space();
+  TimedPass whole(backend, graph, options, {}, threads, space);
   times.whole = whole.time(*resident);
   for (const HeadToTime& head : heads) {
     try {
-      times.heads.emplace_back(TimedPass(backend, graph, options, head, threads).time(*resident));
+      times.heads.emplace_back(
+          TimedPass(backend, graph, options, head, threads, space).time(*resident));
     } catch (const nn::cuda::OutOfDeviceMemory& error) {
       log::info("no plan cuts behind layer {}: {}", head.cut, error.what());
       times.heads.emplace_back();

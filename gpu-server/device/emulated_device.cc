@@ -25,6 +25,7 @@ class EmulatedResident final : public nn::Resident {
 
   void put(const nn::ResidentArrays& /*host*/) override {}
   void fetch(const nn::ResidentArrays& /*host*/) override {}
+  void fetch_parameters(nn::Range /*range*/, std::span<float> /*to*/) override {}
   void load(const nn::Program& /*program*/, nn::Weights& /*weights*/,
             std::span<const float> /*buffers*/) override {}
   void clear_gradients() override {}

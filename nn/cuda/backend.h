@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,9 @@ std::string bus_id(int device);
 
 /// What a backend of this folder has taken of its device, the most first; of another one nothing.
 std::vector<MemoryUse> memory_uses(const Backend& backend);
+
+/// What is free of its device's memory, in bytes; nothing of a backend of another folder.
+std::optional<int64_t> free_memory(const Backend& backend);
 
 /// What of a pass's forward is there until its backward, by the layer whose it is (the last of
 /// those that run as one), the most first: of the training program of a backend of this folder

@@ -112,9 +112,9 @@ class Engine {
   virtual std::vector<MemoryUse> memory() const = 0;
   virtual void upload(void* device, const void* host, size_t bytes) = 0;
   virtual void download(void* host, const void* device, size_t bytes) = 0;
-  /// Memory of the host that copies need no help of the host for. Throws DeviceError. Needs no
-  /// lock, and neither does its release, which waits for what still uses it, unless something may
-  /// be recorded meanwhile.
+  /// Memory of the host that copies need no help of the host for. Throws OutOfDeviceMemory, which
+  /// names the host, and DeviceError. Needs no lock, and neither does its release, which waits for
+  /// what still uses it, unless something may be recorded meanwhile.
   virtual void* allocate_pinned(size_t bytes, const std::string& what) = 0;
   virtual void release_pinned(void* memory) = 0;
   /// Whether all of it lies in pinned memory that was given out here. Needs no lock.

@@ -20,7 +20,8 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
-/// The device's memory does not hold what was asked for.
+/// The device's memory does not hold what was asked for, or the host's what is to be pinned there;
+/// the text says which.
 class OutOfDeviceMemory : public Error {
  public:
   using Error::Error;

@@ -26,6 +26,9 @@ class InputRing {
 
   /// `spec`: what a pass takes.
   InputRing(std::shared_ptr<Engine> engine, const TensorSpec& spec);
+  /// What is put from now on is for a pass that takes this; places grow where they are too small.
+  /// What was put and not taken stays.
+  void use(const TensorSpec& spec);
 
   /// Brings what fills one pass, in parts one behind another. Waits only for the copy that the
   /// place had before. Parts with an owner that lie in the engine's pinned memory are read when the
@@ -43,6 +46,15 @@ class InputRing {
   static constexpr size_t kPlaces = 2;
 
  private:
+  /// Where a pass's input lies in a place. In bytes, but for samples, the elements of one and its
+  /// channels.
+  struct Layout {
+    ElementType type = ElementType::kFloat32;
+    size_t batch = 0, elements = 0, channels = 0;
+    size_t sample_bytes = 0, slots_at = 0, labels_at = 0;
+    size_t bytes() const { return labels_at + batch * sizeof(int32_t); }
+    size_t key_bytes() const { return bytes() - slots_at; }
+  };
   /// Samples that the device has as bytes.
   struct Packed {
     size_t first = 0, count = 0;
@@ -57,19 +69,20 @@ class InputRing {
     DeviceMemory device;
     DeviceMemory packed;  // scales, then bytes of all samples; likewise
     std::vector<Packed> to_unpack;
+    Layout layout;  // of what was put last
     std::unique_ptr<Mark> copied, used;
   };
   void bring(Place& to, const ForwardInput& part, size_t first);
   /// Where `bytes` of a part's input are read from; its samples begin with the pass's `first`.
   const std::byte* pinned(Place& to, const ForwardInput& part, size_t first, size_t bytes) const;
+  static Layout layout_of(const TensorSpec& spec);
+  void make_room(Place& place) const;
   void make_room_for_scales(Place& place, size_t parts) const;
-  float* scales_of(const std::byte* memory, size_t part) const;
+  static float* scales_of(const std::byte* memory, size_t part, const Layout& layout);
   Place& place(size_t turn) { return places_[turn % kPlaces]; }
 
   const std::shared_ptr<Engine> engine_;
-  const ElementType type_;
-  const size_t batch_, elements_, channels_;  // samples, elements of one, and its channels
-  const size_t sample_bytes_, slots_at_, labels_at_;
+  Layout layout_;  // of what is put
   std::array<Place, kPlaces> places_;
   size_t put_ = 0, taken_ = 0, released_ = 0;
 };

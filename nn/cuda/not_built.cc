@@ -9,6 +9,8 @@ std::string bus_id(int) { return ""; }
 
 std::vector<MemoryUse> memory_uses(const Backend&) { return {}; }
 
+std::optional<int64_t> free_memory(const Backend&) { return std::nullopt; }
+
 std::vector<MemoryUse> kept_by_layers(const Backend&) { return {}; }
 
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions&) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/error.h"
 #include "common/log.h"
-#include "nn/cuda/errors.h"
 
 namespace outrigger::nn::cuda {
 namespace {
@@ -80,7 +80,7 @@ PinnedMemory PinnedSource::make(size_t bytes) {
   try {
     if (!reserve(rounded)) return {};
     return {engine_, rounded, "input on its way"};
-  } catch (const DeviceError& error) {
+  } catch (const Error& error) {
     const std::scoped_lock lock(mutex_);
     taken_bytes_ -= rounded;
     most_bytes_ = taken_bytes_;  // asking again for each frame would take long, in vain

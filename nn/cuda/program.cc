@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/error.h"
-#include "nn/cuda/tape.h"
 
 namespace outrigger::nn::cuda {
 namespace {
@@ -21,11 +20,21 @@ TensorSpec spec(ElementType type, int64_t batch, const Shape& shape) {
 
 size_t floats(Range range) { return static_cast<size_t>(range.size) * sizeof(float); }
 
+constexpr const char* kCopyOfWeights = "a copy of the weights";
+
+std::string kept_text(int64_t batch) {
+  return "what a micro-batch of " + std::to_string(batch) + " keeps for its backward pass";
+}
+
 }  // namespace
 
 CudaProgram::CudaProgram(const Graph& graph, const ProgramOptions& options,
                          std::shared_ptr<Engine> engine, const std::vector<int>& cuts)
-    : options_(options), engine_(std::move(engine)) {
+    : options_(options),
+      engine_(std::move(engine)),
+      shares_space_(options.work_space != nullptr),
+      space_(shares_space_ ? std::static_pointer_cast<CudaWorkSpace>(options.work_space)
+                           : std::make_shared<CudaWorkSpace>(engine_)) {
   const auto lock = engine_->enter();
   Compilation compilation(graph, options_, *engine_);
   const Segment segment = options.segment;
@@ -48,37 +57,47 @@ CudaProgram::CudaProgram(const Graph& graph, const ProgramOptions& options,
   find_measured(graph);
   plan_gradient_buckets(graph, compilation);
   plan_pieces();
-  const std::string what =
-      "what one pass computes with (micro-batches of " + std::to_string(options.batch) + ")";
-  scratch_ = DeviceMemory(engine_, scratch_bytes(), what, options.batch);
-  if (!compilation.training()) return;
-  gradients_ = DeviceMemory(engine_, parameter_bytes_, "the gradients");
-  const auto groups = static_cast<size_t>(options.groups);
-  told_ = DeviceMemory(
-      engine_, 2 * static_cast<size_t>(options.batch) * sizeof(float) + groups * average_bytes_,
-      "losses and batch norms' statistics", options.batch);
+  take_memory();
+}
+
+void CudaProgram::take_memory() {
+  const int64_t batch = options_.batch;
+  const bool training = options_.mode == Mode::kTraining;
+  space_->reserve(CudaWorkSpace::kScratch, scratch_bytes(),
+                  "what one pass computes with (micro-batches of " + std::to_string(batch) + ")",
+                  batch);
+  if (training) {
+    const auto groups = static_cast<size_t>(options_.groups);
+    told_bytes_ = 2 * static_cast<size_t>(batch) * sizeof(float) + groups * average_bytes_;
+    space_->reserve(CudaWorkSpace::kGradients, parameter_bytes_, "the gradients");
+    space_->reserve(CudaWorkSpace::kTold, told_bytes_, "losses and batch norms' statistics", batch);
+  }
+  if (!shares_space_) return;
+  space_->reserve(CudaWorkSpace::kTape, tape_bytes(), kept_text(batch), batch);
+  space_->reserve(CudaWorkSpace::kWeights, weight_bytes_, kCopyOfWeights);
+  if (training && ends_graph_) space_->ring(input_spec_);
 }
 
 ProgramMemory CudaProgram::memory() const {
   const auto samples = static_cast<size_t>(options_.batch);
   return {.kept = tape_bytes() + samples * (sizeof(uint64_t) + sizeof(int32_t)),
           .weights = weight_bytes_,
-          .work_space = scratch_.bytes() + gradients_.bytes() + told_.bytes()};
+          .work_space = scratch_bytes() + (told_bytes_ > 0 ? parameter_bytes_ : 0) + told_bytes_};
 }
 
 std::unique_ptr<Weights> CudaProgram::new_weights() const {
+  if (shares_space_) return std::make_unique<CudaWeights>(DeviceMemory());
   return std::make_unique<CudaWeights>(
-      DeviceMemory(engine_, std::max<size_t>(weight_bytes_, 1), "a copy of the weights"));
+      DeviceMemory(engine_, std::max<size_t>(weight_bytes_, 1), kCopyOfWeights));
 }
 
 std::unique_ptr<Tape> CudaProgram::new_tape() const {
   auto tape = std::make_unique<CudaTape>();
   const int64_t m = options_.batch;
-  tape->memory = DeviceMemory(
-      engine_, tape_bytes(),
-      "what a micro-batch of " + std::to_string(m) + " keeps for its backward pass", m);
+  if (!shares_space_) tape->memory = DeviceMemory(engine_, tape_bytes(), kept_text(m), m);
   tape->slots = DeviceMemory(engine_, static_cast<size_t>(m) * sizeof(uint64_t), "slots");
   tape->labels = DeviceMemory(engine_, static_cast<size_t>(m) * sizeof(int32_t), "labels");
+  if (options_.mode == Mode::kInference) take_input_memory(*tape);
   return tape;
 }
 
@@ -86,8 +105,8 @@ void CudaProgram::load(Weights& weights, std::span<const float> parameters,
                        std::span<const float> buffers) const {
   ensure(parameters.size_bytes() == parameter_bytes_ && buffers.size_bytes() == average_bytes_,
          "weights have the sizes of the segment's arenas");
-  std::byte* memory = static_cast<CudaWeights&>(weights).memory.data();
   const auto lock = engine_->enter();
+  std::byte* memory = memory_of(weights);
   engine_->upload(memory, parameters.data(), parameter_bytes_);
   engine_->upload(memory + averages_at_, buffers.data(), average_bytes_);
   for (const auto& step : plan_.steps) step->load(*engine_, memory);
@@ -96,11 +115,16 @@ void CudaProgram::load(Weights& weights, std::span<const float> parameters,
 void CudaProgram::load_from_device(Weights& weights, const float* parameters,
                                    std::span<const float> buffers) const {
   ensure(buffers.size_bytes() == average_bytes_, "averages have the size of the segment's arena");
-  std::byte* memory = static_cast<CudaWeights&>(weights).memory.data();
   const auto lock = engine_->enter();
+  std::byte* memory = memory_of(weights);
   engine_->copy(memory, parameters, parameter_bytes_);
   engine_->upload(memory + averages_at_, buffers.data(), average_bytes_);
   for (const auto& step : plan_.steps) step->load(*engine_, memory);
+}
+
+std::byte* CudaProgram::memory_of(const Weights& weights) const {
+  if (shares_space_) return space_->data(CudaWorkSpace::kWeights);
+  return static_cast<const CudaWeights&>(weights).memory.data();
 }
 
 Run CudaProgram::make_run(const Weights& weights, const Tape& tape) const {
@@ -108,11 +132,11 @@ Run CudaProgram::make_run(const Weights& weights, const Tape& tape) const {
   Run run;
   run.engine = engine_.get();
   run.plan = &plan_.buffers;
-  run.tape = mine.memory.data();
-  run.scratch = scratch_.data();
-  run.weights = static_cast<const CudaWeights&>(weights).memory.data();
-  if (told_.data() != nullptr) run.statistics = told_statistics();
-  run.gradients = reinterpret_cast<float*>(gradients_.data());
+  run.tape = shares_space_ ? space_->data(CudaWorkSpace::kTape) : mine.memory.data();
+  run.scratch = space_->data(CudaWorkSpace::kScratch);
+  run.weights = memory_of(weights);
+  if (told_bytes_ > 0) run.statistics = told_statistics();
+  run.gradients = gradients();
   run.slots = reinterpret_cast<const uint64_t*>(mine.slots.data());
   if (mine.labelled) run.labels = reinterpret_cast<const int32_t*>(mine.labels.data());
   return run;
@@ -133,11 +157,15 @@ size_t CudaProgram::input_bytes() const {
   return static_cast<size_t>(element_count(input_spec_.shape)) * element_size(input_spec_.type);
 }
 
+void CudaProgram::take_input_memory(CudaTape& tape) const {
+  tape.input = DeviceMemory(engine_, input_bytes(), "the input", options_.batch);
+}
+
 void CudaProgram::bring(Run& run, Tape& tape, const ForwardInput& in) const {
   auto& mine = static_cast<CudaTape&>(tape);
   const size_t all = input_bytes();
   const size_t present = all / static_cast<size_t>(options_.batch) * static_cast<size_t>(in.count);
-  if (mine.input.bytes() == 0) mine.input = DeviceMemory(engine_, all, "the input", options_.batch);
+  if (mine.input.bytes() == 0) take_input_memory(mine);
   engine_->upload(mine.input.data(), in.input.data, present);
   // What is absent is computed on all the same, and must not be what another run left.
   if (present < all) engine_->clear(mine.input.data() + present, all - present);
@@ -175,14 +203,13 @@ void CudaProgram::run_backward(Run& run, size_t first, size_t last) const {
 }
 
 void CudaProgram::finish_bucket(Range bucket, const Sums* sums) const {
-  auto* gradients = reinterpret_cast<float*>(gradients_.data());
   for (const Range range : untrained_) {
     if (range.offset >= bucket.offset && range.offset < bucket.end())
-      engine_->clear(gradients + range.offset, floats(range));
+      engine_->clear(gradients() + range.offset, floats(range));
   }
   if (sums == nullptr) return;
   float* to = sums->gradients + bucket.offset;
-  engine_->kernels().add_scaled(gradients + bucket.offset, 1 / sums->loss_scale, to,
+  engine_->kernels().add_scaled(gradients() + bucket.offset, 1 / sums->loss_scale, to,
                                 static_cast<uint32_t>(bucket.size));
 }
 
@@ -227,11 +254,11 @@ void CudaProgram::backward(const Weights& weights, Tape& tape, ConstTensorView o
   Run run = make_run(weights, tape);
   run.output_gradient = output_gradient.data;
   run.input_gradient = out.input_gradient.data;
-  engine_->clear(gradients_.data(), parameter_bytes_);
+  engine_->clear(gradients(), parameter_bytes_);
   recall(run, tape);
   run_backward(run, 0, plan_.backward.size());
   for (const GradientBucket& bucket : buckets_) finish_bucket(bucket.range, nullptr);
-  engine_->download(out.gradients.data(), gradients_.data(), parameter_bytes_);
+  engine_->download(out.gradients.data(), gradients(), parameter_bytes_);
   engine_->synchronize();
 }
 

@@ -7,14 +7,17 @@
 #include "nn/cuda/compilation.h"
 #include "nn/cuda/input_ring.h"
 #include "nn/cuda/pass_plan.h"
+#include "nn/cuda/tape.h"
+#include "nn/cuda/work_space.h"
 #include "nn/program.h"
 #include "nn/resident.h"
 
 namespace outrigger::nn::cuda {
 
 /// A segment compiled for an engine: its steps, and one scratch arena that all passes share; every
-/// tape and every copy of the weights has memory of its own on the device. Inputs and outputs are
-/// on the host: a pass returns when they are there.
+/// tape and every copy of the weights has memory of its own on the device, unless they are in the
+/// work space that the options give (work_space.h). Inputs and outputs are on the host: a pass
+/// returns when they are there.
 class CudaProgram final : public Program {
  public:
   /// `cuts`: what lies between them is computed again instead of kept (pass_plan.h).
@@ -72,12 +75,16 @@ class CudaProgram final : public Program {
   std::shared_ptr<const std::vector<MemoryUse>> kept_by_layers() const { return kept_by_layers_; }
 
  private:
+  void take_memory();
   void name_kept(const Graph& graph);
   void find_untrained(const Graph& graph, const Compilation& compilation);
+  std::byte* memory_of(const Weights& weights) const;
+  InputRing& ring_of(CudaTape& tape) const;
   Run make_run(const Weights& weights, const Tape& tape) const;
   void check_input(const ForwardInput& in) const;
   /// Whether that can be staged.
   bool takes(const ForwardInput& part) const;
+  void take_input_memory(CudaTape& tape) const;
   /// Everything but what `run` says already; queues the work.
   void bring(Run& run, Tape& tape, const ForwardInput& in) const;
   void run_forward(Run& run, size_t first, size_t end) const;
@@ -101,12 +108,19 @@ class CudaProgram final : public Program {
   /// To rows of the segment's buffers, or of the whole graph's.
   void copy_measured(const float* from, std::span<float> statistics, Range row) const;
   float* told_statistics() const { return told_floats() + 2 * options_.batch; }
-  float* told_floats() const { return reinterpret_cast<float*>(told_.data()); }
+  float* told_floats() const {
+    return reinterpret_cast<float*>(space_->data(CudaWorkSpace::kTold));
+  }
+  float* gradients() const {
+    return reinterpret_cast<float*>(space_->data(CudaWorkSpace::kGradients));
+  }
   size_t input_bytes() const;
   void make_told(Told& told) const;
 
   const ProgramOptions options_;
   const std::shared_ptr<Engine> engine_;
+  const bool shares_space_;
+  const std::shared_ptr<CudaWorkSpace> space_;
   TensorSpec input_spec_, output_spec_;
   size_t parameter_bytes_ = 0, average_bytes_ = 0, weight_bytes_ = 0;
   size_t averages_at_ = 0;
@@ -119,8 +133,7 @@ class CudaProgram final : public Program {
   std::vector<GradientBucket> buckets_;
   std::vector<Piece> pieces_;
   mutable const Tape* recalled_ = nullptr;  // whose forward pass was the last in the scratch arena
-  DeviceMemory scratch_, gradients_;
-  DeviceMemory told_;  // losses {batch, 2}, then statistics {groups, the segment's buffers}
+  size_t told_bytes_ = 0;  // losses {batch, 2}, then statistics {groups, the segment's buffers}
 };
 
 }  // namespace outrigger::nn::cuda

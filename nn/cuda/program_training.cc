@@ -27,14 +27,22 @@ void CudaProgram::stage(const ResidentPass& pass, std::span<const ForwardInput> 
     throw InvalidInput("nothing of the model trains: freeze fewer layers");
   auto& tape = static_cast<CudaTape&>(pass.tape);
   const auto lock = engine_->enter();
-  if (tape.ring == nullptr) tape.ring = std::make_unique<InputRing>(engine_, input_spec_);
-  tape.ring->put(parts);
+  if (!shares_space_ && tape.ring == nullptr)
+    tape.ring = std::make_unique<InputRing>(engine_, input_spec_);
+  InputRing& ring = shares_space_ ? space_->ring(input_spec_) : *tape.ring;
+  ring.put(parts);
+}
+
+InputRing& CudaProgram::ring_of(CudaTape& tape) const {
+  if (shares_space_) return space_->ring();
+  ensure(tape.ring != nullptr, "an input is staged before it is trained on");
+  return *tape.ring;
 }
 
 void CudaProgram::run_piece(Run run, const Piece& piece, const Sums& sums) const {
   if (piece.forward) {
     run_forward(run, 1, steps());
-    engine_->clear(gradients_.data(), parameter_bytes_);
+    engine_->clear(gradients(), parameter_bytes_);
     return;
   }
   run_backward(run, piece.first, piece.last);
@@ -57,7 +65,8 @@ void CudaProgram::begin_sum(const Kernels& kernels, const Sums& sums, int64_t fi
 void CudaProgram::run_pieces(const Run& run, Tape& tape, const Sums& sums,
                              Instant& forward_done) const {
   auto& mine = static_cast<CudaTape&>(tape);
-  const RecordedWith now{run.weights, sums.gradients, sums.loss_scale, run.loss->smoothing};
+  const RecordedWith now{run.weights, sums.gradients, sums.loss_scale, run.loss->smoothing,
+                         space_->moves()};
   if (mine.recorded_with != now) mine.recordings.clear();
   mine.recorded_with = now;
   if (mine.has_run && mine.recordings.empty()) {
@@ -81,8 +90,8 @@ void CudaProgram::run_pieces(const Run& run, Tape& tape, const Sums& sums,
 
 void CudaProgram::make_told(Told& told) const {
   const size_t gradient_bytes = options_.input_gradient ? input_bytes() : 0;
-  if (told.memory.bytes() < told_.bytes() + gradient_bytes)
-    told.memory = PinnedMemory(engine_, told_.bytes() + gradient_bytes, "what a pass tells");
+  if (told.memory.bytes() < told_bytes_ + gradient_bytes)
+    told.memory = PinnedMemory(engine_, told_bytes_ + gradient_bytes, "what a pass tells");
   if (told.there != nullptr) return;
   told.there = engine_->make_mark();
   for (auto* instant : {&told.begun, &told.input_there, &told.forward_done, &told.done})
@@ -98,14 +107,14 @@ void CudaProgram::add_times(const Told& told, ResidentTimes& times) {
 void CudaProgram::train(const ResidentPass& pass, float smoothing, const Sums& sums,
                         Told& told) const {
   auto& tape = static_cast<CudaTape&>(pass.tape);
-  ensure(tape.ring != nullptr, "an input is staged before it is trained on");
+  InputRing& ring = ring_of(tape);
   const auto lock = engine_->enter();
   make_told(told);
   const LossPass loss{smoothing, told_floats()};
   told.begun->set();
-  const InputRing::Input input = tape.ring->take();
+  const InputRing::Input input = ring.take();
   told.input_there->set();
-  tape.ring->unpack();
+  ring.unpack();
   engine_->copy(tape.slots.data(), input.slots, tape.slots.bytes());
   engine_->copy(tape.labels.data(), input.labels, tape.labels.bytes());
   tape.labelled = true;
@@ -116,13 +125,13 @@ void CudaProgram::train(const ResidentPass& pass, float smoothing, const Sums& s
   run.count = options_.batch;
   recalled_ = nullptr;  // backward follows at once
   plan_.steps.front()->forward(run);
-  tape.ring->release();
+  ring.release();
   run_pieces(run, tape, sums, *told.forward_done);
   if (options_.input_gradient) {
-    run.pinned_gradient = told.memory.data() + told_.bytes();
+    run.pinned_gradient = told.memory.data() + told_bytes_;
     run_backward(run, plan_.backward.size() - 1, plan_.backward.size());
   }
-  engine_->download_pinned(told.memory.data(), told_.data(), told_.bytes());
+  engine_->download_pinned(told.memory.data(), told_floats(), told_bytes_);
   told.done->set();
   told.there->set(Queue::kWork);
 }
@@ -141,7 +150,7 @@ LossResult CudaProgram::read(const Told& told, std::span<float> statistics,
   if (input_gradient.data != nullptr) {
     ensure(options_.input_gradient && input_gradient.bytes() == input_bytes(),
            "a gradient of the input was asked for, in its size");
-    std::copy_n(told.memory.data() + told_.bytes(), input_bytes(), input_gradient.data);
+    std::copy_n(told.memory.data() + told_bytes_, input_bytes(), input_gradient.data);
   }
   return loss;
 }
@@ -154,7 +163,7 @@ void CudaProgram::backward_into(const ResidentPass& pass, const ConstTensorView&
   Run run = make_run(pass.weights, pass.tape);
   run.output_gradient = output_gradient.data;
   run.loss_scale = sums.loss_scale;
-  engine_->clear(gradients_.data(), parameter_bytes_);
+  engine_->clear(gradients(), parameter_bytes_);
   recall(run, pass.tape);
   run_backward(run, 0, plan_.backward.size());
   for (const GradientBucket& bucket : buckets_) finish_bucket(bucket.range, &sums);

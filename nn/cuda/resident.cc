@@ -65,6 +65,13 @@ void CudaResident::fetch(const ResidentArrays& host) {
   fetch(host.averaged, averaged_);
 }
 
+void CudaResident::fetch_parameters(Range range, std::span<float> to) {
+  ensure(static_cast<int64_t>(to.size()) == range.size && range.end() <= count(),
+         "parameters fill their range");
+  const auto lock = engine_->enter();
+  engine_->download(to.data(), floats(parameters_) + range.offset, to.size_bytes());
+}
+
 float* CudaResident::part(const DeviceMemory& of, Segment segment) const {
   return floats(of) + graph_.parameter_range(segment).offset;
 }

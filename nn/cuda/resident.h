@@ -20,6 +20,7 @@ class CudaResident final : public Resident {
 
   void put(const ResidentArrays& host) override;
   void fetch(const ResidentArrays& host) override;
+  void fetch_parameters(Range range, std::span<float> to) override;
   void load(const Program& program, Weights& weights, std::span<const float> buffers) override;
   void clear_gradients() override;
   void stage(const ResidentPass& pass, std::span<const ForwardInput> parts) override;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -21,14 +22,16 @@ struct RecordedWith {
   const float* sums = nullptr;
   float loss_scale = 0;
   float smoothing = 0;
+  uint64_t moves = 0;  // of the work space's
   bool operator==(const RecordedWith&) const = default;
 };
 
+/// `memory`: none where it is the work space's, as in CudaWeights.
 struct CudaTape final : Tape {
   DeviceMemory memory, slots, labels;
   bool labelled = false;
   DeviceMemory input;               // of passes whose input the host brings when they start
-  std::unique_ptr<InputRing> ring;  // of those whose input comes beforehand
+  std::unique_ptr<InputRing> ring;  // of those whose input comes beforehand, if not the space's
   bool has_run = false;
   RecordedWith recorded_with;
   std::vector<std::unique_ptr<Recording>> recordings;  // of the program's pieces; or none yet

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <barrier>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -67,6 +69,33 @@ class Messenger {
   std::vector<std::byte> message_;
   std::barrier<> barrier_{2};
 };
+
+// Which is told as that, and not as a rank that is lost.
+TEST_F(RanksOnGpu, TwoOnOneGpuAreToldOfIt) {
+  const Graph graph = narrow_resnet();
+  const auto second = cuda::make_cuda_backend({});
+  if (!gpu().backend->make_resident(graph, {})->join(
+          {0, 1, std::chrono::seconds(60), false, [](std::span<std::byte>) {}}))
+    GTEST_SKIP() << "no NCCL";
+  Messenger messenger;
+  std::array<std::string, 2> told;
+  const auto run = [&](int rank, const Backend& backend) {
+    const auto resident = backend.make_resident(graph, {});
+    try {
+      resident->join({rank, 2, std::chrono::seconds(30), false,
+                      [&](std::span<std::byte> bytes) { messenger.from_first(rank, bytes); }});
+    } catch (const cuda::DeviceError& error) {
+      told[static_cast<size_t>(rank)] = error.what();
+    } catch (const cuda::RankLost& error) {
+      ADD_FAILURE() << "rank " << rank << " is told: " << error.what();
+    }
+  };
+  {
+    std::jthread other([&] { run(1, *second); });
+    run(0, *gpu().backend);
+  }
+  for (const std::string& text : told) EXPECT_NE(text.find("NCCL says"), std::string::npos) << text;
+}
 
 std::unique_ptr<Backend> second_gpu() {
   cuda::CudaOptions options;

@@ -1,11 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "../unit/nn/network_run.h"
 #include "gpu.h"
 #include "nn/cpu/backend.h"
+#include "nn/graph_builder.h"
 #include "nn/loss.h"
 #include "nn/models.h"
 #include "nn/optimizer.h"
@@ -189,6 +193,103 @@ TEST_P(TrainingOnGpu, TrainsTheSameWhereActivationsAreComputedAgain) {
   EXPECT_LT(taken(*again), taken(*gpu().backend));
   EXPECT_EQ(losses_of_device(graph, 10, Precision::kFloat32, 1, *again),
             losses_of_device(graph, 10, Precision::kFloat32, 1));
+}
+
+// Steps of passes of two micro-batches, then of one, whose programs share their memory or not.
+std::vector<float> trained_in_turn(const Graph& graph, const std::shared_ptr<WorkSpace>& space,
+                                   bool grows) {
+  ThreadPool threads(1);
+  auto values = draw_network_values(graph, kBatch);
+  const Backend& backend = *gpu().backend;
+  std::vector<Compiled> programs;
+  for (int64_t groups : grows ? std::array{1, 2} : std::array{2, 1}) {
+    Compiled& compiled = programs.emplace_back();
+    compiled.program = backend.compile(graph,
+                                       {.segment = graph.whole(),
+                                        .batch = groups * kBatch / 2,
+                                        .seed = 5,
+                                        .work_space = space,
+                                        .groups = groups},
+                                       threads);
+    compiled.weights = compiled.program->new_weights();
+    compiled.tape = compiled.program->new_tape();
+  }
+  if (grows) std::swap(programs[0], programs[1]);
+  const auto resident = backend.make_resident(graph, {kSgd, std::nullopt, 0});
+  std::vector<float> momentum(values.parameters.size());
+  resident->put({values.parameters, momentum, {}});
+  const auto row = static_cast<size_t>(graph.buffer_count());
+  std::vector<float> statistics(3 * row);
+  for (int step = 0; step < 5; ++step) {  // from the second on as recordings
+    resident->clear_gradients();
+    for (size_t i = 0; i < programs.size(); ++i) {
+      const Compiled& compiled = programs[i];
+      const ResidentPass pass{*compiled.program, *compiled.weights, *compiled.tape};
+      const int64_t samples = compiled.program->input_spec().shape.front();
+      const ForwardInput input = input_of(*compiled.program, values, samples);
+      resident->stage(pass, std::span(&input, 1));
+      resident->load(*compiled.program, *compiled.weights, values.buffers);
+      resident->train(pass, {std::span(statistics).subspan(i * 2 * row, (2 - i) * row), {}}, 1);
+    }
+    for (size_t i = 0; i < programs.size(); ++i) resident->collect();
+    resident->update({rate_of(graph), 1.0f / kBatch, std::nullopt});
+  }
+  std::vector<float> parameters(values.parameters.size());
+  resident->fetch({parameters, {}, {}});
+  std::vector<float> first(100);
+  resident->fetch_parameters({3, 100}, first);
+  EXPECT_TRUE(std::equal(first.begin(), first.end(), parameters.begin() + 3));
+  return parameters;
+}
+
+// Bit for bit: nothing of a pass is needed when the next one begins.
+TEST_P(TrainingOnGpu, TrainsTheSameWhereProgramsShareTheirMemory) {
+  const Graph graph = model(GetParam());
+  const auto apart = trained_in_turn(graph, nullptr, false);
+  EXPECT_EQ(trained_in_turn(graph, gpu().backend->make_work_space(), false), apart);
+  EXPECT_EQ(trained_in_turn(graph, gpu().backend->make_work_space(), true), apart);
+}
+
+class WorkSpaceOnGpu : public testing::OnGpu {};
+
+/// A layer of 2^36 weights, 256 GiB.
+Graph beyond_all_memory() {
+  GraphBuilder builder("large", {256, 256, 1});
+  builder.add("normalize", Normalize{{0.5f}, {0.5f}});
+  builder.add("flatten", Flatten{});
+  builder.add("fc", Linear{.out_features = int64_t{1} << 20});
+  return builder.build();
+}
+
+// What does not fit is refused as that, and those that were there before go on.
+TEST_F(WorkSpaceOnGpu, KeepsItsProgramsWhereAnotherDoesNotFit) {
+  ThreadPool threads(1);
+  const Graph graph = model("resnet18"), large = beyond_all_memory();
+  const auto space = gpu().backend->make_work_space();
+  const auto compile = [&](const Graph& of) {
+    return gpu().backend->compile(
+        of, {.segment = of.whole(), .batch = kBatch, .seed = 5, .work_space = space}, threads);
+  };
+  const auto values = draw_network_values(graph, kBatch);
+  const auto program = compile(graph);
+  const auto weights = program->new_weights();
+  const auto tape = program->new_tape();
+  const auto loss = [&] {
+    const auto resident = gpu().backend->make_resident(graph, {kSgd, std::nullopt, 0});
+    std::vector<float> momentum(values.parameters.size()), parameters = values.parameters;
+    resident->put({parameters, momentum, {}});
+    resident->load(*program, *weights, values.buffers);
+    const ResidentPass pass{*program, *weights, *tape};
+    const ForwardInput input = input_of(*program, values);
+    std::vector<float> statistics(values.buffers.size());
+    resident->clear_gradients();
+    resident->stage(pass, std::span(&input, 1));
+    resident->train(pass, {statistics, {}}, 1);
+    return resident->collect().loss_sum;
+  };
+  const double before = loss();
+  EXPECT_THROW(compile(large), cuda::OutOfDeviceMemory);
+  EXPECT_EQ(loss(), before);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TrainingOnGpu,

@@ -72,6 +72,16 @@ std::span<const float> Trainer::parameters_of(uint64_t version) {
                                                   : former->second;
 }
 
+// A classifier that ranks share out may lie behind them: it is the host's anyway.
+std::span<const float> Trainer::first_parameters_of(uint64_t version, uint64_t count) {
+  if (parameters_fetched_ || state_.former_parameters.contains(version))
+    return parameters_of(version);
+  const std::span<float> trunk = trunk_of(state_.parameters);
+  const std::span<float> first = trunk.first(std::min<size_t>(count, trunk.size()));
+  device_.resident()->fetch_parameters({0, static_cast<int64_t>(first.size())}, first);
+  return state_.parameters;
+}
+
 std::span<const float> Trainer::stem_of(uint64_t version) {
   const bool present = !state_.former_parameters.contains(version);
   return present && device_.resident() != nullptr ? std::span<const float>()
@@ -85,7 +95,7 @@ void Trainer::publish_stems() {
   const uint64_t newest = std::min(state_.step, stem_version(state_.step + 1));
   for (uint64_t version = stem_version(state_.step); version <= newest; ++version) {
     if (published_ && version <= *published_) continue;
-    publish(version, parameters_of(version), count);
+    publish(version, first_parameters_of(version, count), count);
     published_ = version;
   }
 }

@@ -157,6 +157,8 @@ class Trainer {
   /// On the host, like what follows.
   const std::vector<float>& parameters();
   std::span<const float> parameters_of(uint64_t version);
+  /// Of which the first `count` are as they are now; what is behind them may be older.
+  std::span<const float> first_parameters_of(uint64_t version, uint64_t count);
   /// What the device runs the stem with; empty: its own.
   std::span<const float> stem_of(uint64_t version);
   /// Behind the message of a number that is none: what to do about it, if there is a way.

@@ -5,9 +5,11 @@
 #include <array>
 
 #include "nn/cuda/compiler.h"
+#include "nn/cuda/device/check.h"
 #include "nn/cuda/device/engine.h"
 #include "nn/cuda/pinned_source.h"
 #include "nn/cuda/resident.h"
+#include "nn/cuda/work_space.h"
 
 namespace outrigger::nn::cuda {
 namespace {
@@ -23,6 +25,9 @@ class CudaBackend final : public Backend {
                                    ThreadPool&) const override {
     return compiler_.compile(graph, options);
   }
+  std::shared_ptr<WorkSpace> make_work_space() const override {
+    return std::make_shared<CudaWorkSpace>(engine_);
+  }
   std::shared_ptr<MemorySource> input_memory() const override { return pinned_; }
   bool unpacks_int8() const override { return true; }
   std::unique_ptr<Resident> make_resident(const Graph& graph,
@@ -30,6 +35,12 @@ class CudaBackend final : public Backend {
     return std::make_unique<CudaResident>(graph, options, engine_);
   }
   std::vector<MemoryUse> memory() const { return engine_->memory(); }
+  int64_t free_memory() const {
+    const auto lock = engine_->enter();
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "asking for the device's free memory");
+    return static_cast<int64_t>(free);
+  }
   std::vector<MemoryUse> kept_by_layers() const { return compiler_.kept_by_layers(); }
 
  private:
@@ -52,6 +63,11 @@ std::string bus_id(int device) {
 std::vector<MemoryUse> memory_uses(const Backend& backend) {
   const auto* mine = dynamic_cast<const CudaBackend*>(&backend);
   return mine == nullptr ? std::vector<MemoryUse>() : mine->memory();
+}
+
+std::optional<int64_t> free_memory(const Backend& backend) {
+  const auto* mine = dynamic_cast<const CudaBackend*>(&backend);
+  return mine == nullptr ? std::nullopt : std::optional(mine->free_memory());
 }
 
 std::vector<MemoryUse> kept_by_layers(const Backend& backend) {

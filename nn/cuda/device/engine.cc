@@ -158,6 +158,10 @@ class CudaEngine final : public Engine {
         "taking " + std::to_string(bytes) + " bytes of pinned memory for " + what;
     const cudaError_t status = cudaMallocHost(&memory, bytes);
     if (status != cudaSuccess) cudaGetLastError();  // else the next launch would report it
+    if (status == cudaErrorMemoryAllocation) {
+      throw OutOfDeviceMemory("the host's memory is too small: " + tried + " failed: CUDA says \"" +
+                              cudaGetErrorString(status) + "\"");
+    }
     check(status, tried.c_str());
     pinned_.given(memory, bytes);
     return memory;

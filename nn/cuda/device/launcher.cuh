@@ -229,9 +229,11 @@ class CudaLauncher {
   static uint32_t blocks(uint32_t count, uint32_t of) { return (count + of - 1) / of; }
   static void check_launch() {
     const cudaError_t status = cudaGetLastError();
-    if (status != cudaSuccess)
-      throw DeviceError(std::string("a kernel could not be started: ") +
-                        cudaGetErrorString(status));
+    if (status == cudaSuccess) return;
+    const std::string text =
+        std::string("a kernel could not be started: ") + cudaGetErrorString(status);
+    if (status == cudaErrorMemoryAllocation) throw OutOfDeviceMemory(text);
+    throw DeviceError(text);
   }
 
   const cudaStream_t stream_;

@@ -27,6 +27,12 @@ OwnedEvent make_event() {
   return OwnedEvent(event);
 }
 
+/// Whether no other rank is to blame: this one's place or device is wrong, such as one GPU for two.
+bool is_of_this_rank(ncclResult_t state) {
+  return state == ncclInvalidUsage || state == ncclInvalidArgument ||
+         state == ncclUnhandledCudaError;
+}
+
 /// A communicator that never blocks in a call, so that a rank that is lost ends in an error and not
 /// in a hang (NCCL User Guide, "Fault Tolerance").
 class NcclCollective final : public Collective {
@@ -84,7 +90,7 @@ class NcclCollective final : public Collective {
       ncclResult_t state = ncclSuccess;
       nccl_.get_async_error(communicator_, &state);
       if (state != ncclSuccess && state != ncclInProgress)
-        lose("summing gradients over the ranks", nccl_.error_string(state));
+        fail("summing gradients over the ranks", state);
       if (std::chrono::steady_clock::now() > deadline)
         lose("summing gradients over the ranks", kTooLate);
       std::this_thread::sleep_for(kPause);
@@ -108,13 +114,28 @@ class NcclCollective final : public Collective {
       const ncclResult_t asked = nccl_.get_async_error(communicator_, &state);
       if (asked != ncclSuccess) state = asked;
     }
-    if (state != ncclSuccess) lose(what, nccl_.error_string(state));
+    if (state != ncclSuccess) fail(what, state);
+  }
+  [[noreturn]] void fail(const char* what, ncclResult_t state) {
+    std::string says = nccl_.error_string(state);
+    // In words of the place where it failed, such as which two ranks have one GPU.
+    const char* last = nccl_.last_error(communicator_);
+    if (last != nullptr && *last != '\0') says += std::string(": ") + last;
+    if (!is_of_this_rank(state)) lose(what, says);
+    leave();
+    throw DeviceError(failure(what, says));
+  }
+  [[noreturn]] void lose(const char* what, const std::string& says) {
+    leave();
+    throw RankLost(failure(what, says));
+  }
+  static std::string failure(const char* what, const std::string& says) {
+    return std::string(what) + " failed: NCCL says \"" + says + "\"";
   }
   // Ends the kernels that wait for the rank, so that the device is free again.
-  [[noreturn]] void lose(const char* what, const char* why) {
+  void leave() {
     if (communicator_ != nullptr) nccl_.abort(communicator_);
     communicator_ = nullptr;
-    throw RankLost(std::string(what) + " failed: NCCL says \"" + why + "\"");
   }
 
   const NcclLibrary& nccl_;

@@ -27,6 +27,7 @@ std::string load_into(NcclLibrary& functions) {
   find(functions.destroy, "ncclCommDestroy");
   find(functions.abort, "ncclCommAbort");
   find(functions.error_string, "ncclGetErrorString");
+  find(functions.last_error, "ncclGetLastError");
   if (!missing.empty()) return missing;
   int version = 0;
   if (functions.get_version(&version) != ncclSuccess || version < NCCL_VERSION_CODE) {

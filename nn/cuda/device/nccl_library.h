@@ -18,6 +18,7 @@ struct NcclLibrary {
   decltype(&ncclCommDestroy) destroy = nullptr;
   decltype(&ncclCommAbort) abort = nullptr;
   decltype(&ncclGetErrorString) error_string = nullptr;
+  decltype(&ncclGetLastError) last_error = nullptr;
 };
 
 /// Null where it cannot be loaded or is older than what this build was made with; `why` says why.

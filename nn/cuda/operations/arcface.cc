@@ -1,3 +1,6 @@
+#include <string>
+
+#include "common/error.h"
 #include "nn/cuda/operations/step.h"
 
 namespace outrigger::nn::cuda {
@@ -19,6 +22,7 @@ class ArcFaceStep final : public Step {
     out_ = c.value(layer_);
     rows_ = c.samples();
     inputs_ = in_.extent.channels;
+    check_size();
     factor_ = c.map_type();
     margin_ = c.training();
     parameters_at_ = c.parameters_at(layer_);
@@ -80,6 +84,15 @@ class ArcFaceStep final : public Step {
   }
 
  private:
+  // Kernels count weights in 32 bits.
+  void check_size() const {
+    constexpr int64_t kMost = int64_t{1} << 32;
+    if (operation_.classes * inputs_ < kMost) return;
+    throw InvalidInput(
+        std::to_string(operation_.classes) + " classes of " + std::to_string(inputs_) +
+        " features are too many for a GPU: ArcFace has 2^32 weights or more there; " +
+        std::to_string((kMost - 1) / inputs_) + " classes may be at most");
+  }
   void weight_gradient(const Run& run, ConstArray slopes) const {
     auto* of_weights = run.at<float>(of_weights_);
     run.engine->multiply({.a = slopes,

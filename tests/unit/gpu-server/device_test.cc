@@ -67,15 +67,27 @@ nn::Graph graph_on_gpu() {
   return builder.build();
 }
 
-/// A GPU whose indexes do not reach over a pass of more than two micro-batches.
+/// A GPU whose indexes do not reach over a pass of more than so many micro-batches, and what was
+/// compiled for it.
 class ShortIndexes final : public nn::Backend {
  public:
-  explicit ShortIndexes(std::unique_ptr<nn::Backend> backend) : backend_(std::move(backend)) {}
+  struct Compiled {
+    int begin = 0, end = 0;
+    nn::Mode mode = nn::Mode::kTraining;
+    int64_t groups = 1;
+    bool operator==(const Compiled&) const = default;
+  };
+  ShortIndexes(std::unique_ptr<nn::Backend> backend, int64_t most)
+      : backend_(std::move(backend)), most_(most) {}
+  const std::vector<Compiled>& compiled() const { return compiled_; }
   std::string name() const override { return backend_->name(); }
   std::unique_ptr<nn::Program> compile(const nn::Graph& graph, const nn::ProgramOptions& options,
                                        ThreadPool& threads) const override {
-    if (options.groups > 2) throw InvalidInput("a micro-batch is too large for the GPU");
-    return backend_->compile(graph, options, threads);
+    if (options.groups > most_) throw InvalidInput("a micro-batch is too large for the GPU");
+    compiled_.push_back({options.segment.begin, options.segment.end, options.mode, options.groups});
+    nn::ProgramOptions known = options;  // a profile has no times of what only evaluates
+    if (options.mode == nn::Mode::kInference) known.segment = graph.whole();
+    return backend_->compile(graph, known, threads);
   }
   std::unique_ptr<nn::Resident> make_resident(const nn::Graph& graph,
                                               const nn::ResidentOptions& options) const override {
@@ -84,20 +96,52 @@ class ShortIndexes final : public nn::Backend {
 
  private:
   const std::unique_ptr<nn::Backend> backend_;
+  const int64_t most_;
+  mutable std::vector<Compiled> compiled_;
 };
 
-TEST(MicroBatchesAtOnce, AreFewerWhereAPassOfMoreIsTooLargeForTheGpu) {
-  const nn::Graph graph = graph_on_gpu();
-  const TemporaryDirectory folder("short-indexes");
-  Emulation emulation = emulated_gpu(folder);
-  OpenDevice device;
-  device.backend = std::make_unique<ShortIndexes>(make_emulated_device(emulation));
-  device.is_gpu = true;
-  training::TrainerOptions options;
-  options.device.micro_batch = 2;
-  options.micro_batches = 8;
-  ThreadPool threads(1);
-  EXPECT_EQ(micro_batches_at_once(device, graph, options, threads), 2u);
+class MicroBatchesAtOnce : public ::testing::Test {
+ protected:
+  uint32_t at_once(int64_t most) {
+    auto backend = std::make_unique<ShortIndexes>(make_emulated_device(emulation_), most);
+    seen_ = backend.get();
+    device_.backend = std::move(backend);
+    device_.is_gpu = true;
+    training::TrainerOptions options;
+    options.device.micro_batch = 2;
+    options.micro_batches = 7;
+    ThreadPool threads(1);
+    return micro_batches_at_once(device_, graph_, options, threads);
+  }
+
+  using Compiled = ShortIndexes::Compiled;
+  const nn::Graph graph_ = graph_on_gpu();
+  const TemporaryDirectory folder_{"short-indexes"};
+  Emulation emulation_ = emulated_gpu(folder_);
+  OpenDevice device_;
+  const ShortIndexes* seen_ = nullptr;
+};
+
+TEST_F(MicroBatchesAtOnce, AreFewerWhereAPassOfMoreIsTooLargeForTheGpu) {
+  EXPECT_EQ(at_once(2), 2u);
+}
+
+TEST_F(MicroBatchesAtOnce, AreNoneWhereOneAloneIsTooLarge) {
+  EXPECT_THROW(at_once(0), InvalidInput);
+}
+
+TEST_F(MicroBatchesAtOnce, AreTriedInAllSizesThatAStepHasAndBesideItsEvaluation) {
+  device_.evaluates_at_once = 2;
+  device_.cut = "conv";
+  EXPECT_EQ(at_once(4), 4u);
+  const int end = graph_.size(), embedding = graph_.embedding_layer() + 1;
+  EXPECT_THAT(seen_->compiled(),
+              testing::UnorderedElementsAre(Compiled{0, end, nn::Mode::kTraining, 4},
+                                            Compiled{0, end, nn::Mode::kTraining, 2},
+                                            Compiled{0, end, nn::Mode::kTraining, 1},
+                                            Compiled{2, end, nn::Mode::kTraining, 4},
+                                            Compiled{0, embedding, nn::Mode::kInference, 1},
+                                            Compiled{embedding, end, nn::Mode::kInference, 1}));
 }
 
 TEST(EmulatedGpu, RunsPassesOneBehindTheOtherWhileTheHostGoesOn) {

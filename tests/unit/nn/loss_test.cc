@@ -46,6 +46,22 @@ TEST(SoftmaxCrossEntropy, SmoothingSpreadsOverAllClassesLikePyTorchs) {
   EXPECT_NEAR(batch.gradient[3], 1 / total - 0.05, 1e-6);
 }
 
+TEST(SampleCrossEntropy, HasTheBitsOfABatchOfOne) {
+  RandomStream random(3, RandomUse::kSyntheticData, 0);
+  for (int32_t label = 0; label < 5; ++label) {
+    std::vector<float> logits(1000);
+    for (float& logit : logits) logit = 20 * random.uniform() - 10;
+    logits[7] = logits[3] = 11;  // the first of equals counts
+    const LossResult one = sample_cross_entropy(logits, label);
+    const Batch batch = loss_of(logits, {label}, 0);
+    EXPECT_EQ(one.loss_sum, batch.result.loss_sum);
+    EXPECT_EQ(one.correct, label == 3 ? 1 : 0);
+    EXPECT_EQ(batch.result.correct, one.correct);
+  }
+  const std::vector<float> none{0, INFINITY, NAN};
+  EXPECT_FALSE(std::isfinite(sample_cross_entropy(none, 0).loss_sum));
+}
+
 TEST(SoftmaxCrossEntropy, LargeLogitsDoNotOverflow) {
   const Batch batch = loss_of({1000, -1000}, {1}, 0);
   EXPECT_DOUBLE_EQ(batch.result.loss_sum, 2000);

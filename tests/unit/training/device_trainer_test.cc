@@ -9,6 +9,7 @@
 #include "nn/cuda/pass_plan.h"
 #include "nn/graph_builder.h"
 #include "nn/reference/backend.h"
+#include "nn/resident.h"
 #include "tests/fakes/simulation.h"
 #include "tests/fakes/small_job.h"
 #include "training/chunks.h"
@@ -53,6 +54,25 @@ struct Way {
   bool int8 = false;       // what crosses the cut
   bool keep_int8 = false;  // until the device unpacks it
   std::shared_ptr<MemorySource> received_into = nullptr;
+  bool stems_alone = false;  // of the parameters no more than the stem's go out
+};
+
+/// A device whose programs each have memory of their own.
+class WithoutWorkSpace final : public nn::Backend {
+ public:
+  explicit WithoutWorkSpace(const nn::Backend& backend) : backend_(backend) {}
+  std::string name() const override { return backend_.name(); }
+  std::unique_ptr<nn::Program> compile(const nn::Graph& graph, const nn::ProgramOptions& options,
+                                       ThreadPool& threads) const override {
+    return backend_.compile(graph, options, threads);
+  }
+  std::unique_ptr<nn::Resident> make_resident(const nn::Graph& graph,
+                                              const nn::ResidentOptions& options) const override {
+    return backend_.make_resident(graph, options);
+  }
+
+ private:
+  const nn::Backend& backend_;
 };
 
 struct Outcome {
@@ -117,6 +137,7 @@ class DeviceTrainer : public ::testing::Test {
     }
     options.micro_batches = kMicroBatches;
     options.staleness = way.staleness;
+    if (way.stems_alone) options.most_stem_parameters = plan(way).stem_parameters;
     options.optimizer = {.momentum = 0.9f, .nesterov = true, .weight_decay = 1e-3f};
     options.learning_rate = [rate = way.learning_rate](uint64_t) { return rate; };
     options.clip_gradient_norm = 2.0;
@@ -195,6 +216,37 @@ TEST_F(DeviceTrainer, TrainsTheSameWithSeveralMicroBatchesAtOnce) {
     way.most_at_once = 4;
     const Outcome several = run(*device_, way);
     expect_same_run(several, one, 1e-5);
+  }
+}
+
+// Two and one, with cuts and without, through one tape and one copy of the weights.
+TEST_F(DeviceTrainer, TrainsTheSameBitsWhereItsProgramsShareTheirMemory) {
+  ASSERT_NE(device_->make_work_space(), nullptr);
+  for (Way way :
+       {Way{}, Way{.cut = "pool1"}, Way{.cut = "pool1", .away = 1}, Way{.cut = "relu2", .away = 2},
+        Way{.cut = "relu2", .away = 3}, Way{.cut = "pool1", .away = 1, .staleness = 1}}) {
+    SCOPED_TRACE(way.cut + ", away " + std::to_string(way.away) + ", staleness " +
+                 std::to_string(way.staleness));
+    way.most_at_once = 2;
+    const Outcome shared = run(*device_, way);
+    const Outcome apart = run(WithoutWorkSpace(*device_), way);
+    EXPECT_EQ(shared.losses, apart.losses);
+    EXPECT_EQ(shared.state.parameters, apart.state.parameters);
+    EXPECT_EQ(shared.state.momentum, apart.state.momentum);
+    EXPECT_EQ(shared.state.buffers, apart.state.buffers);
+  }
+}
+
+TEST_F(DeviceTrainer, TrainsTheSameBitsWhereOnlyStemsAreFetched) {
+  for (const uint64_t staleness : {0, 1}) {
+    Way way{.cut = "pool1", .away = 2, .staleness = staleness};
+    const Outcome all = run(*device_, way);
+    way.stems_alone = true;
+    const Outcome stems = run(*device_, way);
+    EXPECT_EQ(stems.losses, all.losses);
+    EXPECT_EQ(stems.state.parameters, all.state.parameters);
+    EXPECT_EQ(stems.state.momentum, all.state.momentum);
+    EXPECT_EQ(stems.state.averaged, all.state.averaged);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "nn/cuda/pinned_ranges.h"
 #include "nn/cuda/pinned_source.h"
 #include "nn/cuda/resident.h"
+#include "nn/cuda/work_space.h"
 
 namespace outrigger::nn::cuda::testing {
 namespace {
@@ -171,6 +172,8 @@ class HostEngine final : public Engine {
   // Filled with what nobody wrote: a program that reads it gives no number.
   void* allocate(size_t bytes, const std::string& what, int64_t) override {
     ensure(!queues_.is_recording(), "who records takes no memory");
+    constexpr size_t kMost = size_t{1} << 40;
+    if (bytes > kMost) throw OutOfDeviceMemory("the host has no room for " + what);
     void* memory = std::aligned_alloc(kArenaAlignment, aligned(bytes));
     std::memset(memory, 0xFF, bytes);
     book_.taken(memory, bytes, what);
@@ -197,7 +200,8 @@ class HostEngine final : public Engine {
   void* allocate_pinned(size_t bytes, const std::string& what) override {
     if (pinned_left_.fetch_sub(bytes) < bytes) {
       pinned_left_ += bytes;
-      throw DeviceError("taking " + std::to_string(bytes) + " bytes of pinned memory for " + what);
+      throw OutOfDeviceMemory("taking " + std::to_string(bytes) + " bytes of pinned memory for " +
+                              what);
     }
     void* memory = std::aligned_alloc(kArenaAlignment, aligned(bytes));
     std::memset(memory, 0xFF, bytes);
@@ -278,6 +282,9 @@ class HostBackend final : public Backend {
   std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
                                    ThreadPool&) const override {
     return compiler_.compile(graph, options);
+  }
+  std::shared_ptr<WorkSpace> make_work_space() const override {
+    return std::make_shared<CudaWorkSpace>(engine_);
   }
   std::shared_ptr<MemorySource> input_memory() const override { return pinned_; }
   bool unpacks_int8() const override { return true; }

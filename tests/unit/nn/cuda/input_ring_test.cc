@@ -107,6 +107,39 @@ TEST_F(InputRingTest, HoldsWhatAQueuedCopyReads) {
   EXPECT_EQ(take(ring), (std::vector{11, 11, 12, 12}));
 }
 
+// Programs that share a ring take inputs of their own shapes through it, in turn.
+TEST_F(InputRingTest, BringsInputsOfAnotherShapeBesideOneThatWaits) {
+  constexpr int64_t kFew = 1;
+  InputRing ring(engine_, {ElementType::kUint8, {kFew, 16}});
+  std::vector<std::byte> small(16, std::byte{5});
+  const std::vector<uint64_t> slots{5};
+  const std::vector<int32_t> labels{5};
+  const ForwardInput few{{ElementType::kUint8, {kFew, 16}, small.data()}, kFew, slots, labels};
+  for (int turn = 0; turn < 4; ++turn) {
+    {
+      const auto lock = engine_->enter();
+      ring.use({ElementType::kUint8, {kFew, 16}});
+      ring.put(std::span(&few, 1));
+      ring.use(kPixels);
+    }
+    Part first = part(turn % 2 == 0, 2 * turn + 1);
+    Part second = part(turn % 2 != 0, 2 * turn + 2);
+    put(ring, first, second);
+    {
+      const auto lock = engine_->enter();
+      const InputRing::Input in = ring.take();
+      std::vector<std::byte> given(16);
+      int32_t label = 0;
+      engine_->download(given.data(), in.input, given.size());
+      engine_->download(&label, in.labels, sizeof label);
+      ring.release();
+      EXPECT_EQ(given, small) << turn;
+      EXPECT_EQ(label, 5) << turn;
+    }
+    EXPECT_EQ(take(ring), (std::vector{2 * turn + 1, 2 * turn + 1, 2 * turn + 2, 2 * turn + 2}));
+  }
+}
+
 TEST_F(InputRingTest, ReadsWhatLiesInPinnedMemoryFromThere) {
   InputRing ring(engine_, kPixels);
   Part first = part(true, 1), second = part(true, 2);
