@@ -7,6 +7,7 @@
 #include <openssl/ssl.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "common/error.h"
@@ -64,33 +65,46 @@ Channel::Channel(ServerAddress address, std::shared_ptr<const TlsContext> tls)
     : address_(std::move(address)), tls_(std::move(tls)) {}
 
 void Channel::connect(milliseconds time) {
+  connect(tcp::resolve(address_.host, address_.port, tcp::ResolveFor::kConnecting), time);
+}
+
+void Channel::connect(std::span<const tcp::SocketAddress> candidates, milliseconds time) {
   const TimePoint deadline = system_now() + time;
   std::string failures;
-  for (const auto& candidate :
-       tcp::resolve(address_.host, address_.port, tcp::ResolveFor::kConnecting)) {
-    FileDescriptor socket = tcp::open_socket(candidate);
-    int failure = socket ? 0 : errno;
-    adopt(std::move(socket));
-    if (failure == 0) failure = tcp::connect(socket_.get(), candidate, deadline);
-    if (failure == 0) {
-      failures.clear();
-      break;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const TimePoint now = system_now();
+    try {
+      const auto others = static_cast<int64_t>(candidates.size() - i);
+      return try_address(candidates[i], now + (deadline - now) / others);
+    } catch (const IoError& error) {
+      failures += (failures.empty() ? "" : "; ") + candidates[i].text() + ": " + error.what();
     }
-    failures += (failures.empty() ? "" : "; ") + candidate.text() + ": " + tcp::error_text(failure);
+    const std::scoped_lock lock(mutex_);
+    if (broken_) break;
   }
-  if (!failures.empty()) throw IoError("cannot connect (" + failures + ")");
+  throw IoError("cannot connect (" + failures + ")");
+}
+
+void Channel::try_address(const tcp::SocketAddress& address, TimePoint deadline) {
+  FileDescriptor socket = tcp::open_socket(address);
+  int failure = socket ? 0 : errno;
+  adopt(std::move(socket));
+  if (failure == 0) failure = tcp::connect(socket_.get(), address, deadline);
+  if (failure != 0) throw IoError(tcp::error_text(failure));
   tune(socket_.get());
   make_blocking(socket_.get());
   if (!tls_) return;
-  limit(SO_RCVTIMEO, time, read_limit_);
-  limit(SO_SNDTIMEO, time, write_limit_);
+  const auto left = std::chrono::ceil<milliseconds>(deadline - system_now());
+  limit(SO_RCVTIMEO, std::max(left, milliseconds(1)), read_limit_);
+  limit(SO_SNDTIMEO, std::max(left, milliseconds(1)), write_limit_);
   session_ = tls_->connect(socket_.get(), address_.host);
 }
 
 void Channel::adopt(FileDescriptor socket) {
   const std::scoped_lock lock(mutex_);
-  if (broken_) throw IoError("cannot connect (broken off)");
+  if (broken_) throw IoError("broken off");
   socket_ = std::move(socket);
+  read_limit_ = write_limit_ = milliseconds(0);  // they were the former one's
 }
 
 void Channel::break_off() {

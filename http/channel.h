@@ -5,7 +5,9 @@
 #include <span>
 #include <string_view>
 
+#include "common/clock.h"
 #include "common/file.h"
+#include "common/tcp.h"
 #include "http/server_address.h"
 #include "http/tls.h"
 
@@ -18,8 +20,11 @@ class Channel {
   /// Does not connect.
   Channel(ServerAddress address, std::shared_ptr<const TlsContext> tls);
 
+  /// Tries the host's addresses in their order, each with its share of the time that is left.
   /// Throws IoError where the server is not reached within `time` or is not the one that is wanted.
   void connect(std::chrono::milliseconds time);
+  /// The same to what the host's name stands for; one address at least.
+  void connect(std::span<const tcp::SocketAddress> candidates, std::chrono::milliseconds time);
   /// All of it. Throws IoError where it is not taken.
   void write(std::string_view bytes, std::chrono::milliseconds silence);
   /// What is there, at least a byte; 0 at the end. Throws IoError where nothing comes for
@@ -34,9 +39,9 @@ class Channel {
   void break_off();
 
  private:
+  void try_address(const tcp::SocketAddress& address, TimePoint deadline);
   void adopt(FileDescriptor socket);
   void limit(int option, std::chrono::milliseconds time, std::chrono::milliseconds& now) const;
-  [[noreturn]] void fail_to_read(int failure, std::chrono::milliseconds silence) const;
 
   const ServerAddress address_;
   const std::shared_ptr<const TlsContext> tls_;

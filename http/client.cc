@@ -85,7 +85,7 @@ struct Client::Impl {
       auto connection = take();
       Response response =
           connection->send(request, more, {options.timeout, options.timeout}, receiver, stop);
-      if (!body.refused.empty()) throw IoError(body.refused);
+      if (!body.refused.empty()) throw TooLarge(body.refused);
       response.body = std::move(body.text);
       give_back(std::move(connection));
       return response;
@@ -103,7 +103,7 @@ struct Client::Impl {
       Connection connection(address, options, tls, Connection::Use::kWaiting);
       Response response = connection.send(
           request, more, {limits.silence, limits.whole, limits.gather}, sorted, stop);
-      if (!body.refused.empty()) throw IoError(body.refused);
+      if (!body.refused.empty()) throw TooLarge(body.refused);
       response.body = std::move(body.text);
       return response;
     });
@@ -118,6 +118,8 @@ struct Client::Impl {
     };
     try {
       if (!stop.stop_requested()) return work();
+    } catch (const TooLarge& error) {
+      throw TooLarge(name() + ": " + error.what());
     } catch (const IoError& error) {
       if (!stop.stop_requested()) throw IoError(name() + ": " + error.what());
     }

@@ -9,13 +9,14 @@
 #include <string>
 #include <string_view>
 
+#include "common/error.h"
 #include "http/message.h"
 
 namespace outrigger::http {
 
 /// What both sides prove in TLS; all texts are PEM.
 struct TlsOptions {
-  /// The authorities to trust; empty: the system's.
+  /// The authorities to trust, each by itself, whoever signed it; empty: the system's.
   std::string authorities = {};
   /// Our certificate, followed by its intermediates, and its key; empty: none is shown.
   std::string certificate = {};
@@ -55,6 +56,12 @@ struct StreamLimits {
   std::chrono::milliseconds gather{0};
 };
 
+/// An answer is larger than max_body. To ask again for the same is of no use.
+class TooLarge : public IoError {
+ public:
+  using IoError::IoError;
+};
+
 /// Asks one server. Connections are kept and used again; a peer that vanishes is noticed by TCP
 /// keepalive (after half a minute). Thread-safe: concurrent requests use a connection each.
 class Client {
@@ -69,7 +76,7 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   /// The server's answer, whatever its status. Throws IoError with method, URL and cause where
-  /// there is none: not reached, certificate not trusted, time over, or body too large; Cancelled
+  /// there is none: not reached, certificate not trusted, or time over; TooLarge; Cancelled
   /// once `stop` is requested, from any thread.
   Response send(const ClientRequest& request, const std::stop_token& stop = {});
   Response send(const ClientRequest& request, FieldLines more, const std::stop_token& stop);

@@ -16,6 +16,7 @@ using beast::error_code;
 using beast::http::field;
 
 constexpr std::uint32_t kLargestHead = 64 << 10;
+constexpr size_t kUsualFields = 8;  // of an API server
 
 std::string_view view(beast::string_view text) { return {text.data(), text.size()}; }
 
@@ -47,6 +48,7 @@ class ResponseParser::Impl final : public BeastParser {
   void on_response_impl(int code, beast::string_view, int, error_code&) override {
     head.status = code;
     head.content_type.clear();
+    head.headers.reserve(kUsualFields);
   }
   void on_field_impl(field known, beast::string_view name, beast::string_view value,
                      error_code&) override {

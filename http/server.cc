@@ -6,10 +6,13 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "common/error.h"
+#include "common/file.h"
 #include "common/log.h"
+#include "http/server_stream.h"
 
 namespace outrigger::http {
 namespace {
@@ -46,16 +49,56 @@ void only_reuse_address(int socket) {
   ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
 }
 
+// What the library would spend memory on without a bound, or a stack: a body of unknown length, one
+// that grows when it is unpacked, one in parts, which regular expressions read, and an answer that
+// is sent many times over. Nobody who has business here asks so.
+std::optional<Response> refusal_of(const httplib::Request& request) {
+  if (request.has_header("Transfer-Encoding")) return Response{411, "a body needs a length\n"};
+  if (request.has_header("Content-Encoding")) return Response{415, "no body is unpacked here\n"};
+  if (request.is_multipart_form_data()) return Response{415, "a body in parts is not read here\n"};
+  if (request.ranges.size() > 1) return Response{416, "one range is sent at a time\n"};
+  return std::nullopt;
+}
+
+// What a peer makes us keep is bounded by its stream.
+class BoundedServer final : public httplib::Server {
+ public:
+  explicit BoundedServer(const ServerOptions& options)
+      // A body that is too large is read for a while yet, or its sender would see no answer.
+      : limits_{.silence = options.io_timeout, .body = 8 * options.max_body} {}
+
+ private:
+  bool process_and_close_socket(socket_t given) override {
+    const FileDescriptor socket(given);
+    bool answered = false;
+    if (svr_sock_ != INVALID_SOCKET) {  // else stop() was called
+      ServerStream stream(given, limits_);
+      bool closed = false;
+      answered = process_request(stream, true, closed, nullptr);
+    }
+    ::shutdown(given, SHUT_RDWR);
+    return answered;
+  }
+
+  const ServerStream::Limits limits_;
+};
+
 }  // namespace
 
 struct Server::Impl {
-  httplib::Server server;
+  explicit Impl(const ServerOptions& options) : server(options) {}
+
+  BoundedServer server;
   int port = 0;
   // path -> method -> handler
   std::map<std::string, std::map<std::string, Handler>> routes;
   std::jthread thread;
 
   void dispatch(const httplib::Request& from, httplib::Response& to) const {
+    give(respond(from), to);
+  }
+
+  Response respond(const httplib::Request& from) const {
     Response response{404, "no such page\n"};
     if (const auto path = routes.find(from.path); path != routes.end()) {
       const auto method = path->second.find(from.method == "HEAD" ? "GET" : from.method);
@@ -63,13 +106,17 @@ struct Server::Impl {
                      ? answer(method->second, translate(from))
                      : Response{405, "this page does not take " + from.method + "\n"};
     }
+    return response;
+  }
+
+  static void give(const Response& response, httplib::Response& to) {
     to.status = response.status;
     for (const auto& [name, value] : response.headers) to.set_header(name, value);
     to.set_content(response.body, response.content_type);
   }
 };
 
-Server::Server(const ServerOptions& options) : impl_(std::make_unique<Impl>()) {
+Server::Server(const ServerOptions& options) : impl_(std::make_unique<Impl>(options)) {
   auto& server = impl_->server;
   const auto threads = static_cast<size_t>(options.threads);
   server.new_task_queue = [threads] {
@@ -77,10 +124,6 @@ Server::Server(const ServerOptions& options) : impl_(std::make_unique<Impl>()) {
   };  // the library deletes it
   server.set_socket_options(only_reuse_address);
   server.set_tcp_nodelay(true);
-  server.set_keep_alive_max_count(1);
-  // How long a new connection may say nothing, in whole seconds.
-  server.set_keep_alive_timeout(
-      std::chrono::ceil<std::chrono::seconds>(options.io_timeout).count());
   server.set_read_timeout(options.io_timeout);
   server.set_write_timeout(options.io_timeout);
   server.set_payload_max_length(options.max_body);
@@ -106,16 +149,20 @@ void Server::start() {
   const auto dispatch = [impl = impl_.get()](const httplib::Request& from, httplib::Response& to) {
     impl->dispatch(from, to);
   };
-  impl_->server.Get(".*", dispatch).Post(".*", dispatch);
+  impl_->server.Post(".*", dispatch);
   // A request that names no length has no body (RFC 9112, section 6.3); the library would wait for
   // one until the peer gives up.
   impl_->server.set_pre_routing_handler(
       [dispatch](const httplib::Request& from, httplib::Response& to) {
-        if (from.method != "POST" || from.has_header("Content-Length") ||
-            from.has_header("Transfer-Encoding"))
-          return httplib::Server::HandlerResponse::Unhandled;
-        dispatch(from, to);
-        return httplib::Server::HandlerResponse::Handled;
+        using HandlerResponse = httplib::Server::HandlerResponse;
+        if (const auto refusal = refusal_of(from)) {
+          Impl::give(*refusal, to);
+        } else if (from.method == "POST" && from.has_header("Content-Length")) {
+          return HandlerResponse::Unhandled;
+        } else {
+          dispatch(from, to);
+        }
+        return HandlerResponse::Handled;
       });
   impl_->thread = std::jthread([impl = impl_.get()] { impl->server.listen_after_bind(); });
   // Until the loop runs, stop() would be lost on the library.

@@ -19,8 +19,7 @@ struct ServerOptions {
   /// Requests answered at once; more wait. Few, so that health never waits long behind anything
   /// else.
   int threads = 8;
-  /// For each read from and write to a peer, the first read in whole seconds: a peer that stalls
-  /// holds a thread no longer.
+  /// For each read from and write to a peer: one that stalls holds a thread no longer.
   std::chrono::milliseconds io_timeout{5000};
   /// A larger request body is refused with 413.
   size_t max_body = size_t{1} << 20;
@@ -32,6 +31,10 @@ struct ServerOptions {
 /// Add routes, then start(). Handlers run on the server's threads, several at once. A handler that
 /// throws InvalidInput is answered with 400 and its text, any other exception with 500 and a line
 /// in the log. What no route matches is 404, and 405 where only the method is wrong.
+///
+/// Whoever asks makes it keep 32 KiB of a head (400 for more) and max_body of a body at most, for
+/// each thread. A body that is packed or in parts is refused with 415, one without a length
+/// (chunked, say) with 411, more than one range with 416.
 class Server {
  public:
   using Handler = std::function<Response(const Request&)>;

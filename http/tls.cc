@@ -73,6 +73,9 @@ void TlsContext::trust(const std::string& authorities) {
     SSL_CTX_set_default_verify_paths(context_.get());
     return;
   }
+  // What is given is trusted, also where another authority has signed it: a cluster's may be one of
+  // a company's.
+  X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context_.get()), X509_V_FLAG_PARTIAL_CHAIN);
   X509_STORE* store = SSL_CTX_get_cert_store(context_.get());
   for (const auto& certificate : read_certificates(authorities, "trusted authorities"))
     X509_STORE_add_cert(store, certificate.get());

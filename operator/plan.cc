@@ -1,6 +1,7 @@
 #include "operator/plan.h"
 
 #include "api/names.h"
+#include "kube/object/json.h"
 #include "operator/policy/conditions.h"
 #include "operator/policy/ends.h"
 #include "operator/policy/images.h"
@@ -59,7 +60,25 @@ void go_on(Pass& pass) {
   }
 }
 
+// What an object is known by.
+Json head_of(Json& object) {
+  Json head{{"kind", object.value("kind", "")}, {"metadata", Json::object()}};
+  for (const char* part : {"name", "namespace", "labels"}) {
+    const auto found = object["metadata"].find(part);
+    if (found != object["metadata"].end()) head["metadata"][part] = std::move(*found);
+  }
+  const auto spec = object.find("spec");
+  if (spec == object.end()) return head;
+  if (const auto node = spec->find("nodeName"); node != spec->end())
+    head["spec"]["nodeName"] = std::move(*node);
+  return head;
+}
+
 }  // namespace
+
+Create::Create(ObjectKind what, Json object) : kind(what), text(kube::to_text(object)) {
+  head = head_of(object);
+}
 
 Plan plan(const Observed& seen, const Options& options, api::Time now) {
   Pass pass(seen, options, now);

@@ -25,9 +25,14 @@ enum class ObjectKind {
   kTrainingJob
 };
 
+/// An object as it is sent, and of it what is asked for besides: kind, name, namespace, labels and
+/// a pod's nodeName. The tree of a pod is ten times as large as its text, and plans have many.
 struct Create {
-  ObjectKind kind = ObjectKind::kPod;
-  Json object;
+  Create(ObjectKind what, Json object);
+
+  ObjectKind kind;
+  Json head;
+  std::string text;
 };
 struct Remove {
   ObjectKind kind = ObjectKind::kPod;

@@ -11,6 +11,8 @@ namespace {
 
 // A watch that lived so long has shown that the server is well.
 constexpr Duration kHealthy = std::chrono::seconds(1);
+// A server that asks for more, by mistake, say, is asked all the same.
+constexpr std::chrono::seconds kLongestWait{300};
 
 }  // namespace
 
@@ -20,10 +22,10 @@ Reflector::Reflector(Client& client, ReflectorOptions options)
 void Reflector::run(ReflectorSink& sink, const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     try {
-      if (list(sink)) {
-        follow(sink, stop);
+      if (const auto refusal = list(sink)) {
+        pause("no list", refusal, stop);
       } else {
-        pause("no list", std::nullopt, stop);
+        follow(sink, stop);
       }
     } catch (const Cancelled&) {
       // Ours, or the client's own stop: either way the loop looks again, and must not spin.
@@ -38,7 +40,7 @@ void Reflector::run(ReflectorSink& sink, const std::stop_token& stop) {
   }
 }
 
-bool Reflector::list(ReflectorSink& sink) {
+std::optional<ApiError> Reflector::list(ReflectorSink& sink) {
   const TimePoint since = client_.options().timer->now();
   size_t items = 0;
   ListReceiver receiver;
@@ -61,13 +63,13 @@ bool Reflector::list(ReflectorSink& sink) {
     } else {
       log::warning("{}", version.error().what());
     }
-    return false;
+    return version.error();
   }
   version_ = std::move(version).take();
   sink.list_ends();
   client_.options().observer->listed(options_.resource.plural, items,
                                      client_.options().timer->now() - since);
-  return true;
+  return std::nullopt;
 }
 
 WatchEnd Reflector::watch_once(ReflectorSink& sink, const std::stop_token& stop) {
@@ -94,17 +96,17 @@ void Reflector::follow(ReflectorSink& sink, const std::stop_token& stop) {
     version_ = end.resource_version;
     const bool alive = version_ != before || client_.options().timer->now() - since >= kHealthy;
     if (alive) failures_ = 0;
-    const auto wait = end.error ? end.error->retry_after() : std::nullopt;
     switch (end.why) {
       case WatchEnd::Why::kEnded:
-        if (!alive) pause(end.reason.empty() ? "a watch ended at once" : end.reason, wait, stop);
+        if (!alive)
+          pause(end.reason.empty() ? "a watch ended at once" : end.reason, end.error, stop);
         break;
       case WatchEnd::Why::kExpired:
         log::info("{} are listed again: {}", options_.resource.plural, end.reason);
-        if (!alive) pause(end.reason, wait, stop);
+        if (!alive) pause(end.reason, end.error, stop);
         return;
       case WatchEnd::Why::kRefused:
-        pause(end.reason, wait, stop);
+        pause(end.reason, end.error, stop);
         // 429 and 5xx are about load; anything else may be about what we ask for.
         if (!end.error->too_many_requests() && end.error->code() / 100 != 5) return;
         break;
@@ -112,11 +114,12 @@ void Reflector::follow(ReflectorSink& sink, const std::stop_token& stop) {
   }
 }
 
-void Reflector::pause(const std::string& why, std::optional<std::chrono::seconds> at_least,
+void Reflector::pause(const std::string& why, const std::optional<ApiError>& refusal,
                       const std::stop_token& stop) {
   ++failures_;
   Duration wait = options_.back_off.after(failures_, random_chance());
-  if (at_least) wait = std::max<Duration>(wait, *at_least);
+  const auto wanted = refusal ? refusal->retry_after() : std::nullopt;
+  if (wanted) wait = std::max<Duration>(wait, std::min(*wanted, kLongestWait));
   log::debug("{}: {}; again in {} ms", options_.resource.plural, why,
              std::chrono::duration_cast<std::chrono::milliseconds>(wait).count());
   client_.options().timer->sleep(wait, stop);

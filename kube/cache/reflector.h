@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <stop_token>
 
 #include "kube/cache/watch.h"
@@ -52,10 +53,12 @@ class Reflector {
   void run(ReflectorSink& sink, const std::stop_token& stop);
 
  private:
-  bool list(ReflectorSink& sink);
+  /// The API server's refusal, if it is one.
+  std::optional<ApiError> list(ReflectorSink& sink);
   void follow(ReflectorSink& sink, const std::stop_token& stop);
   WatchEnd watch_once(ReflectorSink& sink, const std::stop_token& stop);
-  void pause(const std::string& why, std::optional<std::chrono::seconds> at_least,
+  /// As long as the back-off says, or as the server asks for with its refusal, within bounds.
+  void pause(const std::string& why, const std::optional<ApiError>& refusal,
              const std::stop_token& stop);
 
   Client& client_;

@@ -1,6 +1,10 @@
 #include "kube/client/client.h"
 
+#include <algorithm>
+
 #include "common/error.h"
+#include "common/log.h"
+#include "http/client.h"
 #include "http/message.h"
 #include "kube/client/sender.h"
 #include "kube/object/object.h"
@@ -9,6 +13,8 @@ namespace outrigger::kube {
 namespace {
 
 constexpr const char* kJsonType = "application/json";
+// Of a list that was asked for as a whole.
+constexpr int kChunk = 500;
 
 // Builds "a=b&c=d"; what is empty is left out.
 class Query {
@@ -97,6 +103,32 @@ struct Client::Impl {
     Json answer = parse_json(response.body, dropped, kept);
     return message.form == Form::kNothing ? Json() : std::move(answer);
   }
+  struct Listing {
+    const Resource& resource;
+    const Selection& selection;
+    const std::vector<DroppedField>& dropped;
+    std::span<const KeptFields> kept;
+  };
+  // A page of a list. Where so many objects are too large for an answer, `chunk` becomes what is
+  // not: a continue token is good for any number.
+  Result<Json> page(const Listing& listing, const std::string& next, int& chunk) {
+    const auto& [resource, selection, dropped, kept] = listing;
+    while (true) {
+      Query query;
+      query.add("labelSelector", selection.labels);
+      query.add("fieldSelector", selection.fields);
+      if (chunk > 0) query.add("limit", std::to_string(chunk));
+      query.add("continue", next);
+      const std::string target = resource.path(selection.ns) + query.text();
+      try {
+        return ask({"LIST", {"GET", target}, true, selection.form}, dropped, kept);
+      } catch (const http::TooLarge& error) {
+        if (chunk == 1) throw;
+        chunk = std::max(1, (chunk > 0 ? chunk : kChunk) / 4);
+        log::info("{}; {} at a time are asked for", error.what(), chunk);
+      }
+    }
+  }
   Result<Json> put(const std::string& path, std::string object, const WriteOptions& options) {
     return ask({"PUT",
                 {"PUT", path + query_of(options), {{"Content-Type", kJsonType}}, std::move(object)},
@@ -123,16 +155,14 @@ Result<std::string> Client::list(const Resource& resource, const Selection& sele
                                  const std::vector<DroppedField>& dropped, int chunk,
                                  std::span<const KeptFields> kept) {
   std::string next;
+  bool shrunk = false;
   do {
-    Query query;
-    query.add("labelSelector", selection.labels);
-    query.add("fieldSelector", selection.fields);
-    if (chunk > 0) query.add("limit", std::to_string(chunk));
-    query.add("continue", next);
-    Result<Json> page = impl_->ask(
-        {"LIST", {"GET", resource.path(selection.ns) + query.text()}, true, selection.form},
-        dropped, kept);
-    if (!page && page.error().expired() && !next.empty()) {
+    const int wanted = chunk;
+    Result<Json> page = impl_->page(
+        {.resource = resource, .selection = selection, .dropped = dropped, .kept = kept}, next,
+        chunk);
+    shrunk = shrunk || chunk != wanted;
+    if (!page && page.error().expired() && !next.empty() && !shrunk) {
       receiver.restart();
       next.clear();
       chunk = 0;  // a list this slow would lose its snapshot again
@@ -163,11 +193,16 @@ Result<std::vector<Json>> Client::list(const Resource& resource, const Selection
 
 Result<Json> Client::create(const Resource& resource, const Json& object,
                             const WriteOptions& options) {
+  return create(resource, namespace_of(object), to_text(object), options);
+}
+
+Result<Json> Client::create(const Resource& resource, const std::string& ns, std::string object,
+                            const WriteOptions& options) {
   return impl_->ask({"POST",
                      {"POST",
-                      resource.path(namespace_of(object)) + query_of(options),
+                      resource.path(ns) + query_of(options),
                       {{"Content-Type", kJsonType}},
-                      to_text(object)},
+                      std::move(object)},
                      false,
                      options.answer},
                     options.kept);

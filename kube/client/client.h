@@ -77,7 +77,8 @@ class Client {
 
   /// All objects selected, `chunk` at a time; returns the list's resourceVersion, from which a
   /// watch goes on. Where the chunks' snapshot is lost on the way (410), begins again with one
-  /// whole answer. Items carry apiVersion and kind.
+  /// whole answer; where an answer would be larger than ClientOptions::max_body, goes on with a
+  /// quarter of the chunk. Items carry apiVersion and kind.
   Result<std::string> list(const Resource& resource, const Selection& selection,
                            const ListReceiver& receiver,
                            const std::vector<DroppedField>& dropped = {}, int chunk = 500,
@@ -87,6 +88,9 @@ class Client {
   /// Each returns the object as stored. `object` names itself; an update with a resourceVersion is
   /// refused with 409 unless that is still the stored one.
   Result<Json> create(const Resource& resource, const Json& object, const WriteOptions& = {});
+  /// The same of an object of that namespace, as text.
+  Result<Json> create(const Resource& resource, const std::string& ns, std::string object,
+                      const WriteOptions& options);
   Result<Json> update(const Resource& resource, const Json& object, const WriteOptions& = {},
                       const std::string& subresource = "");
   Result<Json> update_status(const Resource& resource, const Json& object,

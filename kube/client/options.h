@@ -21,7 +21,7 @@ struct ClientOptions {
   int in_flight = 64;
   /// Fields of single objects in answers that are never built; a list is told its own.
   std::vector<DroppedField> dropped = {};
-  /// A larger answer is an error; a chunk of a list of large objects is the largest there is.
+  /// A larger answer is an error (http::TooLarge); a list is asked for in smaller chunks then.
   size_t max_body = size_t{64} << 20;
   RetryPolicy retry = {};
   const Timer* timer = &Timer::system();

@@ -118,6 +118,8 @@ http::Response Sender::send(const Message& message) {
       failure.code = response.status;
       failure.retry_after = retry_after(response);
       if (!wait_to_retry(message, failure, tries)) return std::move(response);
+    } catch (const http::TooLarge&) {
+      throw;
     } catch (const IoError& error) {
       if (!wait_to_retry(message, failure, tries)) throw;
       log::debug("trying again: {}", error.what());

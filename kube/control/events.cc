@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <span>
+#include <functional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "common/error.h"
-#include "common/hash.h"
 #include "common/log.h"
 #include "kube/client/retry.h"
+#include "kube/control/event_text.h"
 
 namespace outrigger::kube {
 
@@ -45,6 +45,16 @@ EventRecorder::EventRecorder(Client& client, EventRecorderOptions options)
 EventRecorder::~EventRecorder() {
   thread_.request_stop();
   changed_.notify_all();
+  if (!flush(options_.timer->now() + options_.drain)) drop_pending();
+}
+
+void EventRecorder::drop_pending() {
+  {
+    const std::scoped_lock lock(mutex_);
+    for (size_t i = 0; i < pending_.size(); ++i) options_.observer->event_dropped();
+    pending_.clear();
+  }
+  options_.give_up.request_stop();
 }
 
 EventRecorder::Digest EventRecorder::digest_of(const Identity& id) {
@@ -53,37 +63,13 @@ EventRecorder::Digest EventRecorder::digest_of(const Identity& id) {
   for (const std::string* part : {&subject.uid, &subject.kind, &subject.key.ns, &subject.key.name,
                                   &event.reason, &event.action, &event.note})
     text.append(*part).push_back('\0');
-  const Sha256 whole = sha256(std::as_bytes(std::span(text)));
-  Digest digest;
-  std::copy_n(whole.begin(), digest.size(), digest.begin());
-  return digest;
+  return std::hash<std::string>()(text);
 }
 
 std::string EventRecorder::name_of(const Identity& id, const Series& series) {
   char suffix[32];
   std::snprintf(suffix, sizeof suffix, ".%016llx", static_cast<unsigned long long>(series.mark));
   return cut(id.subject.key.name, kLongestName - std::string_view(suffix).size()) + suffix;
-}
-
-Json EventRecorder::make_object(const Identity& id, const Series& series) const {
-  const auto& [subject, event] = id;
-  Json regarding{{"apiVersion", subject.api_version},
-                 {"kind", subject.kind},
-                 {"name", subject.key.name},
-                 {"uid", subject.uid}};
-  if (!subject.key.ns.empty()) regarding["namespace"] = subject.key.ns;
-  if (!subject.resource_version.empty()) regarding["resourceVersion"] = subject.resource_version;
-  return {{"apiVersion", kEvents.api_version()},
-          {"kind", kEvents.kind},
-          {"metadata", {{"name", name_of(id, series)}, {"namespace", namespace_of(subject)}}},
-          {"eventTime", format_micro_time(series.first_seen)},
-          {"reportingController", options_.controller},
-          {"reportingInstance", options_.instance},
-          {"type", event.type == EventType::kNormal ? "Normal" : "Warning"},
-          {"reason", event.reason},
-          {"action", event.action},
-          {"note", event.note},
-          {"regarding", std::move(regarding)}};
 }
 
 bool EventRecorder::within_budget(const std::string& uid, TimePoint now) {
@@ -164,7 +150,7 @@ void EventRecorder::queue(Pending pending, Series& series) {
 
 void EventRecorder::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  while (!stop.stop_requested()) {
+  while (!stop.stop_requested() || !pending_.empty()) {
     const TimePoint next = queue_due_updates(options_.timer->now());
     if (pending_.empty()) {
       changed_.notify_all();  // for flush()
@@ -175,6 +161,7 @@ void EventRecorder::run(const std::stop_token& stop) {
       send(next_one, lock);
     }
   }
+  changed_.notify_all();
 }
 
 // When the next series is to be written again.
@@ -221,10 +208,10 @@ bool EventRecorder::deliver(const Identity& id, const Series& series) {
       if (!patched.error().not_found()) throw ApiError(patched.error());
       // Events live for an hour on most servers; this one has ended.
     }
-    Json object = make_object(id, series);
-    if (series.count > 1) object["series"] = count;
-    const auto created =
-        client_.create(kEvents, object, {.strict = false, .answer = Form::kNothing});
+    EventTags tags{name_of(id, series), namespace_of(id.subject), series.first_seen, options_};
+    if (series.count > 1) tags.series = to_text(count);
+    const auto created = client_.create(kEvents, tags.ns, event_text(id.subject, id.event, tags),
+                                        {.strict = false, .answer = Form::kNothing});
     if (!created && !created.error().already_exists()) throw ApiError(created.error());
     return true;
   } catch (const std::exception& error) {

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <array>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -50,6 +50,11 @@ struct EventRecorderOptions {
   size_t most_pending = 1000;
   /// Series remembered; where there are more, the older half is forgotten.
   size_t most_series = 4096;
+  /// At its end what is pending is sent for so long, which the client's own stop must allow; the
+  /// rest is dropped and counted.
+  Duration drain = std::chrono::seconds(1);
+  /// Requested when that is over. The client's token is of it, so that no request lasts longer.
+  std::stop_source give_up{std::nostopstate};
   const Timer* timer = &Timer::system();
   Observer* observer = &Observer::none();
 };
@@ -60,7 +65,7 @@ struct EventRecorderOptions {
 class EventRecorder {
  public:
   EventRecorder(Client& client, EventRecorderOptions options);
-  /// Sends what is pending if the server takes it at once; waits for one request at most.
+  /// Sends what is pending, as EventRecorderOptions::drain says.
   ~EventRecorder();
   EventRecorder(const EventRecorder&) = delete;
   EventRecorder& operator=(const EventRecorder&) = delete;
@@ -76,7 +81,8 @@ class EventRecorder {
     Event event;
   };
   // Thousands of series are remembered: by a digest, since whoever tells of one brings the rest.
-  using Digest = std::array<std::byte, 16>;
+  // Of 64 bits: should two ever have the same, one would be counted with the other.
+  using Digest = uint64_t;
   struct Series {
     uint64_t mark = 0;  // in the object's name
     Timestamp first_seen{};
@@ -89,7 +95,6 @@ class EventRecorder {
   };
   static Digest digest_of(const Identity& id);
   static std::string name_of(const Identity& id, const Series& series);
-  Json make_object(const Identity& id, const Series& series) const;
   bool within_budget(const std::string& uid, TimePoint now);
   Series begin_series(bool pending, TimePoint now);
   struct Pending {
@@ -103,6 +108,7 @@ class EventRecorder {
   void send(const Pending& pending, std::unique_lock<std::mutex>& lock);
   bool deliver(const Identity& id, const Series& series);
   TimePoint queue_due_updates(TimePoint now);
+  void drop_pending();
 
   Client& client_;
   const EventRecorderOptions options_;

@@ -40,12 +40,14 @@ void set_owners(Json& lease, const std::vector<OwnerReference>& owners) {
 }  // namespace
 
 LeaderElection::LeaderElection(const Config& config, LeaderElectionOptions options)
-    : options_((check(options), std::move(options))), client_(config, client_options(options_)) {}
+    : options_((check(options), std::move(options))),
+      config_(config),
+      client_(config, client_options(options_)) {}
 
 LeaderElection::Outcome LeaderElection::run(const std::stop_token& stop,
                                             const Callbacks& callbacks) {
   taken_away_ = false;
-  while (try_to_hold(callbacks) != Step::kHeld) {
+  while (try_to_hold(client_, callbacks) != Step::kHeld) {
     // A fifth of jitter: processes that started together do not stay in step.
     const auto wait =
         std::chrono::duration_cast<Duration>(options_.retry_period * (1 + random_chance() / 5));
@@ -55,33 +57,44 @@ LeaderElection::Outcome LeaderElection::run(const std::stop_token& stop,
   options_.observer->leader_changed(options_.lease.name, true);
   Outcome outcome;
   {
-    const std::jthread leading(callbacks.lead);
-    outcome = keep(stop, callbacks);
+    std::stop_source renewals;
+    Client renewer(config_, client_options(options_), renewals.get_token());
+    std::jthread leading(callbacks.lead);
+    outcome = keep(stop, callbacks, {renewer, renewals, leading});
   }
   if (outcome == Outcome::kStopped && options_.release_on_stop) release();
   return outcome;
 }
 
 // Until the lease is no longer wanted or ours. A thread renews, this one looks at the time: a
-// request that hangs must not hide that the deadline has come.
+// request that hangs must hide neither that the deadline has come nor keep the work from ending.
 LeaderElection::Outcome LeaderElection::keep(const std::stop_token& stop,
-                                             const Callbacks& callbacks) {
-  const std::jthread renewing([&](const std::stop_token& ended) {
-    bool ours = true;
-    while (ours && options_.timer->sleep(options_.retry_period, ended))
-      ours = try_to_hold(callbacks) != Step::kNotHeld;
-    {
-      const std::scoped_lock lock(mutex_);
-      taken_away_ = !ours;
-    }
-    renewal_.notify_all();
-  });
+                                             const Callbacks& callbacks, const Reign& reign) {
+  const std::jthread renewing(
+      [&](const std::stop_token& ended) { renew(ended, callbacks, reign); });
   const bool lost = !stays_ours(stop);
+  reign.leading.request_stop();
+  reign.renewals.request_stop();
   options_.observer->leader_changed(options_.lease.name, false);
   if (!lost) return Outcome::kStopped;
   log::error("lease {} is lost", options_.lease.text());
   if (callbacks.lost) callbacks.lost();
   return Outcome::kLost;
+}
+
+void LeaderElection::renew(const std::stop_token& ended, const Callbacks& callbacks,
+                           const Reign& reign) {
+  bool ours = true;
+  try {
+    while (ours && options_.timer->sleep(options_.retry_period, ended))
+      ours = try_to_hold(reign.renewer, callbacks) != Step::kNotHeld;
+  } catch (const Cancelled&) {  // its reign is over
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    taken_away_ = !ours;
+  }
+  renewal_.notify_all();
 }
 
 bool LeaderElection::stays_ours(const std::stop_token& stop) {
@@ -110,27 +123,27 @@ void LeaderElection::observe(const Json& lease, const Callbacks& callbacks) {
   if (other && callbacks.observed) callbacks.observed(seen_.holder);
 }
 
-LeaderElection::Step LeaderElection::try_to_hold(const Callbacks& callbacks) {
+LeaderElection::Step LeaderElection::try_to_hold(Client& client, const Callbacks& callbacks) {
   // Before anything is sent: others count from when they see it, which is later.
   const TimePoint now = options_.timer->now();
   try {
-    Result<Json> current = client_.get(kLeases, options_.lease);
+    Result<Json> current = client.get(kLeases, options_.lease);
     if (!current && !current.error().not_found()) {
       log::warning("{}", current.error().what());
       return Step::kFailed;
     }
-    if (!current) return write(Json::object(), false, now);
+    if (!current) return write(client, Json::object(), false, now);
     Json lease = std::move(current).take();
     observe(lease, callbacks);
     if (seen_.holder != options_.identity && !expired(options_.timer->now())) return Step::kNotHeld;
-    return write(std::move(lease), true, now);
+    return write(client, std::move(lease), true, now);
   } catch (const IoError& error) {
     log::warning("lease {}: {}", options_.lease.text(), error.what());
     return Step::kFailed;
   }
 }
 
-LeaderElection::Step LeaderElection::write(Json lease, bool exists, TimePoint now) {
+LeaderElection::Step LeaderElection::write(Client& client, Json lease, bool exists, TimePoint now) {
   const LeaseRecord record =
       claimed(read_lease(lease), {options_.identity, options_.lease_duration, wall_time()});
   write_lease(lease, options_.lease, record);
@@ -138,7 +151,7 @@ LeaderElection::Step LeaderElection::write(Json lease, bool exists, TimePoint no
   if (!exists && options_.owners) set_owners(lease, options_.owners());
   // An update carries the version that was read: of two who try, one gets 409.
   const Result<Json> written =
-      exists ? client_.update(kLeases, lease) : client_.create(kLeases, lease);
+      exists ? client.update(kLeases, lease) : client.create(kLeases, lease);
   if (!written) {
     log::debug("{}", written.error().what());
     return Step::kFailed;

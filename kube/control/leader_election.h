@@ -7,6 +7,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kube/client/client.h"
@@ -50,8 +51,9 @@ class LeaderElection {
     /// Called once, on a thread of its own, when this process leads; returns soon after its token
     /// is stopped.
     std::function<void(const std::stop_token&)> lead;
-    /// Called on the caller's thread when the lease is lost, before lead() has ended: where that
-    /// may take longer, end the process here. May be empty.
+    /// Called on the caller's thread when the lease is lost, once lead()'s token is stopped and
+    /// before it has ended: where that may take longer than others wait, see to it here that the
+    /// process ends. May be empty.
     std::function<void()> lost = {};
     /// Another leads; may be empty.
     std::function<void(const std::string& identity)> observed = {};
@@ -62,15 +64,23 @@ class LeaderElection {
 
  private:
   enum class Step { kHeld, kNotHeld, kFailed };
-  Step try_to_hold(const Callbacks& callbacks);
-  Step write(Json lease, bool exists, TimePoint now);
+  Step try_to_hold(Client& client, const Callbacks& callbacks);
+  Step write(Client& client, Json lease, bool exists, TimePoint now);
   void observe(const Json& lease, const Callbacks& callbacks);
   bool expired(TimePoint now) const;
-  Outcome keep(const std::stop_token& stop, const Callbacks& callbacks);
+  /// What runs while we lead: who renews, with requests that can be broken off, and the work.
+  struct Reign {
+    Client& renewer;
+    std::stop_source& renewals;
+    std::jthread& leading;
+  };
+  Outcome keep(const std::stop_token& stop, const Callbacks& callbacks, const Reign& reign);
+  void renew(const std::stop_token& ended, const Callbacks& callbacks, const Reign& reign);
   bool stays_ours(const std::stop_token& stop);
   void release();
 
   const LeaderElectionOptions options_;
+  const Config config_;
   Client client_;
   LeaseRecord seen_;
   std::string seen_version_;

@@ -10,6 +10,8 @@ namespace {
 /// Of so many keys that are taken, one is of low priority where such have waited for long.
 constexpr int kTurns = 5;
 
+constexpr std::array<TimePoint, 2> kNever{TimePoint::max(), TimePoint::max()};
+
 }  // namespace
 
 WorkQueue::WorkQueue(WorkQueueOptions options)
@@ -65,12 +67,17 @@ void WorkQueue::add_after(const std::string& key, Duration wait, Priority priori
   const std::scoped_lock lock(mutex_);
   if (shut_down_) return;
   const TimePoint due = options_.timer->now() + wait;
-  const auto [found, added] = waiting_until_.emplace(key, Waiting{due, priority});
-  if (!added && found->second.due <= due) return;
-  if (!added) waiting_.erase({found->second.due, key});
-  found->second = {due, priority};
-  waiting_.emplace(due, key);
-  if (waiting_.begin()->second != key) return;
+  Dues& dues = waiting_until_.try_emplace(key, kNever).first->second;
+  for (const Priority one : {Priority::kNormal, Priority::kLow}) {
+    TimePoint& other = dues[static_cast<size_t>(one)];
+    // An earlier one serves as well, unless it may be passed over when it comes due.
+    if (one <= priority && other <= due) return;
+    if (one < priority || other == TimePoint::max() || other < due) continue;
+    waiting_.erase({other, key, one});
+    other = TimePoint::max();
+  }
+  dues[static_cast<size_t>(priority)] = due;
+  if (waiting_.insert({due, key, priority}).first != waiting_.begin()) return;
   if (watched_) {
     due_changed_.notify_one();
   } else {
@@ -102,15 +109,18 @@ int WorkQueue::failures(const std::string& key) const {
 }
 
 void WorkQueue::move_due(TimePoint now) {
-  while (!waiting_.empty() && waiting_.begin()->first <= now) {
-    const std::string key = waiting_.begin()->second;
-    waiting_.erase(waiting_.begin());
-    add_locked(key, waiting_until_.extract(key).mapped().priority);
+  while (!waiting_.empty() && waiting_.begin()->due <= now) {
+    const auto first = waiting_.extract(waiting_.begin());
+    const Waiting& waiting = first.value();
+    const auto dues = waiting_until_.find(waiting.key);
+    dues->second[static_cast<size_t>(waiting.priority)] = TimePoint::max();
+    if (dues->second == kNever) waiting_until_.erase(dues);
+    add_locked(waiting.key, waiting.priority);
   }
 }
 
 TimePoint WorkQueue::next_due() const {
-  return waiting_.empty() ? TimePoint::max() : waiting_.begin()->first;
+  return waiting_.empty() ? TimePoint::max() : waiting_.begin()->due;
 }
 
 std::optional<std::string> WorkQueue::take(const std::stop_token& stop) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -46,7 +47,8 @@ class WorkQueue {
   explicit WorkQueue(WorkQueueOptions options = {});
 
   void add(const std::string& key, Priority priority = Priority::kNormal);
-  /// Adds it once `wait` has passed; if it waits already, the earlier of both with its priority.
+  /// Adds it once `wait` has passed. If it waits already, the earlier of both; the later one stays
+  /// where it is of higher priority.
   void add_after(const std::string& key, Duration wait, Priority priority = Priority::kNormal);
   /// add_after() with the key's next back-off, or with `at_least` where that is longer.
   void add_rate_limited(const std::string& key, Duration at_least = Duration::zero());
@@ -77,8 +79,11 @@ class WorkQueue {
   };
   struct Waiting {
     TimePoint due;
+    std::string key;
     Priority priority;
+    auto operator<=>(const Waiting&) const = default;
   };
+  using Dues = std::array<TimePoint, 2>;  // by priority; the end of time where it does not wait
   using Lane = std::map<uint64_t, std::string>;
 
   void add_locked(const std::string& key, Priority priority);
@@ -104,8 +109,8 @@ class WorkQueue {
   int normal_in_a_row_ = 0;                           // taken since one of low priority
   std::unordered_map<std::string, Wanted> wanted_;    // keys to be worked on
   std::unordered_map<std::string, TimePoint> taken_;  // keys worked on, since when
-  std::set<std::pair<TimePoint, std::string>> waiting_;
-  std::unordered_map<std::string, Waiting> waiting_until_;
+  std::set<Waiting> waiting_;
+  std::unordered_map<std::string, Dues> waiting_until_;
   std::unordered_map<std::string, int> failures_;
   TokenBucket bucket_;
   bool shut_down_ = false;

@@ -39,5 +39,7 @@ Json parse_json(std::string_view text, const std::vector<DroppedField>& dropped 
 /// note that quotes a process's output, say) is replaced.
 std::string to_text(const Json& value);
 std::string to_text(const OrderedJson& value);
+/// Appends the same of a string.
+void append_text(std::string& text, std::string_view value);
 
 }  // namespace outrigger::kube

@@ -17,14 +17,6 @@ bool is_plain(char c) {
   return byte >= 0x20 && byte < 0x7f && c != '"' && c != '\\';
 }
 
-void write_string(std::string& text, const std::string& value) {
-  if (std::all_of(value.begin(), value.end(), is_plain)) {
-    text.append(1, '"').append(value).append(1, '"');
-  } else {
-    text += by_library(Json(value));
-  }
-}
-
 template <typename Whole>
 void write_whole(std::string& text, Whole number) {
   char digits[24];
@@ -39,7 +31,7 @@ void write_object(std::string& text, const AnyJson& value) {
   text += '{';
   for (const auto& [name, member] : value.template get_ref<const typename AnyJson::object_t&>()) {
     if (text.back() != '{') text += ',';
-    write_string(text, name);
+    append_text(text, name);
     text += ':';
     write(text, member);
   }
@@ -65,7 +57,7 @@ void write(std::string& text, const AnyJson& value) {
     case Type::array:
       return write_array(text, value);
     case Type::string:
-      return write_string(text, value.template get_ref<const std::string&>());
+      return append_text(text, value.template get_ref<const std::string&>());
     case Type::boolean:
       text += value.template get<bool>() ? "true" : "false";
       return;
@@ -88,6 +80,14 @@ std::string written(const AnyJson& value) {
 }
 
 }  // namespace
+
+void append_text(std::string& text, std::string_view value) {
+  if (std::all_of(value.begin(), value.end(), is_plain)) {
+    text.append(1, '"').append(value).append(1, '"');
+  } else {
+    text += by_library(Json(value));
+  }
+}
 
 std::string to_text(const Json& value) { return written(value); }
 

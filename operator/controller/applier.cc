@@ -59,12 +59,13 @@ Applier::Outcome Applier::apply(const Plan& plan) {
 
 Applier::Outcome Applier::carry_out(const Create& create) {
   const bool pod = create.kind == ObjectKind::kPod;
-  auto result = client_.create(resource_of(create.kind), create.object, answer_to(create.kind));
-  const std::string child = child_name(create.kind, kube::name_of(create.object));
+  auto result = client_.create(resource_of(create.kind), job_.metadata.namespace_name, create.text,
+                               answer_to(create.kind));
+  const std::string child = child_name(create.kind, kube::name_of(create.head));
   if (result) {
     Json answer = std::move(result).take();
-    if (pod) add_node(answer, create.object);
-    remember(create, child, pod ? answer : create.object);
+    if (pod) add_node(answer, create.head);
+    remember(create, child, pod ? answer : create.head);
     log::info("{}/{}: made {}", job_.metadata.namespace_name, job_.metadata.name, child);
     return Outcome::kDone;
   }
@@ -78,7 +79,7 @@ Applier::Outcome Applier::carry_out(const Create& create) {
     // It is most likely there yet: a quota that is used up is no reason to make no pods.
     log::warning("{}/{}: {} is not made again: {}", job_.metadata.namespace_name,
                  job_.metadata.name, child, error.message());
-    remember(create, child, create.object);
+    remember(create, child, create.head);
     return Outcome::kDone;
   }
   return refuse(create, child, cause_of(error), error.message(),
@@ -88,11 +89,11 @@ Applier::Outcome Applier::carry_out(const Create& create) {
 // Our own create, whose answer was lost or which the caches do not show yet; or a collision.
 Applier::Outcome Applier::look_at_existing(const Create& create, const std::string& child) {
   if (create.kind == ObjectKind::kSecret) {  // its name has our UID in it, and nobody reads it
-    remember(create, child, create.object);
+    remember(create, child, create.head);
     return Outcome::kDone;
   }
   const auto existing = client_.get(resource_of(create.kind),
-                                    {job_.metadata.namespace_name, kube::name_of(create.object)});
+                                    {job_.metadata.namespace_name, kube::name_of(create.head)});
   if (!existing) {
     if (existing.error().not_found()) return Outcome::kStale;
     throw kube::ApiError(existing.error());
@@ -124,7 +125,7 @@ Applier::Outcome Applier::refuse(const Create& create, const std::string& child,
                                  const std::string& message, std::chrono::seconds patience) {
   log::warning("{}/{}: {} was refused: {}", job_.metadata.namespace_name, job_.metadata.name, child,
                message);
-  memory_.refused({child, role_of(create.object), cause, message, wall_seconds(), patience});
+  memory_.refused({child, role_of(create.head), cause, message, wall_seconds(), patience});
   return Outcome::kRefused;
 }
 

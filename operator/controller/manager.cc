@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "api/exit_codes.h"
 #include "common/log.h"
 #include "http/server.h"
 #include "kube/client/service_account.h"
@@ -45,6 +48,8 @@ std::vector<std::string> unknown_resources(ControllerMetrics& metrics,
 
 }  // namespace
 
+void end_process() { std::_Exit(static_cast<int>(api::ExitCode::kPeerLost)); }
+
 struct Manager::Impl {
   explicit Impl(ManagerOptions given) : options(std::move(given)), observer(metrics) {
     observer.set_workers(options.workers);
@@ -82,6 +87,16 @@ struct Manager::Impl {
     return unknown_resources(observer, options.namespaces);
   }
 
+  // A worker that does not end, in a request, say, must not work beside another leader.
+  void lose() {
+    failed = true;
+    giving_up = std::jthread([this](const std::stop_token& ended) {
+      if (!kube::Timer::system().sleep(options.longest_end, ended)) return;
+      log::error("the lease is lost, and the work on it does not end");
+      options.give_up();
+    });
+  }
+
   void lead(const std::stop_token& stop) {
     led_since = system_now();
     leading = true;
@@ -104,6 +119,7 @@ struct Manager::Impl {
   }
 
   ManagerOptions options;
+  std::jthread giving_up;  // until all else has ended
   telemetry::Metrics metrics;
   ControllerMetrics observer;
   std::atomic<bool> leading{false};
@@ -140,7 +156,7 @@ Manager::End Manager::run(const std::stop_token& stop) {
   kube::LeaderElection leader(options.api_server, election);
   const auto outcome = leader.run(
       ended, {.lead = [this](const std::stop_token& lease) { impl_->lead(lease); },
-              .lost = [this] { impl_->failed = true; },
+              .lost = [this] { impl_->lose(); },
               .observed = [](const std::string& identity) { log::info("{} leads", identity); }});
   return outcome == kube::LeaderElection::Outcome::kLost || impl_->failed ? End::kLostLease
                                                                           : End::kStopped;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -12,6 +13,9 @@
 #include "telemetry/metrics.h"
 
 namespace outrigger::controller {
+
+/// Ends this process at once, as one whose lease is lost.
+void end_process();
 
 struct ManagerOptions {
   kube::Config api_server;
@@ -37,6 +41,11 @@ struct ManagerOptions {
   /// How they are told of edits.
   std::function<void(const Edit& edit, const std::stop_token& stop)> tell = tell_job;
   Duration poll_period = std::chrono::seconds(10);
+  /// Whoever lost the lease and has not come to an end after so long gives up; less than others
+  /// wait from its deadline on (LeaderElectionOptions: lease_duration less renew_deadline).
+  Duration longest_end = std::chrono::seconds(4);
+  /// How it does so; a test's own.
+  std::function<void()> give_up = end_process;
   /// A leader that still lacks what it must know of the cluster after so long is not ready.
   Duration longest_fill = std::chrono::seconds(60);
 };

@@ -27,6 +27,11 @@ void JobMemory::wrote_job(kube::CachedPtr<JobRecord> job, TimePoint now) {
   wrote_ = now;
 }
 
+void JobMemory::found_job(kube::CachedPtr<JobRecord> job) {
+  const std::scoped_lock lock(mutex_);
+  job_ = std::move(job);
+}
+
 kube::CachedPtr<JobRecord> JobMemory::own_write(const std::string& version) const {
   const std::scoped_lock lock(mutex_);
   return job_ && job_->resource_version == version ? job_ : nullptr;

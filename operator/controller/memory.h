@@ -30,6 +30,9 @@ class JobMemory {
   /// has the newest.
   kube::CachedPtr<JobRecord> own_write() const;
   void wrote_job(kube::CachedPtr<JobRecord> job, TimePoint now);
+  /// The job as it was read after our write was refused as one of an older version: what we wrote
+  /// before may never come, where the API server was put back to a backup. Null: there is none.
+  void found_job(kube::CachedPtr<JobRecord> job);
   /// That, if it is of this version.
   kube::CachedPtr<JobRecord> own_write(const std::string& version) const;
   /// The cache shows that version. True if it is our own last write, which nobody has to remember

@@ -184,7 +184,8 @@ bool Reconciler::write_status(const kube::Cached<JobRecord>& job, const Plan& pl
       kTrainingJobs, job.key, status_object(job, plan.status),
       {.strict = false, .answer = kube::Form::kMetadata, .kept = kVersionAlone});
   if (!result) {
-    if (result.error().conflict() || result.error().not_found()) return false;
+    if (result.error().conflict()) return is_written(job, plan, memory);
+    if (result.error().not_found()) return false;
     throw kube::ApiError(result.error());
   }
   auto written = std::make_shared<kube::Cached<JobRecord>>();
@@ -196,6 +197,28 @@ bool Reconciler::write_status(const kube::Cached<JobRecord>& job, const Plan& pl
   written->value.job.metadata.resource_version = written->resource_version;
   memory.wrote_job(std::move(written), SystemClock().now());
   return true;
+}
+
+bool Reconciler::is_written(const kube::Cached<JobRecord>& job, const Plan& plan,
+                            JobMemory& memory) {
+  auto found = client_.get(kTrainingJobs, job.key);
+  if (!found && !found.error().not_found()) throw kube::ApiError(found.error());
+  if (!found || kube::uid_of(*found) != job.uid) {
+    memory.found_job(nullptr);
+    return false;
+  }
+  auto stored = std::make_shared<kube::Cached<JobRecord>>();
+  stored->key = job.key;
+  stored->uid = job.uid;
+  stored->resource_version = kube::resource_version_of(*found);
+  stored->value = read_job_again(std::move(found).take(), job.value);
+  const bool ours = stored->value.job.status == plan.status;
+  if (ours) {
+    memory.wrote_job(std::move(stored), SystemClock().now());
+  } else {
+    memory.found_job(std::move(stored));
+  }
+  return ours;
 }
 
 void Reconciler::tell(const kube::Cached<JobRecord>& job, const Plan& plan) {

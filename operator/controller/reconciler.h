@@ -57,6 +57,8 @@ class Reconciler {
                  Outcome& outcome);
   /// False where somebody else wrote the job meanwhile.
   bool write_status(const kube::Cached<JobRecord>& job, const Plan& plan, JobMemory& memory);
+  /// After a conflict: whether it was our own write, whose answer was lost.
+  bool is_written(const kube::Cached<JobRecord>& job, const Plan& plan, JobMemory& memory);
   void tell(const kube::Cached<JobRecord>& job, const Plan& plan);
 
   kube::Client& client_;

@@ -28,9 +28,10 @@ kube::ClientOptions client_options(ControllerMetrics& metrics) {
   return options;
 }
 
-kube::EventRecorderOptions event_options(const ManagerOptions& options,
-                                         ControllerMetrics& metrics) {
+kube::EventRecorderOptions event_options(const ManagerOptions& options, ControllerMetrics& metrics,
+                                         const std::stop_source& end) {
   kube::EventRecorderOptions events;
+  events.give_up = end;
   events.controller = "outrigger.dev/operator";
   events.instance = options.identity;
   events.observer = &metrics;
@@ -58,12 +59,13 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
     : options_(options),
       metrics_(metrics),
       client_(options.api_server, client_options(metrics), stop),
+      events_client_(options.api_server, client_options(metrics), events_end_.get_token()),
       caches_(client_, options.namespaces,
               [this](const std::string& job_key, const std::string& version) {
                 const auto memory = memory_.find(job_key);
                 return memory ? memory->own_write(version) : nullptr;
               }),
-      events_(client_, event_options(options, metrics)),
+      events_(events_client_, event_options(options, metrics, events_end_)),
       reconciler_(client_, caches_, memory_, events_, metrics, options.jobs),
       queue_(queue_options(metrics)),
       poller_({.period = options.poll_period, .ask = options.ask, .tell = options.tell}, metrics,

@@ -43,6 +43,9 @@ class Shift {
   const ManagerOptions& options_;
   ControllerMetrics& metrics_;
   kube::Client client_;
+  // Events of the last moments are sent when all else has stopped.
+  std::stop_source events_end_;
+  kube::Client events_client_;
   Memory memory_;
   Caches caches_;
   kube::EventRecorder events_;

@@ -34,8 +34,8 @@ std::string reason_of(RefusalCause cause) {
 bool is_made_by(const Plan& plan, const std::string& object) {
   return std::any_of(plan.actions.begin(), plan.actions.end(), [&](const Action& action) {
     const auto* create = std::get_if<Create>(&action);
-    return create != nullptr && object == create->object["kind"].get<std::string>() + " " +
-                                              create->object["metadata"]["name"].get<std::string>();
+    return create != nullptr && object == create->head["kind"].get<std::string>() + " " +
+                                              create->head["metadata"]["name"].get<std::string>();
   });
 }
 

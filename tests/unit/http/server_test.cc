@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <atomic>
+#include <functional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -123,8 +125,23 @@ TEST(Server, APortIsFreeAgainAfterItsServer) {
   EXPECT_EQ(client_of(again).get("/").status, 404);
 }
 
+// What comes back for these bytes, until the server closes the connection.
+std::string answer_to(const Server& server, std::string_view request) {
+  const FileDescriptor socket = connect_to(server.port());
+  while (!request.empty()) {
+    const ssize_t sent = ::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL);
+    if (sent <= 0) break;  // it wants no more
+    request.remove_prefix(static_cast<size_t>(sent));
+  }
+  std::string answer;
+  char some[256];
+  for (ssize_t got = 0; (got = ::recv(socket.get(), some, sizeof some, 0)) > 0;)
+    answer.append(some, static_cast<size_t>(got));
+  return answer;
+}
+
 // What `curl -X POST` sends.
-TEST(Server, APostWithoutALengthHasNoBody) {
+TEST(Server, ARequestWithoutALengthHasNoBody) {
   ServerOptions options = local();
   options.io_timeout = std::chrono::seconds(60);
   Server server(options);
@@ -132,16 +149,63 @@ TEST(Server, APostWithoutALengthHasNoBody) {
     return Response{202, "body of " + std::to_string(request.body.size())};
   });
   server.start();
-  const FileDescriptor socket = connect_to(server.port());
-  const std::string request = "POST /stop HTTP/1.1\r\nHost: localhost\r\n\r\n";
-  ASSERT_EQ(::send(socket.get(), request.data(), request.size(), 0),
-            static_cast<ssize_t>(request.size()));
-  std::string answer;
-  char some[256];
-  for (ssize_t got = 0; (got = ::recv(socket.get(), some, sizeof some, 0)) > 0;)
-    answer.append(some, static_cast<size_t>(got));
+  const std::string answer = answer_to(server, "POST /stop HTTP/1.1\r\nHost: localhost\r\n\r\n");
   EXPECT_THAT(answer, testing::StartsWith("HTTP/1.1 202"));
   EXPECT_THAT(answer, testing::EndsWith("body of 0"));
+  EXPECT_THAT(answer_to(server, "PUT /stop HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+              testing::StartsWith("HTTP/1.1 405"));
+}
+
+TEST(Server, WhatHasNoBoundIsRefusedBeforeItIsRead) {
+  ServerOptions options = local();
+  options.io_timeout = std::chrono::seconds(60);
+  Server server(options);
+  server.route("POST", "/", [](const Request&) { return Response{}; });
+  server.start();
+  const auto status_of = [&](const std::string& method, const std::string& field) {
+    return answer_to(server, method + " / HTTP/1.1\r\nHost: localhost\r\n" + field + "\r\n\r\n")
+        .substr(0, 12);
+  };
+  for (const char* method : {"POST", "PUT", "GET", "DELETE"})
+    EXPECT_EQ(status_of(method, "Transfer-Encoding: chunked"), "HTTP/1.1 411") << method;
+  EXPECT_EQ(status_of("POST", "Content-Length: 9\r\nContent-Encoding: gzip"), "HTTP/1.1 415");
+  EXPECT_EQ(status_of("POST", "Content-Length: 9\r\nContent-Type: multipart/form-data; boundary=x"),
+            "HTTP/1.1 415");
+  EXPECT_EQ(status_of("GET", "Range: bytes=0-1,0-1"), "HTTP/1.1 416");
+}
+
+// How much memory this process had at most, in KiB.
+long peak_memory() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+TEST(Server, AHeadOfManyMegabytesIsCutOff) {
+  Server server(local());
+  server.start();
+  std::string lines = "GET / HTTP/1.1\r\n";
+  while (lines.size() < 24 << 20) lines += "a:b\r\n";
+  const std::string one_line = "GET / HTTP/1.1\r\na: " + std::string(24 << 20, 'x');
+  const std::string target = "GET /" + std::string(24 << 20, 'x');
+  const long before = peak_memory();
+  for (const std::string& head : {std::cref(lines), std::cref(one_line), std::cref(target)})
+    EXPECT_THAT(answer_to(server, head), testing::Not(testing::HasSubstr("HTTP/1.1 404")));
+  // Of the test's own there is nothing more; each alone cost the server all of its bytes and more.
+  EXPECT_LT(peak_memory() - before, 12 << 10);
+  EXPECT_EQ(client_of(server).get("/").status, 404);
+}
+
+TEST(Server, AHeadOfCommonSizeIsTaken) {
+  Server server(local());
+  server.route("GET", "/", [](const Request& request) {
+    return Response{200, std::to_string(find_header(request.headers, "Cookie")->size())};
+  });
+  server.start();
+  Client client(
+      {.base_url = "http://127.0.0.1:" + std::to_string(server.port()),
+       .headers = {{"Cookie", std::string(8000, 'x')}, {"Other", std::string(8000, 'y')}}});
+  EXPECT_EQ(client.get("/").body, "8000");
 }
 
 TEST(Server, ABodyOverTheLimitIsRefused) {

@@ -1,24 +1,28 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <netinet/in.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "common/error.h"
+#include "common/tcp.h"
+#include "http/channel.h"
 #include "http/client.h"
 
 namespace outrigger::http {
 namespace {
 
-// A key and a certificate for `alt_name` ("DNS:localhost", "IP:127.0.0.1"), signed by itself, valid
-// for a day.
+// A key and a certificate for `alt_name` ("DNS:localhost", "IP:127.0.0.1"), signed by `issuer`, or
+// by itself, valid for a day.
 class SelfSigned {
  public:
-  explicit SelfSigned(const std::string& alt_name)
+  explicit SelfSigned(const std::string& alt_name, const SelfSigned* issuer = nullptr)
       : key_(EVP_EC_gen("P-256")), certificate_(X509_new()) {
     X509* x = certificate_.get();
     X509_set_version(x, 2);
@@ -29,12 +33,16 @@ class SelfSigned {
     X509_NAME* name = X509_get_subject_name(x);
     X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
                                reinterpret_cast<const unsigned char*>(alt_name.c_str()), -1, -1, 0);
-    X509_set_issuer_name(x, name);
+    X509_set_issuer_name(x, issuer ? X509_get_subject_name(issuer->certificate()) : name);
     X509_EXTENSION* names =
         X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, alt_name.c_str());
     X509_add_ext(x, names, -1);
     X509_EXTENSION_free(names);
-    X509_sign(x, key_.get(), EVP_sha256());
+    X509_EXTENSION* authority =
+        X509V3_EXT_conf_nid(nullptr, nullptr, NID_basic_constraints, "CA:TRUE");
+    X509_add_ext(x, authority, -1);
+    X509_EXTENSION_free(authority);
+    X509_sign(x, issuer ? issuer->key() : key_.get(), EVP_sha256());
   }
   X509* certificate() const { return certificate_.get(); }
   EVP_PKEY* key() const { return key_.get(); }
@@ -123,6 +131,73 @@ TEST(Tls, AuthoritiesMayBeGivenAsText) {
   EXPECT_EQ(get(identity.pem()), "secret");
   EXPECT_EQ(get(stranger.pem() + identity.pem()), "secret");
   EXPECT_THROW(get(stranger.pem()), IoError);
+}
+
+TEST(Tls, AnAuthorityThatAnotherHasSignedIsTrustedByItself) {
+  const SelfSigned root("DNS:root.example");
+  const SelfSigned company("DNS:company.example", &root);
+  const SelfSigned cluster("IP:127.0.0.1", &company);
+  TlsServer server(cluster);
+  const auto get = [&](const SelfSigned& authority) {
+    return Client({.base_url = server.url(), .tls = {.authorities = authority.pem()}})
+        .get("/")
+        .body;
+  };
+  EXPECT_EQ(get(company), "secret");
+  EXPECT_EQ(get(cluster), "secret");
+  EXPECT_THROW(get(root), IoError) << "the server does not show who is between";
+}
+
+class ListenerThat {
+ public:
+  // One that takes connections and says nothing, or whose queue is full: nothing is answered at
+  // all.
+  enum class Does { kStaySilent, kNotAnswer };
+  explicit ListenerThat(Does does) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any), 0);
+    EXPECT_EQ(::listen(socket_.get(), does == Does::kNotAnswer ? 0 : 8), 0);
+    while (does == Does::kNotAnswer) {
+      waiting_.push_back(tcp::open_socket(address()));
+      const auto soon = system_now() + std::chrono::milliseconds(50);
+      if (tcp::connect(waiting_.back().get(), address(), soon) != 0) break;
+    }
+  }
+  tcp::SocketAddress address() const {
+    tcp::SocketAddress own{.family = AF_INET, .size = sizeof own.storage};
+    EXPECT_EQ(::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&own.storage), &own.size),
+              0);
+    return own;
+  }
+
+ private:
+  FileDescriptor socket_;
+  std::vector<FileDescriptor> waiting_;
+};
+
+TEST(Channel, AnAddressThatDoesNotAnswerLeavesTimeForTheNext) {
+  const SelfSigned identity("IP:127.0.0.1");
+  const TlsServer server(identity);
+  const ServerAddress wanted = parse_server_url(server.url());
+  const ListenerThat full(ListenerThat::Does::kNotAnswer);
+  const ListenerThat silent(ListenerThat::Does::kStaySilent);
+  const auto good = tcp::resolve(wanted.host, wanted.port, tcp::ResolveFor::kConnecting).front();
+  const auto tls = std::make_shared<TlsContext>(TlsOptions{.authorities = identity.pem()});
+  const auto connect_to = [&](const std::vector<tcp::SocketAddress>& candidates) {
+    Channel(wanted, tls).connect(candidates, std::chrono::milliseconds(1500));
+  };
+  const TimePoint begin = system_now();
+  EXPECT_NO_THROW(connect_to({full.address(), silent.address(), good}));
+  EXPECT_LT(system_now() - begin, std::chrono::milliseconds(1500));
+  EXPECT_THAT(
+      [&] {
+        connect_to({silent.address(), full.address()});
+      },
+      testing::ThrowsMessage<IoError>(
+          testing::AllOf(testing::HasSubstr(silent.address().text() + ": no TLS"),
+                         testing::HasSubstr(full.address().text() + ": "))));
 }
 
 TEST(Tls, VerificationIsOffOnlyWhereThatIsAskedFor) {

@@ -8,6 +8,7 @@
 
 #include "common/error.h"
 #include "common/file.h"
+#include "http/client.h"
 #include "kube/object/object.h"
 #include "tests/fakes/api_server.h"
 #include "tests/fakes/fake_timer.h"
@@ -193,6 +194,28 @@ TEST_F(ClientTest, AListThatLosesItsSnapshotBeginsAnew) {
   make({"a", "b", "c", "d", "e"});
   server_.fail("limit=2&continue", {.status = 410, .reason = "Expired"});
   EXPECT_THAT(names({}, 2), ElementsAre("a", "b", "restart", "a", "b", "c", "d", "e"));
+}
+
+TEST_F(ClientTest, AChunkThatIsTooLargeIsAskedForInSmallerOnes) {
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) {
+    Json large = config_map(name);
+    large["data"]["a"] = std::string(10'000, 'x');
+    ASSERT_TRUE(client_.create(kConfigMaps, large));
+  }
+  ClientOptions small = options();
+  small.max_body = 15'000;
+  Client client(server_.config(), small);
+  std::vector<std::string> names;
+  ListReceiver receiver;
+  receiver.item = [&](const Json& item) { names.push_back(name_of(item)); };
+  const size_t before = server_.requests("GET").size();
+  ASSERT_TRUE(client.list(kConfigMaps, {}, receiver));
+  EXPECT_THAT(names, ElementsAre("a", "b", "c", "d", "e", "f"));
+  // 500, 125, 31, 7, and six pages of one.
+  EXPECT_EQ(server_.requests("GET").size() - before, 10u) << "none is asked for twice";
+  small.max_body = 1000;
+  EXPECT_THROW((void)Client(server_.config(), small).list(kConfigMaps, {}, receiver),
+               http::TooLarge);
 }
 
 TEST_F(ClientTest, SelectorsAreEncoded) {

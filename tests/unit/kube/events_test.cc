@@ -149,6 +149,54 @@ TEST_F(EventsTest, WhatTheServerRefusesIsCountedAndForgotten) {
   EXPECT_EQ(drops_.dropped, 1);
 }
 
+TEST_F(EventsTest, WhatIsPendingAtItsEndIsSent) {
+  {
+    EventRecorder recorder(client_, options());
+    for (int i = 0; i < 20; ++i)
+      recorder.record(job_, {EventType::kNormal, "Told", "Tell", "number " + std::to_string(i)});
+  }
+  EXPECT_THAT(sent(), SizeIs(20));
+  EXPECT_EQ(drops_.dropped, 0);
+}
+
+TEST_F(EventsTest, NothingIsWaitedForAtItsEndOnceAllIsSent) {
+  EventRecorderOptions patient = options();
+  patient.timer = &Timer::system();
+  patient.drain = std::chrono::hours(1);
+  {
+    EventRecorder recorder(client_, patient);
+    for (const char* note : {"1", "2", "3"})
+      recorder.record(job_, {EventType::kNormal, "Told", "Tell", note});
+  }
+  EXPECT_THAT(sent(), SizeIs(3));
+}
+
+TEST_F(EventsTest, WhatCannotBeSentAtItsEndIsCounted) {
+  server_.fail("POST", {.hang = true}, 100);
+  EventRecorderOptions short_lived = options();
+  short_lived.timer = &Timer::system();
+  short_lived.drain = std::chrono::milliseconds(20);
+  short_lived.give_up = std::stop_source();
+  Client client(server_.config(), {}, short_lived.give_up.get_token());
+  {
+    EventRecorder recorder(client, short_lived);
+    for (const char* note : {"1", "2", "3"})
+      recorder.record(job_, {EventType::kNormal, "Told", "Tell", note});
+  }
+  EXPECT_EQ(drops_.dropped, 3) << "the one that hangs is broken off";
+  server_.release_hanging();
+}
+
+TEST_F(EventsTest, AnyTextIsTold) {
+  const std::string note = "a \"quoted\" \\ line\n\tand \xc3\xa9";
+  recorder_.record(job_, {EventType::kNormal, "Told", "Tell", note});
+  recorder_.record(job_, {EventType::kNormal, "Told", "Tell", "bad \xff"});
+  const auto events = sent();
+  ASSERT_THAT(events, SizeIs(2));
+  const std::set<std::string> notes{events[0]["note"], events[1]["note"]};
+  EXPECT_EQ(notes, (std::set<std::string>{note, "bad \xef\xbf\xbd"}));
+}
+
 TEST_F(EventsTest, LongTextsAreCutBetweenCharacters) {
   EventSubject subject = job_;
   subject.key.name = std::string(253, 'n');

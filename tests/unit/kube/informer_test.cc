@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <thread>
 
+#include "kube/cache/reflector.h"
 #include "tests/fakes/api_server.h"
+#include "tests/fakes/fake_timer.h"
 
 namespace outrigger::kube {
 namespace {
@@ -312,6 +315,39 @@ TEST_F(InformerTest, ARefusedWatchComesBackWithoutAList) {
   make("a");
   told_until("+a");
   EXPECT_EQ(server_.requests("limit=").size(), 1u);
+}
+
+// Of a reflector whose server asks for a wait with its refusal of `request`, how long it waits
+// before the next try.
+Duration wait_after_refusal(fakes::ApiServer& server, const std::string& request, int seconds) {
+  struct Sink final : ReflectorSink {
+    void list_begins() override {}
+    void list_item(Json) override {}
+    void list_ends() override {}
+    void change(Change) override {}
+  } sink;
+  const fakes::FakeTimer timer(fakes::FakeTimer::Waiting::kJump);
+  Client client(server.config(), {.timer = &timer});
+  const TimePoint start = timer.now();
+  server.fail(request, {.status = 429, .retry_after = seconds});
+  const size_t before = server.requests(request).size();
+  Reflector reflector(client, {.resource = kPods});
+  {
+    const std::jthread running([&](const std::stop_token& stop) { reflector.run(sink, stop); });
+    EXPECT_TRUE(server.wait_for_requests(request, before + 2));
+  }
+  return timer.now() - start;
+}
+
+TEST_F(InformerTest, TheWaitThatARefusalAsksForIsKeptWithinBounds) {
+  for (const char* request : {"limit=", "watch="}) {
+    const auto wait = wait_after_refusal(server_, request, 100);
+    EXPECT_GE(wait, seconds(100)) << request;
+    EXPECT_LT(wait, seconds(140)) << request;
+    const auto longest = wait_after_refusal(server_, request, 1'000'000);
+    EXPECT_GE(longest, seconds(300)) << request;
+    EXPECT_LT(longest, seconds(340)) << request;
+  }
 }
 
 TEST_F(InformerTest, AServerThatGoesAwayAndComesBackIsFollowed) {

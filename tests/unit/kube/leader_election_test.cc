@@ -41,6 +41,9 @@ class Candidate {
   bool wait_to_lead() const {
     return wait_for([this] { return leads.load(); });
   }
+  bool wait_to_stop_leading() const {
+    return wait_for([this] { return !leads.load(); });
+  }
   bool wait_to_lose() const {
     return wait_for([this] { return lost.load(); });
   }
@@ -233,15 +236,23 @@ TEST_F(LeaderElectionTest, ALeaderThatCannotRenewGivesUpAtItsDeadline) {
 }
 
 TEST_F(LeaderElectionTest, ARequestThatHangsDoesNotHideTheDeadline) {
-  Candidate a(server_, timer_, "a");
+  // Requests last for half of the deadline at most, longer than this test waits.
+  Candidate a(server_, {.lease = kLease,
+                        .identity = "a",
+                        .lease_duration = seconds(150),
+                        .renew_deadline = seconds(100),
+                        .timer = &timer_});
   ASSERT_TRUE(a.wait_to_lead());
   const size_t looks = server_.requests("GET").size();
   server_.fail("leases", {.hang = true}, 100);
   wait_for_looks();
   timer_.advance(seconds(2));
   ASSERT_TRUE(server_.wait_for_requests("GET", looks + 1));
-  timer_.advance(seconds(9));
+  timer_.advance(seconds(99));
   ASSERT_TRUE(a.wait_to_lose());
+  EXPECT_TRUE(a.wait_to_stop_leading()) << "another may lead soon";
+  a.stop();
+  EXPECT_EQ(a.outcome, Outcome::kLost) << "the request that hangs was broken off";
   server_.release_hanging();
 }
 

@@ -77,6 +77,36 @@ TEST_F(WorkQueueTest, OfTwoDelaysTheEarlierHolds) {
   EXPECT_EQ(queue_.take(), std::nullopt);
 }
 
+TEST_F(WorkQueueTest, ADelayedKeyKeepsItsPriorityWhenALowOneComesEarlier) {
+  queue_.add_after("a", seconds(5));
+  queue_.add_after("a", seconds(2), Priority::kLow);
+  queue_.add_after("other", seconds(5));
+  timer_.advance(seconds(6));
+  EXPECT_EQ(take_and_finish(), "a");
+  EXPECT_EQ(take_and_finish(), "other");
+  EXPECT_EQ(queue_.size(), 0u);
+  // The low one alone is due: it comes at its time, and the other at its own.
+  const TimePoint start = timer_.now();
+  queue_.add_after("a", seconds(2), Priority::kLow);
+  queue_.add_after("a", seconds(5));
+  queue_.add_after("end", seconds(60));
+  EXPECT_EQ(take_and_finish(), "a");
+  EXPECT_EQ(timer_.now() - start, seconds(2));
+  EXPECT_EQ(take_and_finish(), "a");
+  EXPECT_EQ(timer_.now() - start, seconds(5));
+}
+
+TEST_F(WorkQueueTest, ALowDelayBehindANormalOneIsNoFurtherWork) {
+  queue_.add_after("a", seconds(2));
+  queue_.add_after("a", seconds(5), Priority::kLow);
+  queue_.add_after("b", seconds(5), Priority::kLow);
+  queue_.add_after("b", seconds(3));
+  EXPECT_EQ(take_and_finish(), "a");
+  EXPECT_EQ(take_and_finish(), "b");
+  queue_.add_after("end", seconds(60));
+  EXPECT_EQ(take_and_finish(), "end");
+}
+
 TEST_F(WorkQueueTest, LowPriorityComesWhenNothingElseIsReady) {
   queue_.add("low", Priority::kLow);
   queue_.add_after("due", seconds(1), Priority::kLow);

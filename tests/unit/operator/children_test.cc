@@ -229,7 +229,7 @@ std::vector<std::string> made_by(const Plan& plan) {
   std::vector<std::string> kinds;
   for (const Action& action : plan.actions) {
     if (const auto* create = std::get_if<Create>(&action))
-      kinds.push_back(create->object["kind"].get<std::string>());
+      kinds.push_back(create->head["kind"].get<std::string>());
   }
   return kinds;
 }

@@ -145,7 +145,7 @@ TEST(Crash, APassRepeatedBeforeItsStatusIsWrittenAsksForTheSame) {
   const Plan twice = world.look();
   ASSERT_EQ(once.actions.size(), twice.actions.size());
   for (size_t i = 0; i < once.actions.size(); ++i) {
-    EXPECT_EQ(std::get<Create>(once.actions[i]).object, std::get<Create>(twice.actions[i]).object);
+    EXPECT_EQ(std::get<Create>(once.actions[i]).text, std::get<Create>(twice.actions[i]).text);
   }
 }
 

@@ -90,8 +90,24 @@ TEST(Start, MakesChildrenThenServersThenWorkers) {
   World world("  workers: {replicas: 1}\n");
   std::vector<std::string> kinds;
   for (const Action& action : world.look().actions)
-    kinds.push_back(std::get<Create>(action).object["kind"]);
+    kinds.push_back(std::get<Create>(action).head["kind"]);
   EXPECT_THAT(kinds, ElementsAre("Secret", "NetworkPolicy", "Service", "ConfigMap", "Pod", "Pod"));
+}
+
+TEST(Start, WhatIsToBeMadeIsATextAndWhatIsAskedForOfIt) {
+  const Json pod{{"kind", "Pod"},
+                 {"metadata",
+                  {{"name", "faces-worker-0-0"},
+                   {"namespace", "team"},
+                   {"labels", {{"a", "b"}}},
+                   {"annotations", {{"c", "d"}}}}},
+                 {"spec", {{"nodeName", "one"}, {"containers", Json::array({{{"name", "x"}}})}}}};
+  const Create create(ObjectKind::kPod, pod);
+  EXPECT_EQ(Json::parse(create.text), pod);
+  Json head = pod;
+  head["metadata"].erase("annotations");
+  head["spec"].erase("containers");
+  EXPECT_EQ(create.head, head);
 }
 
 TEST(Start, MakesOnePodForEachServerAndWorker) {

@@ -100,7 +100,7 @@ std::vector<Event> World::settle() {
 void World::carry_out(const Plan& plan, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     if (const auto* create = std::get_if<Create>(&plan.actions[i])) {
-      Json object = create->object;
+      Json object = Json::parse(create->text);
       const std::string name = object["metadata"]["name"];
       if (create->kind == ObjectKind::kSecret) secret_made = now;
       object["metadata"]["uid"] = "uid-of-" + name;

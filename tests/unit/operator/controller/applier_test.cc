@@ -22,8 +22,9 @@ class ApplierTest : public testing::Test {
     server.start();
     kube::Client client({.server = "http://127.0.0.1:" + std::to_string(server.port())});
     Plan plan;
-    plan.actions.push_back(Create{
-        ObjectKind::kPod, {{"metadata", {{"name", "faces-server-0-0"}, {"namespace", "team"}}}}});
+    job_.metadata.namespace_name = "team";
+    plan.actions.push_back(Create(
+        ObjectKind::kPod, {{"metadata", {{"name", "faces-server-0-0"}, {"namespace", "team"}}}}));
     return Applier(client, job_, memory_).apply(plan);
   }
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <latch>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -45,6 +46,7 @@ class Operator {
                          const std::stop_token&) -> std::optional<std::string> {
       asked = ip;
       ++polls;
+      if (busy != nullptr) busy->wait();
       return page.empty() ? std::nullopt : std::optional(shown());
     };
     options.tell = [this](const Edit& edit, const std::stop_token&) {
@@ -54,6 +56,8 @@ class Operator {
       known = Json::parse(edit.body)["generation"];
       refused = why;
     };
+    options.longest_end = std::chrono::milliseconds(50);
+    options.give_up = [this] { gave_up = true; };
     page = "";
     manager.emplace(std::move(options));
   }
@@ -101,6 +105,8 @@ class Operator {
   std::string page;   // set before start()
   std::string asked;  // read after stop()
   std::atomic<int> polls = 0;
+  std::latch* busy = nullptr;  // who asks a server waits for it, whatever else; set before start()
+  std::atomic<bool> gave_up = false;
   bool hears_edits = true;       // set before start()
   std::optional<int64_t> known;  // the generation that the server begins with; set before start()
   std::string refused;           // why that is not taken

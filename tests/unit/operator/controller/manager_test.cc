@@ -389,6 +389,25 @@ TEST_F(ManagerTest, TheLeaseGoesWithTheAccountOfThePodWhereBothAreInOneNamespace
   EXPECT_EQ(owners_where_account_is_in("elsewhere"), Json());
 }
 
+TEST_F(ManagerTest, AnOperatorWhoseWorkDoesNotEndWithItsLeaseGivesUp) {
+  std::latch free(1);
+  Operator one(server_.config(), true, "one");
+  one.busy = &free;
+  one.start();
+  apply(job());
+  ASSERT_TRUE(all_made());
+  run_pod("faces-server-0-0");
+  ASSERT_TRUE(eventually([&] { return one.polls > 0; }));
+  const auto lease = *fakes::ApiPath::parse(kLeasePath);
+  Json taken = server_.store().get(lease).body;
+  taken["spec"]["holderIdentity"] = "another";
+  taken["metadata"].erase("resourceVersion");
+  server_.store().update(lease, taken);
+  EXPECT_TRUE(eventually([&] { return one.gave_up.load(); }));
+  free.count_down();
+  EXPECT_EQ(one.stop(), Manager::End::kLostLease);
+}
+
 TEST_F(ManagerTest, OfTwoOperatorsOneWorksAndTheOtherTakesOverWhenItIsToldToStop) {
   Operator first(server_.config(), true, "first");
   Operator second(server_.config(), true, "second");

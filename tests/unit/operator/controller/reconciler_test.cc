@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "tests/unit/operator/controller/manager_scene.h"
 
 namespace outrigger::controller {
@@ -77,6 +79,37 @@ TEST_F(ReconcilerTest, AServerThatASilentWatchDoesNotShowIsNotTakenForGone) {
                          Json::object());
   for (int pass = 0; pass < 3; ++pass) reconciler_.reconcile(kJobKey);
   EXPECT_EQ(status()["executionAttempts"], 2) << "it is gone";
+}
+
+TEST_F(ReconcilerTest, AStatusThatWasWrittenThoughItsAnswerIsLostIsToldOf) {
+  ASSERT_TRUE(made_first_attempt());
+  server_.store().remove(*fakes::ApiPath::parse(std::string(kPodsPath) + "/faces-server-0-0"),
+                         Json::object());
+  ASSERT_TRUE(eventually([&] { return caches_.pods(kJobKey).size() == 2; }));
+  server_.fail("PUT", {.status = 500, .after = true});
+  ASSERT_TRUE(eventually([&] {
+    reconciler_.reconcile(kJobKey);
+    return status()["executionAttempts"] == 2;
+  }));
+  EXPECT_TRUE(events_.flush(TimePoint::max()));
+  const auto events = client_.list(kube::kEvents).take();
+  EXPECT_EQ(
+      std::ranges::count_if(events, [](const Json& one) { return one["reason"] == "Restarting"; }),
+      1);
+}
+
+// As if the API server had been put back to a backup: what was written last is gone.
+TEST_F(ReconcilerTest, AJobOfAnApiServerThatWasRestoredGoesOn) {
+  ASSERT_TRUE(made_first_attempt());
+  const auto lost = std::make_shared<kube::Cached<JobRecord>>(*caches_.job({"team", "faces"}));
+  lost->resource_version = "900000";
+  memory_.find(kJobKey)->wrote_job(lost, SystemClock().now());
+  server_.store().remove(*fakes::ApiPath::parse(std::string(kPodsPath) + "/faces-server-0-0"),
+                         Json::object());
+  EXPECT_TRUE(eventually([&] {
+    reconciler_.reconcile(kJobKey);
+    return status()["executionAttempts"] == 2;
+  }));
 }
 
 TEST_F(ReconcilerTest, ARestartHandsOnTheFileOfANewerOperator) {
