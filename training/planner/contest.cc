@@ -135,7 +135,7 @@ Contest::Result Contest::winning() const {
   return {choice, std::max(tried_.at(choice), least_believed)};
 }
 
-// Whichever way is better is gone on for as long as it is.
+// Each way is gone for as long as it gets better.
 void Contest::climb_from(Choice at) {
   struct Way {
     int away;
@@ -146,12 +146,16 @@ void Contest::climb_from(Choice at) {
   for (std::optional<Choice> from; from != at && left_ > 0;) {
     from = at;
     for (const Way& way : kWays) {
-      while (const auto next = moved(at, way.away, way.local)) {
+      double before = tried_.at(at);
+      for (auto next = moved(at, way.away, way.local); next;) {
         enter(*next);
-        if (*std::ranges::find(best_, at.cut, &Choice::cut) != *next) break;
-        at = *next;
+        const auto tried = tried_.find(*next);
+        if (tried == tried_.end() || tried->second >= before) break;
+        before = tried->second;
+        next = moved(*next, way.away, way.local);
       }
     }
+    at = *std::ranges::find(best_, at.cut, &Choice::cut);
   }
 }
 
