@@ -23,12 +23,20 @@ bool may_be_plain(const std::string& text) {
          schema::look_of(text) == schema::Look::kText;
 }
 
+/// With a dot in it wherever it has an exponent: 5e-05 is text to readers of YAML 1.1.
+std::string number(double value) {
+  std::string text = schema::format_number(value);
+  const size_t exponent = text.find('e');
+  if (exponent != text.npos && text.find('.') == text.npos) text.insert(exponent, ".0");
+  return text;
+}
+
 std::string scalar(const Json& value) {
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
     return may_be_plain(text) ? text : value.dump();
   }
-  if (value.is_number_float()) return schema::format_number(value.get<double>());
+  if (value.is_number_float()) return number(value.get<double>());
   return value.dump();
 }
 

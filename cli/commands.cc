@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,15 +12,41 @@
 
 namespace outrigger::cli {
 
-void refuse_unknown_command(const CLI::App& program, const std::string& word) {
-  if (word.starts_with('-')) return;
+namespace {
+
+std::vector<std::string> names_of(const std::vector<const CLI::App*>& commands) {
   std::vector<std::string> names;
-  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(command->get_name());
-  if (std::ranges::find(names, word) != names.end()) return;
+  for (const CLI::App* command : commands) names.push_back(command->get_name());
+  return names;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+}  // namespace
+
+void refuse_unknown_command(const CLI::App& program, std::span<const std::string> words) {
+  const auto commands = program.get_subcommands([](const CLI::App*) { return true; });
+  if (commands.empty()) return;
+  const std::vector<std::string> names = names_of(commands);
+  const std::string whole = program.get_parent() == nullptr ? "" : program.get_name() + " ";
+  if (words.empty())
+    throw CLI::ParseError(
+        (whole.empty() ? "a command is needed: " : whole + "needs one of: ") + listed(names),
+        CLI::ExitCodes::RequiredError);
+  const std::string& word = words.front();
+  if (word.starts_with('-')) return;
+  const auto found = std::ranges::find(names, word);
+  if (found != names.end())
+    return refuse_unknown_command(*commands[static_cast<size_t>(found - names.begin())],
+                                  words.subspan(1));
   const auto meant = nearest(word, names);
   throw CLI::ParseError(
-      "there is no command \"" + word + "\"" + (meant ? "; did you mean " + *meant + "?" : ""),
+      "there is no command \"" + whole + word + "\"; " +
+          (meant ? "did you mean " + whole + *meant + "?" : "there are: " + listed(names)),
       CLI::ExitCodes::ExtrasError);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 
 namespace CLI {
@@ -22,9 +23,10 @@ void add_validate(CLI::App& program);
 void add_crd(CLI::App& program);
 void add_version(CLI::App& program);
 
-/// Throws CLI::ParseError, with the nearest command's name, where `word`, the program's first
-/// argument, is none and no option.
-void refuse_unknown_command(const CLI::App& program, const std::string& word);
+/// Throws CLI::ParseError where `words`, the program's arguments, begin with no command and no
+/// option: with the nearest command's name, or with those that there are. Likewise for a command
+/// that has commands of its own.
+void refuse_unknown_command(const CLI::App& program, std::span<const std::string> words);
 
 /// All of them. A command that went well ends with IoError if its output could not be written.
 void add_commands(CLI::App& program);

@@ -74,9 +74,18 @@ ordered_json to_json(const Evaluation& e) {
     return fields;
   });
   document["identification"] = measure_json(e.identification, [](const Identification& i) {
-    return ordered_json{{"rank1", i.rank1}, {"known", i.known}, {"asked", i.asked}};
+    return ordered_json{
+        {"rank1", i.rank1}, {"known", i.known}, {"asked", i.asked}, {"notInGallery", i.strangers}};
   });
   return document;
+}
+
+std::string rank1_text(const Identification& i) {
+  std::string text =
+      fmt::format("{:.2f}% of {} photos found among {}", i.rank1 * 100, i.asked, i.known);
+  if (i.strangers > 0)
+    text += fmt::format("; left out: {} of people who are not in the gallery", i.strangers);
+  return text;
 }
 
 void print(const TrainedModel& model, const Evaluation& e) {
@@ -100,8 +109,7 @@ void print(const TrainedModel& model, const Evaluation& e) {
     line("verification", absent(e.verification.why_not));
   }
   if (const auto& i = e.identification.value) {
-    line("rank-1",
-         fmt::format("{:.2f}% of {} photos found among {}", i->rank1 * 100, i->asked, i->known));
+    line("rank-1", rank1_text(*i));
   } else {
     line("rank-1", absent(e.identification.why_not));
   }
@@ -148,7 +156,8 @@ void add_evaluate(CLI::App& program) {
       "person;\n"
       "              only for people that it was trained on\n"
       "verification  part of the pairs rightly called one person or two (10 folds, as on LFW)\n"
-      "rank-1        part of the photos whose nearest known photo is of the same person\n\n"
+      "rank-1        part of the photos whose nearest known photo is of the same person; only of\n"
+      "              people who are in the gallery\n\n"
       "Examples: outrigger evaluate runs/faces --data faces/val\n"
       "          outrigger evaluate w.safetensors --data test --gallery train -o json\n"
       "          outrigger evaluate --weights torch.safetensors --model resnet18 --size 112x112x3 "

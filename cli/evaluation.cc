@@ -93,24 +93,42 @@ Measure<double> measure_top1(const TrainedModel& model, const EvaluatedSet& set)
   return {top1_of(set, *labels.value), ""};
 }
 
+/// Looks for the probes' people in the gallery by their names.
+Identification identify_in(const EvaluatedSet& gallery, const EvaluatedSet& probes) {
+  // One numbering for both: the gallery's.
+  const auto label_in_gallery = relabel(probes.dataset.classes(), gallery.dataset.classes());
+  const std::vector<int32_t> known = labels_of(gallery);
+  const std::unordered_set<int32_t> people(known.begin(), known.end());
+  const std::vector<int32_t> asked = labels_of(probes);
+  const LabelledRows all{probes.outputs.embeddings, probes.outputs.features, asked};
+  std::vector<float> values;
+  std::vector<int32_t> labels;
+  for (int64_t row = 0; row < all.count(); ++row) {
+    const auto person = static_cast<size_t>(asked[static_cast<size_t>(row)]);
+    const int32_t label = label_in_gallery[person];
+    if (!people.contains(label)) continue;
+    values.insert(values.end(), all.row(row).begin(), all.row(row).end());
+    labels.push_back(label);
+  }
+  if (labels.empty())
+    throw InvalidInput(
+        fmt::format("the gallery has no photo of anybody in the {} photos; people "
+                    "are compared by their folders' names",
+                    asked.size()));
+  const LabelledRows rows{values, all.features, labels};
+  const LabelledRows known_rows{gallery.outputs.embeddings, gallery.outputs.features, known};
+  return {training::rank1(known_rows, rows), known_rows.count(), rows.count(),
+          all.count() - rows.count()};
+}
+
 Identification identify(const EvaluatedSet& probes, const std::optional<EvaluatedSet>& gallery) {
+  if (gallery) return identify_in(*gallery, probes);
   const std::vector<int32_t> asked = labels_of(probes);
   const LabelledRows rows{probes.outputs.embeddings, probes.outputs.features, asked};
-  if (gallery) {
-    // One numbering for both: the gallery's, and -1 for who is not in it, so never found.
-    const auto label_in_gallery = relabel(probes.dataset.classes(), gallery->dataset.classes());
-    std::vector<int32_t> renamed;
-    for (const int32_t label : asked)
-      renamed.push_back(label_in_gallery[static_cast<size_t>(label)]);
-    const std::vector<int32_t> known = labels_of(*gallery);
-    const LabelledRows known_rows{gallery->outputs.embeddings, gallery->outputs.features, known};
-    return {training::rank1(known_rows, {rows.values, rows.features, renamed}), known_rows.count(),
-            rows.count()};
-  }
   const training::GallerySplit split = training::split_gallery(asked);
   if (split.probes.empty()) throw InvalidInput("nobody has two photos");
   return {training::rank1(rows, split), static_cast<int64_t>(split.gallery.size()),
-          static_cast<int64_t>(split.probes.size())};
+          static_cast<int64_t>(split.probes.size()), 0};
 }
 
 }  // namespace

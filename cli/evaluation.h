@@ -23,6 +23,7 @@ struct Identification {
   double rank1 = 0;
   int64_t known = 0;  // photos in the gallery
   int64_t asked = 0;
+  int64_t strangers = 0;  // photos beside these, of people who are not in the gallery
 };
 
 /// How good a model is on a folder of photos by person.
@@ -47,9 +48,9 @@ struct EvaluatedSet {
 Measure<std::vector<int32_t>> labels_in_model(const TrainedModel& model,
                                               const data::Dataset& dataset);
 
-/// Judges `probes`; identification looks in `gallery` where given, else for each person in their
-/// first photo. Top-1 is there where labels_in_model() has labels; the head has been run on the
-/// probes then.
+/// Judges `probes`; identification looks in `gallery` where given, for those who are in it, else
+/// for each person in their first photo. Top-1 is there where labels_in_model() has labels; the
+/// head has been run on the probes then.
 Evaluation evaluate_outputs(const TrainedModel& model, const EvaluatedSet& probes,
                             const std::optional<EvaluatedSet>& gallery,
                             const training::PairOptions& pairs);

@@ -141,12 +141,22 @@ class LocalRun {
       if (!status) {
         all = false;
       } else if (*status != 0) {
-        if (result_.exit_status == 0)
-          result_.exit_status = status_of_run(*status, stop_.stop_requested());
+        if (result_.exit_status == 0) note_failure(*status);
         stop_servers();
       }
     }
     return all;
+  }
+
+  /// Of the server that is seen to have failed first; another may be what it failed of.
+  void note_failure(int status) {
+    result_.exit_status = status_of_run(status, stop_.stop_requested());
+    for (size_t rank = 0; rank < servers_.size(); ++rank) {
+      const std::string death = told_death(servers_[rank].poll().value_or(0), stopping_);
+      if (death.empty()) continue;
+      log::error("the server{} {}; what it saved is kept: `outrigger run --resume` goes on from it",
+                 replicas_ == 1 ? "" : fmt::format(" of rank {}", rank), death);
+    }
   }
 
   const LocalRunOptions options_;
@@ -166,6 +176,14 @@ int status_of_run(int server_status, bool stop_asked) {
   constexpr int kTerminated = 128 + SIGTERM;
   return stop_asked && server_status == kTerminated ? static_cast<int>(api::ExitCode::kStopped)
                                                     : server_status;
+}
+
+std::string told_death(int server_status, bool stop_sent) {
+  const int signal = server_status - 128;
+  const bool asked = stop_sent && (signal == SIGTERM || signal == SIGINT);
+  if (signal <= 0 || asked) return "";
+  return fmt::format("was killed by signal {}{}", signal,
+                     signal == SIGKILL ? " (out of memory?)" : "");
 }
 
 LocalRunResult run_locally(const LocalRunOptions& options, const api::TrainingJob& job,

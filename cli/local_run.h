@@ -35,6 +35,10 @@ struct LocalRunOptions {
 /// signals died of this one: it was stopped, as `stop_asked` says, and did not fail.
 int status_of_run(int server_status, bool stop_asked);
 
+/// Of a server that a signal ended, which tells nobody why: "was killed by signal 9 (out of
+/// memory?)". Empty: it ended by itself, or by a signal that was its stop.
+std::string told_death(int server_status, bool stop_sent);
+
 /// How a local run ended.
 struct LocalRunResult {
   int exit_status = 0;              // the server's

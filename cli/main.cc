@@ -1,6 +1,8 @@
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "api/exit_codes.h"
 #include "cli/commands.h"
@@ -20,7 +22,7 @@ int main(int argc, char** argv) {
       "`outrigger COMMAND --help` tells more.");
   cli::add_commands(program);
   try {
-    if (argc > 1) cli::refuse_unknown_command(program, argv[1]);
+    cli::refuse_unknown_command(program, std::vector<std::string>(argv + 1, argv + argc));
     program.parse(argc, argv);
     return static_cast<int>(api::ExitCode::kDone);
   } catch (const CLI::Success& told) {  // --help, --version

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "api/training_job.h"
@@ -7,9 +8,9 @@
 
 namespace outrigger::cli {
 
-/// The job's network, but perhaps for how many classes it has, before its data is looked for;
-/// nothing where only the data tells whether there is one. Throws InvalidInput as
-/// worker::build_graph() does.
-std::optional<nn::Graph> network_of(const api::TrainingJob& job);
+/// The job's network before its data is looked for, with `any` number of classes where only the
+/// data tells how many there are; nothing where it alone tells whether there is a network. Throws
+/// InvalidInput as worker::build_graph() does.
+std::optional<nn::Graph> network_of(const api::TrainingJob& job, int64_t any = 2);
 
 }  // namespace outrigger::cli

@@ -1,6 +1,8 @@
 #include "cli/option_checks.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <system_error>
 
 #include "common/log.h"
 
@@ -22,6 +24,16 @@ CLI::Validator not_empty() {
   const auto check = [](const std::string& text) -> std::string {
     return text.empty() ? "an empty value is not allowed; the name of a file or folder is needed"
                         : "";
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator no_folder(const std::string& name) {
+  const auto check = [name](const std::string& text) -> std::string {
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(text, ignored)) return "";
+    return text + " is a folder; the name of a file is needed, such as " +
+           (std::filesystem::path(text) / name).string();
   };
   return CLI::Validator(check, "");
 }

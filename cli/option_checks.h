@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 namespace CLI {
 class Validator;
 }
@@ -18,5 +20,8 @@ CLI::Validator number_from(NumberRange range);
 /// For options that take a file or a folder: an empty text is neither, and often stands for a
 /// variable of a script that is not set.
 CLI::Validator not_empty();
+
+/// For options that name a file to write: refuses a folder that is there, and offers `name` in it.
+CLI::Validator no_folder(const std::string& name);
 
 }  // namespace outrigger::cli

@@ -110,14 +110,23 @@ void print_workers(const json& rows) {
         duration_text(row["epoch"]["seconds"].get<double>()), row["epoch"]["cost"].get<double>());
 }
 
+/// What limits the job without workers, and `with` them.
+std::string both_limits(const json& told, const std::string& with) {
+  const auto alone = told["boundAlone"].get<std::string>();
+  if (alone == with) return "with and without them the limit is " + with;
+  return fmt::format("{} alone {} limited by {}, with workers by {}",
+                     told["ranks"] == 1 ? "the server" : "the servers",
+                     told["ranks"] == 1 ? "is" : "are", alone, with);
+}
+
 /// Whether workers pay, where that is a question.
 void print_gain(const json& told, const json& best) {
   if (told["workers"] == 0) {
     std::cout << "\nThis is reckoned without workers: --workers N tells what N of them would bring "
                  "(--worker-cores, --link: what they are like).\n";
   } else if (best["timesUnsplit"].get<double>() < 1.02) {
-    std::cout << "\nWorkers would not pay here: with and without them the limit is "
-              << best["bound"].get<std::string>() << ".\n";
+    std::cout << "\nWorkers would not pay here: "
+              << both_limits(told, best["bound"].get<std::string>()) << ".\n";
   }
 }
 

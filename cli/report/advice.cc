@@ -101,30 +101,54 @@ std::string told_of_stops(const Limits& limits) {
   return text;
 }
 
+std::string told_of_stall(const Limits& limits) {
+  return fmt::format("device waits {:.0f} % of its time, most of it for: {}. {}{}",
+                     limits.stall_percent, limits.stall_cause, remedy(limits), wanted(limits));
+}
+
+std::string told_of_ranks(const Limits& limits) {
+  const auto text =
+      fmt::format("wait for other ranks takes {:.0f} % of the time. ", limits.ranks_percent);
+  if (limits.split.ranks_share_cores)
+    return text +
+           "They share one machine's cores, and there cost more than they bring: one rank with "
+           "all of the cores (spec.server.replicas: 1) would help, or a machine for each.";
+  return text +
+         "Workers for the rank that the others wait for, a faster network between servers, "
+         "spec.training.allReducePrecision: BFloat16, or a larger spec.training.batchSize would "
+         "help.";
+}
+
+std::string told_of_optimizer(const Limits& limits) {
+  return fmt::format(
+      "end of each step (sums, optimizer, commit) takes {:.0f} % of the time{}. A larger "
+      "spec.training.batchSize would help.",
+      limits.optimizer_percent,
+      limits.stall_percent < kLittle ? ", and the device waits for little else" : "");
+}
+
+/// What takes most of the time within steps, without the article.
+std::string told_of_steps(const Limits& limits) {
+  const auto part = [](double percent, double least) { return percent >= least ? percent : 0; };
+  const double stall = part(limits.stall_percent, kLittle);
+  const double ranks = part(limits.ranks_percent, 2 * kLittle);
+  const double optimizer = part(limits.optimizer_percent, 2 * kLittle);
+  const double most = std::max({stall, ranks, optimizer});
+  if (most == 0)
+    return fmt::format(
+        "device is the limit: it waits {:.1f} % of its time. A faster device, or a cut that takes "
+        "more off it, would help; more workers alone would not.",
+        limits.stall_percent);
+  if (stall == most) return told_of_stall(limits);
+  return ranks == most ? told_of_ranks(limits) : told_of_optimizer(limits);
+}
+
 }  // namespace
 
 std::string advice(const Limits& limits) {
   const std::string stops = told_of_stops(limits);
-  const std::string begin = stops.empty() ? "The" : stops + "Within steps the";
-  if (limits.stall_percent >= kLittle)
-    return fmt::format("{} device waits {:.0f} % of its time, most of it for: {}. {}{}", begin,
-                       limits.stall_percent, limits.stall_cause, remedy(limits), wanted(limits));
-  if (limits.ranks_percent >= std::max(2 * kLittle, limits.optimizer_percent))
-    return fmt::format(
-        "{} wait for other ranks takes {:.0f} % of the time. Workers for the rank that the others "
-        "wait for, a faster network between servers, spec.training.allReducePrecision: BFloat16, "
-        "or a larger spec.training.batchSize would help.",
-        begin, limits.ranks_percent);
-  if (limits.optimizer_percent >= 2 * kLittle)
-    return fmt::format(
-        "{} end of each step (sums, optimizer, commit) takes {:.0f} % of the time, and the device "
-        "waits for little else. A larger spec.training.batchSize would help.",
-        begin, limits.optimizer_percent);
-  return fmt::format(
-      "{} device is the limit: it waits {:.1f} % of its time. A faster device, or a cut that "
-      "takes "
-      "more off it, would help; more workers alone would not.",
-      begin, limits.stall_percent);
+  const std::string failure = limits.failure.empty() ? "" : limits.failure + " ";
+  return failure + stops + (stops.empty() ? "The " : "Within steps the ") + told_of_steps(limits);
 }
 
 }  // namespace outrigger::cli

@@ -6,8 +6,8 @@
 
 namespace outrigger::cli {
 
-/// How a job is split at its end, and what it leaves to the planner. As it stands: of a job of
-/// which no more is known.
+/// How a job is split at its end, what it leaves to the planner, and where it runs. As it stands:
+/// of a job of which no more is known.
 struct SplitNotes {
   bool stems_away = true;    // false: cut Input
   bool stems_train = true;   // gradients come back from the server
@@ -16,6 +16,8 @@ struct SplitNotes {
   uint64_t staleness = 0;
   std::string activations;  // how they travel, as plans tell it: "int8", …; empty: not known
   std::string gradients;
+  bool ranks_share_cores = false;                // all ranks ran on the cores of one machine
+  std::optional<uint64_t> steps = std::nullopt;  // that the job asks for, if it does not in epochs
   bool is_planned() const { return cut_is_open || share_is_open; }
 };
 
@@ -30,6 +32,7 @@ struct Limits {
   double evaluation_percent = 0;  // of all time training stands still while the server evaluates
   double checkpoint_percent = 0;  // and while a checkpoint is written
   SplitNotes split = {};
+  std::string failure = {};  // of a run that failed: how, as a sentence
 };
 
 /// What limits the job and what to change, in some sentences.

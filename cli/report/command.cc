@@ -82,7 +82,8 @@ void add_report(CLI::App& program) {
       ->required()
       ->check(not_empty());
   command->add_option("--output", options->output, "The page (default: report.html in the folder)")
-      ->check(not_empty());
+      ->check(not_empty())
+      ->check(no_folder("report.html"));
   command->add_option("--sweep", options->sweep,
                       "A folder that `outrigger sweep` made, whose curves go into the page "
                       "(default: the one that the run lies in)");

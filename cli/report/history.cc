@@ -87,7 +87,10 @@ RunHistory read_history(const std::filesystem::path& folder, size_t most_steps) 
   const auto path = folder / "metrics.jsonl";
   RunHistory history = read_rank(path, most_steps);
   if (history.steps.empty())
-    throw InvalidInput(path.string() + ": no step is in it; the run has not begun to train");
+    throw InvalidInput(path.string() + ": no step is in it; the run " +
+                       (history.end ? "ended as " + history.end->state +
+                                          " before its first: " + history.end->message
+                                    : "has not begun to train"));
   for (size_t rank = 1;; ++rank) {
     const auto of_rank = folder / ("metrics-" + std::to_string(rank) + ".jsonl");
     if (!std::filesystem::exists(of_rank)) return history;

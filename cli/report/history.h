@@ -58,6 +58,7 @@ struct RunHistory {
     uint64_t step = 0;
     double stood_still = 0;  // training did, while it was written
   };
+  /// Its counts are of all lives of a run that was resumed.
   struct Worker {
     uint64_t micro_batches = 0;
     uint64_t stem_gradients = 0;
@@ -65,6 +66,16 @@ struct RunHistory {
     double decode = 0;  // of a micro-batch
     double bytes_per_second = 0;
     double latency = 0;
+    uint64_t incarnation = 0;            // of the run that told this
+    uint64_t former_micro_batches = 0;   // of the counts, what was before that
+    uint64_t former_stem_gradients = 0;  // likewise
+  };
+  /// How a run ended, as it said itself.
+  struct End {
+    std::string state;  // as docs/exit-codes.md calls it
+    std::string message;
+    uint64_t step = 0;  // how many were done
+    bool failed() const { return state != "Done" && state != "Stopped"; }
   };
   /// What a layer costs on a core for one micro-batch. Of a GPU's run only those that stems can
   /// have are told.
@@ -88,7 +99,9 @@ struct RunHistory {
   std::optional<Worker> local;              // the server's own, likewise
   std::optional<uint64_t> desired_workers;  // that the job can use, as the planner last reckoned
   std::vector<Layer> layers;                // as measured at the start
-  uint64_t incarnation = 0;  // of the run that wrote last, which all of its ranks share
+  std::optional<End> end;               // absent: it goes on, was killed, or is of an older version
+  std::optional<uint64_t> total_steps;  // that it was to do, when it last said so
+  uint64_t incarnation = 0;             // of the run that wrote last, which all of its ranks share
   std::vector<RunHistory> further_ranks;  // of it, in order
 
   /// The steps that count for rates: the first ones compile and warm up.

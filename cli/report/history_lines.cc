@@ -170,10 +170,37 @@ RunHistory::Worker worker_of(const json& told) {
           .latency = number(told, "latencySeconds")};
 }
 
+/// What a worker told anew. A server that was resumed counts from nothing again.
+void update(RunHistory::Worker& told, RunHistory::Worker now, uint64_t incarnation) {
+  now.incarnation = incarnation;
+  now.former_micro_batches = told.former_micro_batches;
+  now.former_stem_gradients = told.former_stem_gradients;
+  const bool another_life = incarnation != told.incarnation ||
+                            now.micro_batches < told.micro_batches - told.former_micro_batches ||
+                            now.stem_gradients < told.stem_gradients - told.former_stem_gradients;
+  if (another_life) {
+    now.former_micro_batches = told.micro_batches;
+    now.former_stem_gradients = told.stem_gradients;
+  }
+  now.micro_batches += now.former_micro_batches;
+  now.stem_gradients += now.former_stem_gradients;
+  told = now;
+}
+
 void add_workers(const json& line, RunHistory& history) {
-  for (const json& one : list(line, "workers")) history.workers[text(one, "name")] = worker_of(one);
-  if (const auto local = if_any<json>(line, "local")) history.local = worker_of(*local);
+  for (const json& one : list(line, "workers"))
+    update(history.workers[text(one, "name")], worker_of(one), history.incarnation);
+  if (const auto local = if_any<json>(line, "local")) {
+    if (!history.local) history.local = RunHistory::Worker{};
+    update(*history.local, worker_of(*local), history.incarnation);
+  }
   if (const auto desired = if_any<uint64_t>(line, "desired")) history.desired_workers = desired;
+}
+
+void set_end(const json& line, RunHistory& history) {
+  history.end = {
+      .state = text(line, "state"), .message = text(line, "message"), .step = count(line, "step")};
+  history.total_steps = if_any<uint64_t>(line, "totalSteps");
 }
 
 void set_layers(const json& line, RunHistory& history) {
@@ -220,6 +247,7 @@ void set_layer_times(const json& line, RunHistory& history) {
 
 void add_line(const json& line, size_t most_steps, RunHistory& history) {
   const std::string type = text(line, "type");
+  if (type == "step" || type == "plan") history.end.reset();  // it was of a former life
   if (type == "step") add_step(line, most_steps, history);
   if (type == "workers") add_workers(line, history);
   if (type == "plan") add_plan(line, history);
@@ -227,6 +255,7 @@ void add_line(const json& line, size_t most_steps, RunHistory& history) {
   if (type == "checkpoint") add_checkpoint(line, history);
   if (type == "profile") set_layers(line, history);
   if (type == "layers") set_layer_times(line, history);
+  if (type == "end") set_end(line, history);
 }
 
 }  // namespace outrigger::cli

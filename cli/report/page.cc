@@ -103,10 +103,29 @@ std::string stop_tiles(const RunHistory::Stops& stops) {
   return text;
 }
 
-std::string tiles(const RunHistory& history, const Sums& sums) {
+/// How many steps are done; of how many, where that is known and they are fewer.
+std::string steps_text(const RunHistory& history, const SplitNotes& split) {
+  const bool told = history.end || !split.steps;  // else perhaps by a former life with another job
+  const auto total = told ? history.total_steps : split.steps;
+  const uint64_t done = history.steps.back().last_step + 1;
+  return total && done < *total ? fmt::format("{} of {}", done, *total)
+                                : std::to_string(step_count(history.steps));
+}
+
+/// A sentence on a run that failed; empty: it did not, as far as it says.
+std::string failure_text(const RunHistory& history, const SplitNotes& split) {
+  if (!history.end || !history.end->failed()) return "";
+  const std::string& why = history.end->message;
+  return fmt::format("The run failed after {} steps: {}{}{}", steps_text(history, split),
+                     history.end->state, why.empty() ? "" : ", " + why,
+                     why.ends_with('.') ? "" : ".");
+}
+
+std::string tiles(const RunHistory& history, const Sums& sums, const SplitNotes& split) {
   const Step& last = history.steps.back();
   std::string text = "<div class=\"tiles\">\n";
-  text += tile("steps", std::to_string(step_count(history.steps)));
+  text += tile("steps", steps_text(history, split));
+  if (history.end) text += tile("how it ended", history.end->state);
   text += tile("images a second", fmt::format("{:.0f}", sums.images / sums.seconds));
   text += tile("a step", fmt::format("{:.1f} ms", 1e3 * sums.seconds / sums.steps));
   text += tile("the device waits", fmt::format("{:.1f} %", 100 * sums.waited / sums.seconds));
@@ -132,7 +151,8 @@ std::string limits(const RunHistory& history, const Sums& sums, const SplitNotes
                     .desired_workers = history.desired_workers,
                     .evaluation_percent = stops.evaluation_percent,
                     .checkpoint_percent = stops.checkpoint_percent,
-                    .split = split};
+                    .split = split,
+                    .failure = failure_text(history, split)};
   return "<section class=\"limit\"><h2>What limits this run</h2>\n<p>" + escaped(advice(told)) +
          "</p></section>\n";
 }
@@ -249,7 +269,7 @@ std::string report_page(const std::string& name, const RunHistory& history, cons
     text += fmt::format(" There are very many steps: {} after each other are shown as one.",
                         history.steps_in_one);
   return page(name, text,
-              tiles(history, sums) + limits(history, sums, split) + loss_section(history) +
+              tiles(history, sums, split) + limits(history, sums, split) + loss_section(history) +
                   rate_section(history) + stall_section(history, sums) + plan_section(history) +
                   work_sections(history) + (swept ? sweep_sections(*swept) : ""));
 }

@@ -9,28 +9,43 @@
 namespace outrigger::cli {
 namespace {
 
-void note_job(const api::TrainingJob& job, const std::string& cut, SplitNotes& notes) {
+/// `outrigger run` keeps the logs of its further servers in the run's folder; nobody else does.
+bool ran_here(const RunHistory& history, const std::filesystem::path& folder) {
+  return !history.further_ranks.empty() && std::filesystem::exists(folder / "server-1.log");
+}
+
+void note_job(const api::TrainingJob& job, SplitNotes& notes) {
   const api::SplitSpec& split = job.spec.split;
   notes.cut_is_open = split.cut == api::kCutAuto;
   notes.share_is_open = split.cut != api::kCutInput && !split.share_percent;
   notes.staleness = static_cast<uint64_t>(job.spec.training.staleness);
+  if (job.spec.training.steps) notes.steps = static_cast<uint64_t>(*job.spec.training.steps);
+  if (job.spec.server.gpus > 0) notes.ranks_share_cores = false;
+}
+
+void note_cut(const api::TrainingJob& job, const std::string& cut, SplitNotes& notes) {
   const auto network = network_of(job);
   if (network) notes.stems_train = !network->frozen_before(network->cut(cut).layers);
+}
+
+void note_plan(const RunHistory::Plan& plan, SplitNotes& notes) {
+  notes.stems_away = plan.splits();
+  notes.activations = plan.activations;
+  notes.gradients = plan.gradients;
 }
 
 }  // namespace
 
 SplitNotes split_notes(const RunHistory& history, const std::filesystem::path& folder) {
-  SplitNotes notes;
-  if (history.plans.empty()) return notes;
-  const RunHistory::Plan& plan = history.plans.back();
-  notes.stems_away = plan.splits();
-  notes.activations = plan.activations;
-  notes.gradients = plan.gradients;
+  SplitNotes notes{.ranks_share_cores = ran_here(history, folder)};
+  const bool planned = !history.plans.empty();
+  if (planned) note_plan(history.plans.back(), notes);
   const auto file = folder / api::kJobFileName;
   if (!std::filesystem::exists(file)) return notes;
   try {
-    note_job(api::load_training_job(file), plan.cut, notes);
+    const api::TrainingJob job = api::load_training_job(file);
+    note_job(job, notes);
+    if (planned) note_cut(job, history.plans.back().cut, notes);
   } catch (const InvalidInput& error) {
     log::warning("the report's advice goes without the job: {}", error.what());
   }

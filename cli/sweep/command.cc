@@ -1,6 +1,13 @@
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include "api/parse.h"
 #include "api/support.h"
@@ -17,6 +24,7 @@ namespace {
 
 struct SweepCommandOptions {
   SweepOptions sweep;
+  std::vector<std::string> shares;
   std::vector<std::string> mounts;
   std::string format = "text";
 };
@@ -38,7 +46,55 @@ void print(const Sweep& sweep, const std::filesystem::path& page) {
   std::cout << "\n" << page.string() << "\n";
 }
 
+std::optional<int> share_of(const std::string& text) {
+  int percent = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  const bool whole = fault == std::errc{} && end == text.data() + text.size();
+  return whole && percent >= 0 && percent <= 100 ? std::optional(percent) : std::nullopt;
+}
+
+CLI::Validator share_or_file() {
+  const auto check = [](const std::string& text) -> std::string {
+    std::error_code ignored;
+    if (share_of(text) || std::filesystem::is_regular_file(text, ignored)) return "";
+    return "\"" + text + "\" is no whole number from 0 to 100, nor the job's file";
+  };
+  return CLI::Validator(check, "");
+}
+
+/// An option of several values takes the job's file, too, where that stands behind them.
+void take_shares(SweepCommandOptions& options) {
+  if (options.shares.empty()) {
+    if (options.sweep.job_file.empty()) throw CLI::RequiredError("job");
+    return;
+  }
+  if (options.sweep.job_file.empty() && !share_of(options.shares.back())) {
+    options.sweep.job_file = options.shares.back();
+    options.shares.pop_back();
+  }
+  if (options.sweep.job_file.empty()) throw CLI::RequiredError("job");
+  std::vector<int> shares;
+  for (const std::string& text : options.shares) {
+    const auto share = share_of(text);
+    if (!share)
+      throw CLI::ValidationError("--shares", "\"" + text + "\" is no whole number from 0 to 100");
+    shares.push_back(*share);
+  }
+  if (shares.empty()) throw CLI::ValidationError("--shares", "a number from 0 to 100 is needed");
+  options.sweep.shares = std::move(shares);
+}
+
+void add_shares(CLI::App& command, SweepCommandOptions& options) {
+  command
+      .add_option("--shares", options.shares,
+                  "Percent of the stems on workers, 0 to 100 (default: 0,25,50,75,100)")
+      ->delimiter(',')
+      ->type_name("INT")
+      ->check(share_or_file());
+}
+
 void run(SweepCommandOptions& options) {
+  take_shares(options);
   options.sweep.mounts = parse_mounts(options.mounts);
   const api::TrainingJob job = api::load_training_job(options.sweep.job_file);
   // Only the server knows whether it has a GPU, and says what is missing.
@@ -61,18 +117,13 @@ void add_sweep(CLI::App& program) {
       "sweep", "Run a job with every share of its stems on workers, and draw what it brings");
   const auto options = std::make_shared<SweepCommandOptions>();
   SweepOptions& sweep = options->sweep;
-  command->add_option("job", sweep.job_file, "The TrainingJob, YAML or JSON")
-      ->required()
-      ->check(not_empty());
+  command->add_option("job", sweep.job_file, "The TrainingJob, YAML or JSON")->check(not_empty());
   command->add_option("--output", sweep.output, "A folder for the runs and sweep.html; it is made")
       ->required()
       ->check(not_empty());
   command->add_option("--cut", sweep.cut,
                       "A layer (default: the job's cut, or the one that the planner likes best)");
-  command->add_option("--shares", sweep.shares, "Percent of the stems on workers")
-      ->delimiter(',')
-      ->check(CLI::Range(0, 100))
-      ->capture_default_str();
+  add_shares(*command, *options);
   command->add_option("-w,--workers", sweep.workers, "Worker processes")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();

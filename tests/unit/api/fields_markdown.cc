@@ -97,6 +97,13 @@ std::string exit_codes_markdown() {
             " | " + (row.retryable ? "yes" : "no") + " | " + (row.counted ? "yes" : "no") + " | " +
             std::string(row.text) + " |\n";
   }
+  text +=
+      "\n`128 + N` is none of ours: signal N ended the program, so it could write no word of it. "
+      "137 "
+      "is `SIGKILL`, mostly of a kernel or a\n"
+      "container that had no memory left. `outrigger run` ends with such a status of its server, "
+      "having said so; the last checkpoint is\n"
+      "kept, and `--resume` goes on from it.\n";
   return text;
 }
 

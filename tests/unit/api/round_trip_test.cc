@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "api/schema.h"
+#include "api/schema/scalar.h"
 #include "api/write.h"
+#include "api/yaml_text.h"
 #include "common/random.h"
 #include "sample_job.h"
 
@@ -227,6 +229,18 @@ TEST(Write, YamlKeepsTheOrderOfTheFields) {
               testing::StartsWith(
                   "apiVersion: outrigger.dev/v1alpha1\nkind: TrainingJob\nmetadata:\n  name: "
                   "faces\nspec:\n  suspend: false\n"));
+}
+
+TEST(RoundTrip, NumbersWithAnExponentAreNumbersToReadersOfYaml11) {
+  const Json numbers{{"rate", 5e-05}, {"bound", 1e20}, {"part", 1.25e-07}, {"plain", 0.5}};
+  const std::string text = to_yaml_text(numbers);
+  EXPECT_EQ(text, "rate: 5.0e-05\nbound: 1.0e+20\npart: 1.25e-07\nplain: 0.5\n");
+  for (const double value : {5e-05, 1e20}) {
+    const std::string written = to_yaml_text(Json(value));
+    EXPECT_EQ(schema::parse_number(written.substr(0, written.size() - 1)), value);
+  }
+  EXPECT_EQ(to_yaml_text(Json("5e-05")), "\"5e-05\"\n") << "a text stays one";
+  EXPECT_EQ(numbers.at("rate").dump(), "5e-05") << "JSON has no need of it";
 }
 
 }  // namespace

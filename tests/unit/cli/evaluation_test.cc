@@ -121,9 +121,38 @@ TEST(Evaluation, LooksForPeopleInTheGalleryByName) {
   const Evaluation result =
       evaluate_outputs(model_of({}), {asked, probes}, EvaluatedSet{known, gallery}, {});
   ASSERT_TRUE(result.identification.value.has_value());
-  EXPECT_DOUBLE_EQ(result.identification.value->rank1,
-                   4.0 / 6);  // who is not in it cannot be found
+  EXPECT_EQ(result.identification.value->rank1, 1.0) << "who is not in it cannot be found there";
   EXPECT_EQ(result.identification.value->known, 2);
+  EXPECT_EQ(result.identification.value->asked, 4);
+  EXPECT_EQ(result.identification.value->strangers, 2);
+}
+
+TEST(Evaluation, SaysThatNobodyIsInTheGallery) {
+  const data::Dataset known = dataset_of({"a", "b"}, 1);
+  const data::Dataset asked = dataset_of({"stranger", "other"}, 2);
+  ImageOutputs gallery = outputs_of(known, {});
+  const ImageOutputs probes = outputs_of(asked, {});
+  const auto identification = [&] {
+    return evaluate_outputs(model_of({}), {asked, probes}, EvaluatedSet{known, gallery}, {})
+        .identification;
+  };
+  EXPECT_FALSE(identification().value.has_value());
+  EXPECT_THAT(identification().why_not,
+              HasSubstr("the gallery has no photo of anybody in the 4 photos"));
+}
+
+TEST(Evaluation, CountsAPersonWhoseOnlyPhotoInTheGalleryIsBrokenAsNotInIt) {
+  const data::Dataset known = dataset_of({"a", "b"}, 1);
+  ImageOutputs gallery = outputs_of(known, {});
+  gallery.images = {0};  // b's could not be decoded
+  gallery.embeddings.resize(8);
+  const data::Dataset asked = dataset_of({"a", "b"}, 2);
+  const ImageOutputs probes = outputs_of(asked, {});
+  const Evaluation result =
+      evaluate_outputs(model_of({}), {asked, probes}, EvaluatedSet{known, gallery}, {});
+  ASSERT_TRUE(result.identification.value.has_value());
+  EXPECT_EQ(result.identification.value->rank1, 1.0);
+  EXPECT_EQ(result.identification.value->strangers, 2);
 }
 
 TEST(Evaluation, LeavesOutBrokenImagesAndCountsThem) {

@@ -1,9 +1,11 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
 #include "common/error.h"
+#include "common/file.h"
 #include "tests/unit/cli/run_command.h"
 
 namespace outrigger::cli {
@@ -25,18 +27,41 @@ TEST(OptionChecks, AnEmptyTextIsNoFolder) {
     EXPECT_THROW(run_command(command), CLI::ValidationError) << command.front();
 }
 
-TEST(OptionChecks, WhatIsNoCommandIsNamedWithTheNearest) {
+TEST(OptionChecks, WhatIsNoCommandIsNamedWithTheNearestOrWithAll) {
   CLI::App program;
   add_commands(program);
-  EXPECT_NO_THROW(refuse_unknown_command(program, "run"));
-  EXPECT_NO_THROW(refuse_unknown_command(program, "--version"));
-  try {
-    refuse_unknown_command(program, "evalute");
-    FAIL() << "there is no such command";
-  } catch (const CLI::ParseError& error) {
-    EXPECT_STREQ(error.what(), "there is no command \"evalute\"; did you mean evaluate?");
-  }
+  const auto refused = [&](const std::vector<std::string>& words) -> std::string {
+    try {
+      refuse_unknown_command(program, words);
+      return "";
+    } catch (const CLI::ParseError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(refused({"run"}), "");
+  EXPECT_EQ(refused({"--version"}), "");
+  EXPECT_EQ(refused({"generate", "--help"}), "");
+  EXPECT_EQ(refused({"generate", "faces", "cats"}), "");
+  EXPECT_EQ(refused({"evalute"}), "there is no command \"evalute\"; did you mean evaluate?");
+  EXPECT_EQ(refused({"generate", "cats"}),
+            "there is no command \"generate cats\"; there are: faces");
+  EXPECT_EQ(refused({"generate"}), "generate needs one of: faces");
+  EXPECT_EQ(refused({}),
+            "a command is needed: run, plan, report, sweep, generate, evaluate, embed, validate, "
+            "crd, version");
   EXPECT_THROW(run_command({"--version"}), CLI::CallForVersion);
+}
+
+TEST(OptionChecks, AFolderIsNoPage) {
+  const TemporaryDirectory folder("outrigger-page");
+  try {
+    run_command({"report", "runs/faces", "--output", folder.path().string()});
+    FAIL() << "a page was written over a folder";
+  } catch (const CLI::ValidationError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("is a folder; the name of a file is needed, such "
+                                                 "as " +
+                                                 (folder.path() / "report.html").string()));
+  }
 }
 
 TEST(OptionChecks, AMountTakesNoMoreThanItsOwn) {

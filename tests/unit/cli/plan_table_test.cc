@@ -171,5 +171,29 @@ TEST(PlanTable, SaysOfWhatMillisecondsAre) {
   EXPECT_THAT(of_gpu, Not(HasSubstr("milliseconds are of one core")));
 }
 
+TEST(PlanTable, TellsTheLimitWithoutWorkersFromThatWithThem) {
+  PlannedJob job = planned_job();
+  nlohmann::json told = plan_table(job);
+  const auto printed_gain = [&](const char* alone, const char* with) {
+    told["boundAlone"] = alone;
+    for (auto& row : told["cuts"]) {
+      row["bound"] = with;
+      row["timesUnsplit"] = 1.0;
+    }
+    testing::internal::CaptureStdout();
+    print_plan_table(told, false);
+    return testing::internal::GetCapturedStdout();
+  };
+  EXPECT_THAT(printed_gain("the device", "the device"),
+              HasSubstr("Workers would not pay here: with and without them the limit is the "
+                        "device.\n"));
+  EXPECT_THAT(printed_gain("decoding", "the links"),
+              HasSubstr("Workers would not pay here: the server alone is limited by decoding, with "
+                        "workers by the links.\n"));
+  told["ranks"] = 2;
+  EXPECT_THAT(printed_gain("decoding", "the links"),
+              HasSubstr("the servers alone are limited by decoding, with workers by the links"));
+}
+
 }  // namespace
 }  // namespace outrigger::cli

@@ -26,6 +26,35 @@ TEST(Advice, NamesTheLimitAndTheRemedy) {
   EXPECT_THAT(advice({.optimizer_percent = 40, .ranks_percent = 12}), HasSubstr("optimizer"));
 }
 
+TEST(Advice, IsOfWhatTakesMost) {
+  const auto told = [](double stall, double optimizer, double ranks) {
+    return advice({.stall_percent = stall,
+                   .stall_cause = "Decode",
+                   .optimizer_percent = optimizer,
+                   .ranks_percent = ranks});
+  };
+  EXPECT_THAT(told(6, 3, 56), testing::StartsWith("The wait for other ranks takes 56 %"));
+  EXPECT_THAT(told(20, 30, 10), testing::StartsWith("The end of each step (sums, optimizer, "
+                                                    "commit) takes 30 % of the time. A larger"));
+  EXPECT_THAT(told(1, 30, 10), HasSubstr("and the device waits for little else. A larger"));
+  EXPECT_THAT(told(6, 8, 9), testing::StartsWith("The device waits 6 % of its time"));
+  EXPECT_THAT(told(40, 30, 30), testing::StartsWith("The device waits 40 % of its time"));
+  EXPECT_THAT(told(4, 9, 9), testing::StartsWith("The device is the limit"));
+}
+
+TEST(Advice, SaysWhatRanksOnTheCoresOfOneMachineCost) {
+  Limits limits{.ranks_percent = 56};
+  EXPECT_THAT(advice(limits), HasSubstr("a faster network between servers"));
+  limits.split.ranks_share_cores = true;
+  EXPECT_THAT(advice(limits), HasSubstr("cost more than they bring"));
+  EXPECT_THAT(advice(limits), Not(HasSubstr("network")));
+}
+
+TEST(Advice, BeginsWithWhatARunFailedOf) {
+  EXPECT_THAT(advice({.failure = "The run failed after 3 of 9 steps: BadData."}),
+              testing::StartsWith("The run failed after 3 of 9 steps: BadData. The device is"));
+}
+
 TEST(Advice, SaysWhatHoldsTrainingUpBetweenStepsFirst) {
   const std::string text =
       advice({.stall_percent = 30, .stall_cause = "Decode", .evaluation_percent = 40});
@@ -97,6 +126,22 @@ TEST_F(ReportTest, ItsAdviceKnowsTheLastPlanAndTheJob) {
 
   write("spec: {model: {name: lenet9}}\n", "job.yaml");
   EXPECT_THAT(page(), HasSubstr("What limits this run")) << "a job of another version";
+}
+
+TEST_F(ReportTest, ItsAdviceKnowsRanksThatRanOnTheCoresOfOneMachine) {
+  write(step(0, 0.1) + step(1, 0.1));
+  write("", "server-1.log");
+  const auto shared = [&] {
+    return split_notes(read_history(folder()), folder()).ranks_share_cores;
+  };
+  EXPECT_FALSE(shared()) << "of a former run: this one has one rank";
+  write(step(0, 0.1) + step(1, 0.1), "metrics-1.jsonl");
+  EXPECT_TRUE(shared());
+  write(api::sample_text("  server: {gpus: 2}\n"), "job.yaml");
+  EXPECT_FALSE(shared()) << "each has a GPU";
+  std::filesystem::remove(folder() / "job.yaml");
+  std::filesystem::remove(folder() / "server-1.log");
+  EXPECT_FALSE(shared()) << "pods of a cluster";
 }
 
 TEST_F(ReportTest, ItsAdviceKnowsTheClassesOfANetworkInLayers) {

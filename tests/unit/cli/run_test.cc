@@ -53,5 +53,15 @@ TEST(RunCommand, LeavesTheFolderOfARunThatIsAtItAlone) {
   EXPECT_TRUE(std::filesystem::exists(endpoints));
 }
 
+TEST(RunCommand, SaysOfAServerThatASignalKilledThatItWasKilled) {
+  EXPECT_EQ(told_death(128 + SIGKILL, false), "was killed by signal 9 (out of memory?)");
+  EXPECT_EQ(told_death(128 + SIGKILL, true), "was killed by signal 9 (out of memory?)");
+  EXPECT_EQ(told_death(128 + SIGSEGV, false), "was killed by signal 11");
+  EXPECT_EQ(told_death(128 + SIGTERM, false), "was killed by signal 15");
+  EXPECT_EQ(told_death(128 + SIGTERM, true), "") << "it was told to";
+  EXPECT_EQ(told_death(128 + SIGINT, true), "");
+  for (const int status : {0, 13, 128}) EXPECT_EQ(told_death(status, false), "") << status;
+}
+
 }  // namespace
 }  // namespace outrigger::cli

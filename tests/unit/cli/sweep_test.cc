@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <CLI/CLI.hpp>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "common/error.h"
 #include "common/file.h"
@@ -44,6 +47,28 @@ TEST(SweepCommand, WantsAWorkerForEachRank) {
   } catch (const InvalidInput& error) {
     EXPECT_THAT(error.what(), HasSubstr("--workers: 1 is too small; the job has 2 ranks"));
   }
+}
+
+TEST(SweepCommand, TakesTheJobBehindItsShares) {
+  const TemporaryDirectory folder("outrigger-sweep");
+  const auto file = (folder.path() / "job.yaml").string();
+  std::ofstream(file) << api::sample_text("  server: {replicas: 2}\n");
+  const std::string out = (folder.path() / "out").string();
+  const std::vector<std::vector<std::string>> taken{
+      {"sweep", "--output", out, "--shares", "0,50", file},
+      {"sweep", "--output", out, "--shares", "0", "50", file},
+      {"sweep", file, "--output", out, "--shares", "0", "50"}};
+  // The job was read: that it has two ranks and one worker is what is refused.
+  for (const auto& command : taken) EXPECT_THROW(run_command(command), InvalidInput);
+  EXPECT_THROW(run_command({"sweep", "--output", out, "--shares", "0,50"}), CLI::RequiredError);
+  EXPECT_THROW(run_command({"sweep", "--output", out}), CLI::RequiredError);
+  const std::vector<std::vector<std::string>> wrong{{"0,101"}, {"-1"}, {"0,x"}, {file, "50"}, {""}};
+  for (const auto& shares : wrong) {
+    std::vector<std::string> command{"sweep", file, "--output", out, "--shares"};
+    command.insert(command.end(), shares.begin(), shares.end());
+    EXPECT_THROW(run_command(command), CLI::ParseError) << shares.front();
+  }
+  EXPECT_THROW(run_command({"sweep", "--output", out, "--shares", file}), CLI::ValidationError);
 }
 
 }  // namespace

@@ -105,6 +105,33 @@ TEST_F(Validate, WarnsOfANetworkOrACutThatIsNotThere) {
       << "only the data tells whether there are four classes";
 }
 
+TEST_F(Validate, WarnsOfASplitThatLeavesTheServerTooLittle) {
+  const auto warned = [&](const std::string& model, const std::string& split) {
+    std::string text = kValidJob;
+    text.replace(text.find("{name: lenet5}"), 14, model);
+    text.replace(text.find("{cut: Input}"), 12, split);
+    const Outcome outcome = run_command({"validate", file("job.yaml", text)});
+    EXPECT_EQ(outcome.status, 0) << "the API server takes it";
+    return outcome.err;
+  };
+  const std::string layers =
+      "{layers: [{name: c, convolution: {channels: 4, kernel: 3}}, {name: r, relu: {}}, {name: d, "
+      "convolution: {channels: 64, kernel: 3}}, {name: p, globalAveragePool: {}}, {name: f, "
+      "flatten: {}}, {name: l, linear: {features: 5}}]}";
+  EXPECT_THAT(
+      warned(layers, "{cut: r, sharePercent: 50, minServerPercent: 99}"),
+      HasSubstr("`outrigger run` refuses it here: spec.split: with sharePercent: 50 the cut "));
+  EXPECT_THAT(
+      warned(layers, "{minServerPercent: 100}"),
+      HasSubstr("spec.split: with one stem of a step away no cut leaves the server enough"));
+  EXPECT_EQ(warned(layers, "{cut: r, sharePercent: 50, minServerPercent: 10}"), "");
+
+  EXPECT_THAT(warned("{name: resnet18}", "{minServerPercent: 100}"),
+              HasSubstr("with 2 classes; with more the server's part is larger, but not even"));
+  EXPECT_EQ(warned("{name: lenet5}", "{cut: pool1, sharePercent: 100, minServerPercent: 80}"), "")
+      << "with enough classes it leaves the server that";
+}
+
 TEST_F(Validate, TellsWhatAClusterAloneRefuses) {
   std::string text = kValidJob;
   text.replace(text.find("/runs"), 5, "runs");
