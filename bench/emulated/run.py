@@ -23,7 +23,7 @@ import machine  # noqa: E402
 
 WARM_UP = 12
 FOUND = 60  # steps after which a planner has its plan
-SIMULATED = 2000  # steps: a few dozen tell another 99th percentile with every seed
+SIMULATED = 2000  # steps, with an effort of a half: a few dozen tell another 99th percentile with every seed
 HALF_AWAY = {"cut": "pool1", "sharePercent": 50}
 
 
@@ -39,6 +39,7 @@ def steps_for(mean, effort):
 
 def compare_with_simulator(arguments, table, data, scratch):
     times = machine.Times(network=0.16, decode=0.1)
+    simulated = max(100, int(SIMULATED * min(1, 2 * arguments.effort)))
     for split, name in (({"cut": "Input"}, "cut Input"), (HALF_AWAY, "half of the stems away")):
         profile = machine.make_profile(machine.make_job(split, 1, data, scratch / "out"), times, arguments.programs, scratch)
         for workers in arguments.workers:
@@ -47,7 +48,7 @@ def compare_with_simulator(arguments, table, data, scratch):
             steps = steps_for(mean, arguments.effort)
             job = machine.make_job(split, steps, data, scratch / "out")
             runs = [machine.run(job, profile, machines, WARM_UP, arguments.programs, scratch)[0] for _ in range(runs_for(arguments.effort))]
-            told = machine.simulate(profile, machines, SIMULATED, arguments.programs, scratch)
+            told = machine.simulate(profile, machines, simulated, arguments.programs, scratch)
             real = machine.Steps([seconds for run in runs for seconds in run.seconds])
             off = told["mean"] / real.mean - 1
             table.judge(f"{name}, {workers} workers: {1e3 * real.mean:.0f} ms a step, simulated {1e3 * told['mean']:.0f}",
