@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "common/error.h"
+#include "common/memory.h"
 #include "common/thread_pool.h"
 #include "gpu-server/device/device.h"
 #include "gpu-server/job/job_data.h"
 #include "gpu-server/job/job_options.h"
 #include "gpu-server/job/job_plan.h"
 #include "gpu-server/planning/job_costs.h"
+#include "gpu-server/planning/memory_check.h"
 #include "gpu-server/planning/planning.h"
 #include "worker/job.h"
 #include "worker/work/file_pixels.h"
@@ -50,7 +52,11 @@ gpu_server::PlannedDevice measure_device(const api::TrainingJob& job, const api:
                                          const nn::Graph& graph, const gpu_server::RunSize& size,
                                          ThreadPool& threads) {
   const gpu_server::OpenDevice device = gpu_server::open_device(launch, job);
-  if (!device.is_gpu) return gpu_server::measured_device(job, graph, size, threads);
+  if (!device.is_gpu) {
+    gpu_server::check_memory_to_measure(job, graph, size, static_cast<double>(free_memory()),
+                                        threads);
+    return gpu_server::measured_device(job, graph, size, threads);
+  }
   training::TrainerOptions options =
       gpu_server::trainer_options(job, graph, size, device.precision);
   options.device.most_at_once = gpu_server::micro_batches_at_once(device, graph, options, threads);

@@ -177,6 +177,18 @@ Run::~Run() {
 }
 
 api::ExitCode Run::train() {
+  try {
+    const api::ExitCode code = translate_device_errors([this] { return begin_and_train(); });
+    reporter_.end(code);
+    return code;
+  } catch (const std::exception& error) {
+    reporter_.finish();
+    reporter_.end(api::exit_code_of(error), error.what());
+    throw;
+  }
+}
+
+api::ExitCode Run::begin_and_train() {
   if (first_rank()) check_lists(job_, train_, validation_);
   files_.write_job();
   watchdog_ = make_watchdog();
@@ -190,25 +202,28 @@ api::ExitCode Run::train() {
   reporter_.plan(plan_, trainer_.counters().step,
                  wants_planner(job_) ? "to measure" : "as the job says");
   advise(plan_);
-  if (!wants_planner(job_)) warn_of_memory(plan_);
   try {
     train_to_the_end();
   } catch (const Cancelled&) {
     return stopped();
   } catch (const training::NumericalError& error) {
-    reporter_.finish();
     throw api::Failure(api::ExitCode::kNumericalError,
                        std::string(error.what()) + "; the last good checkpoint is of step " +
                            (files_.saved_step() ? std::to_string(*files_.saved_step()) : "none"));
   } catch (const InvalidInput& error) {
-    reporter_.finish();
     throw api::Failure(api::ExitCode::kBadData, error.what());
   }
   return complete();
 }
 
 void Run::train_to_the_end() {
-  agreement_.check_start(trainer_.counters().step);
+  const uint64_t begun_at = trainer_.counters().step;
+  agreement_.check_start(begun_at);
+  if (begun_at > size_.total_steps)
+    log::warning(
+        "the run is at step {} already, past the {} that the job asks for: there is nothing "
+        "left to train",
+        begun_at, size_.total_steps);
   resume_evaluation_beside();
   {
     const auto waiting = keep_others_waiting();
@@ -231,38 +246,6 @@ void Run::train_to_the_end() {
     const auto waiting = keep_others_waiting();
     evaluate_if_due();
     if (files_.checkpoint_due(step) && step < size_.total_steps) save_checkpoint();
-  }
-}
-
-api::ExitCode Run::stopped() {
-  reporter_.state("Stopping");
-  trainer_.gather_state();
-  save_checkpoint();
-  reporter_.finish();
-  write_trace();
-  log::info("stopped after step {}; go on with --resume", trainer_.counters().step);
-  feed_.say_farewell({true, "the server was asked to stop"});
-  return api::ExitCode::kStopped;
-}
-
-api::ExitCode Run::complete() {
-  reporter_.finish();
-  trainer_.gather_state();
-  save_checkpoint();
-  files_.write_weights(trainer_.state());
-  write_trace();
-  reporter_.state("Complete");
-  feed_.say_farewell({false, "the job is done"});
-  return api::ExitCode::kDone;
-}
-
-// A picture for people: the run is what it is without one.
-void Run::write_trace() const {
-  try {
-    trace_.write(directory_ /
-                 (first_rank() ? "trace.json" : "trace-" + std::to_string(launch_.rank) + ".json"));
-  } catch (const IoError& error) {
-    log::warning("there is no trace of this run: {}", error.what());
   }
 }
 

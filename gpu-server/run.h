@@ -53,7 +53,7 @@ class Run {
   ~Run();
 
   /// Trains from the state to the end, to an early stop, or to a stop request. Writes the last
-  /// checkpoint and weights.
+  /// checkpoint and weights. However it ends, metrics.jsonl gets a line that says how.
   api::ExitCode train();
   /// How far it is, as the JSON object in /status. Thread-safe.
   std::string progress() const { return reporter_.progress_json(); }
@@ -74,6 +74,9 @@ class Run {
   PlannedDevice planned_device();
   void plan_ahead(const training::StepReport& report, const RankMeasures& measures);
   void tell_of_workers(const training::StepReport& report, const RankMeasures& measures);
+  /// Of workers and layers as they were in the last step, wherever that was; ends the progress
+  /// line.
+  void tell_of_the_end();
   /// The first rank hears now and then how the others get on.
   void hear_ranks();
   /// Warns, once, where a plan leaves workers nothing to level.
@@ -99,6 +102,7 @@ class Run {
   std::unique_ptr<Watchdog> make_watchdog();
   Duration patience() const;
 
+  api::ExitCode begin_and_train();
   void train_to_the_end();
   /// What all ranks do before the next step.
   Wishes settle();

@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "gpu-server/job/job_options.h"
 #include "gpu-server/job/job_plan.h"
+#include "gpu-server/job/settings.h"
 #include "gpu-server/run_best.h"
 #include "nn/cpu/instruction_set.h"
 #include "nn/models.h"
@@ -23,6 +24,8 @@ namespace {
 
 constexpr const char* kInstructionSetKey = "instructionSet";
 constexpr const char* kBatchSizeKey = "batchSize";
+constexpr const char* kMicroBatchSizeKey = "microBatchSize";
+constexpr const char* kSettingsKey = "settings";
 constexpr const char* kSamplesKey = "samples";
 constexpr const char* kSeedKey = "seed";
 constexpr const char* kMetricKey = "evaluationMetric";
@@ -65,6 +68,26 @@ std::optional<std::string> former_value(const training::CheckpointMetadata& foun
   const auto recorded = found.find(key);
   if (recorded == found.end() || recorded->second == own.at(key)) return std::nullopt;
   return recorded->second;
+}
+
+void warn_of_settings(const training::Checkpoint& found, const training::CheckpointMetadata& own) {
+  const auto former = former_value(found.metadata, own, kSettingsKey);
+  if (!former) return;
+  std::string names;
+  for (const std::string& name : changed_settings(*former, own.at(kSettingsKey)))
+    names += (names.empty() ? "" : ", ") + name;
+  if (!names.empty())
+    log::warning("not as they were up to step {}: {}: the run will not be one with either",
+                 found.state.step, names);
+}
+
+/// A file that the job names and that is not there will not come by trying again.
+std::filesystem::path weights_file(const api::TrainingJob& job, const api::Launch& launch) {
+  auto path = api::data_path(job, launch, *job.spec.model.weights);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) && !error)
+    throw InvalidInput("spec.model.weights: " + path.string() + ": no such file");
+  return path;
 }
 
 }  // namespace
@@ -123,6 +146,9 @@ void RunFiles::compare_with(training::Checkpoint& found) {
   };
   if (const auto size = former_value(found.metadata, own, kBatchSizeKey))
     tell("spec.training.batchSize", *size, kBatchSizeKey);
+  if (const auto size = former_value(found.metadata, own, kMicroBatchSizeKey))
+    tell("spec.training.microBatchSize, over which batch norm takes its statistics,", *size,
+         kMicroBatchSizeKey);
   if (const auto seed = former_value(found.metadata, own, kSeedKey))
     tell("spec.training.seed", *seed, kSeedKey);
   if (const auto samples = former_value(found.metadata, own, kSamplesKey)) {
@@ -132,6 +158,7 @@ void RunFiles::compare_with(training::Checkpoint& found) {
                    found.state.bad_samples.size());
     found.state.bad_samples.clear();
   }
+  warn_of_settings(found, own);
   reconcile_average(found.state);
   if (found.state.evaluating != nullptr) reconcile_average(*found.state.evaluating);
   reconcile_metric(found);
@@ -176,9 +203,14 @@ training::TrainingState RunFiles::fresh_state() const {
   state.buffers.resize(static_cast<size_t>(graph_.buffer_count()));
   nn::initialize(graph_, worker::seed(job_), state.parameters, state.buffers);
   if (job_.spec.model.weights) {
-    const auto path = api::data_path(job_, launch_, *job_.spec.model.weights);
+    const auto path = weights_file(job_, launch_);
     nn::load_weights(path, graph_, {job_.spec.model.replace_head}, state.parameters, state.buffers);
     log::info("weights from {}", path.string());
+  } else if (job_.spec.model.freeze_until && launch_.rank == 0) {
+    log::warning(
+        "spec.model.freezeUntil: the layers up to {} keep weights that nobody trained, drawn at "
+        "random, for there are no spec.model.weights",
+        *job_.spec.model.freeze_until);
   }
   if (job_.spec.training.average_weights) state.averaged = state.parameters;
   return state;
@@ -206,6 +238,8 @@ training::CheckpointMetadata RunFiles::metadata() const {
   auto metadata = training::to_metadata(model_card(job_, train_.classes()), graph_);
   metadata[kInstructionSetKey] = nn::cpu::instruction_set();
   metadata[kBatchSizeKey] = std::to_string(job_.spec.training.batch_size);
+  metadata[kMicroBatchSizeKey] = std::to_string(worker::micro_batch(job_));
+  metadata[kSettingsKey] = settings_of(job_);
   metadata[kSamplesKey] = std::to_string(train_.size());
   metadata[kSeedKey] = std::to_string(worker::seed(job_));
   if (!metric_.empty()) metadata[kMetricKey] = metric_;

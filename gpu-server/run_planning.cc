@@ -1,5 +1,6 @@
 #include "common/error.h"
 #include "common/log.h"
+#include "gpu-server/planning/memory_check.h"
 #include "gpu-server/run.h"
 #include "nn/cuda/errors.h"
 #include "training/planner/batch_advice.h"
@@ -15,16 +16,6 @@ bool wants_planning(const api::TrainingJob& job) {
   return wants_planner(job) || job.spec.workers.autoscaling.has_value();
 }
 
-/// A run whose plan is to be found begins with cut Input.
-void check_memory(const PlannedDevice& device, const api::TrainingJob& job) {
-  const training::ServerRates server{.memory = device.memory};
-  const std::string misfit = training::misfit(device.costs, server, {}, {});
-  if (misfit.empty()) return;
-  const auto micro_batch = static_cast<uint32_t>(worker::micro_batch(job));
-  throw InvalidInput("cut Input, with which the run begins, " + misfit +
-                     training::what_would_fit(device.costs, micro_batch, server, {}));
-}
-
 void warn_of_share(const api::TrainingJob& job, const RunSize& size) {
   if (const auto advice = share_advice(job, size)) log::warning("{}", *advice);
 }
@@ -36,7 +27,8 @@ void Run::plan_from_now_on() {
   try {
     const PlannedDevice device = planned_device();
     // One that trains does, whatever was reckoned.
-    if (!ready_ && wants_planner(edited_)) check_memory(device, edited_);
+    if (!ready_ && wants_planner(edited_) && !device_is_cores())
+      check_memory(device.costs, edited_, device.memory);
     for (const training::CutCosts& cut : device.costs.cuts)
       stem_memory_.try_emplace(cut.cut, training::stem_memory(device.costs, cut));
     reporter_.profile(device.costs);
@@ -128,9 +120,15 @@ std::optional<training::FoundPlan> Run::found_plan() {
                              .micro_batches = size_.micro_batches};
 }
 
+// Memory before anything is measured, which runs whole micro-batches.
 feed::Plan Run::first_plan() {
   feed::Plan plan = make_plan(job_, graph_, size_, 1);
   if (first_rank()) warn_of_share(job_, size_);
+  if (!wants_planner(job_)) {
+    warn_of_memory(plan);
+  } else if (first_rank() && device_is_cores()) {
+    check_memory_of_cores(job_, graph_, size_, static_cast<double>(free_memory_), threads_);
+  }
   complete(plan);
   return plan;
 }
@@ -252,15 +250,14 @@ void Run::plan_ahead(const training::StepReport& report, const RankMeasures& mea
 
 void Run::tell_of_workers(const training::StepReport& report, const RankMeasures& measures) {
   constexpr Duration kEvery = std::chrono::seconds(2);
-  const bool last = report.step + 1 == size_.total_steps;
-  if (!last && workers_told_ && clock_.now() < *workers_told_ + kEvery) return;
+  if (workers_told_ && clock_.now() < *workers_told_ + kEvery) return;
   workers_told_ = clock_.now();
   if (planning_) reporter_.desired_workers(planning_->desired_workers());
-  if (workers_pace_.due(*workers_told_, measures.workers) || last)
+  if (workers_pace_.due(*workers_told_, measures.workers))
     reporter_.workers(report.step, measures.workers, measures.local);
   constexpr Duration kLayersEvery = std::chrono::minutes(5);
   if (!layers_told_) layers_told_ = clock_.now();
-  if (!last && clock_.now() < *layers_told_ + kLayersEvery) return;
+  if (clock_.now() < *layers_told_ + kLayersEvery) return;
   layers_told_ = clock_.now();
   reporter_.layers(report.step, graph_, trainer_.layer_seconds(), measures.workers);
 }

@@ -186,9 +186,26 @@ void GraphBuilder::freeze_until(const std::string& name) {
     throw InvalidInput("cannot freeze " + graph_.name_ + " until \"" + name +
                        "\": there is no such layer; its layers are " + names);
   }
-  for (int i = 0; i <= last; ++i) graph_.layers_[static_cast<size_t>(i)].frozen = true;
+  check_leaves_something(last, name);
+  freeze_first(last + 1);
+}
+
+void GraphBuilder::check_leaves_something(int last, const std::string& name) const {
+  int trained = -1;
+  for (const Parameter& parameter : graph_.parameters_) {
+    if (parameter.trainable) trained = std::max(trained, parameter.layer);
+  }
+  if (trained < 0 || trained > last) return;
+  throw InvalidInput(
+      "cannot freeze " + graph_.name_ + " until \"" + name +
+      "\": nothing would be left to train; the last layer that leaves something is " +
+      graph_.layers_[static_cast<size_t>(trained - 1)].name);
+}
+
+void GraphBuilder::freeze_first(int count) {
+  for (int i = 0; i < count; ++i) graph_.layers_[static_cast<size_t>(i)].frozen = true;
   for (Parameter& parameter : graph_.parameters_) {
-    if (parameter.layer <= last) parameter.trainable = false;
+    if (parameter.layer < count) parameter.trainable = false;
   }
 }
 
@@ -204,12 +221,12 @@ Graph without_last_layer(const Graph& graph) {
   ensure(graph.size() > 1, "a network has a layer before its last");
   GraphBuilder builder(graph.name(), graph.input());
   const auto layers = graph.layers().first(static_cast<size_t>(graph.size() - 1));
-  std::string frozen;
+  int frozen = 0;
   for (const Layer& layer : layers) {
-    builder.add(layer.name, layer.operation, layer.inputs);
-    if (layer.frozen) frozen = layer.name;
+    const int index = builder.add(layer.name, layer.operation, layer.inputs);
+    if (layer.frozen) frozen = index + 1;
   }
-  if (!frozen.empty()) builder.freeze_until(frozen);
+  builder.freeze_first(frozen);
   builder.mark_embedding(graph.size() - 2);
   return builder.build();
 }

@@ -20,10 +20,15 @@ class GraphBuilder {
   /// or of the group that it belongs to.
   void mark_embedding(int layer);
   /// Freezes all layers up to and including `name` (exact, or a stage prefix as in Graph::cut).
+  /// Refuses one behind which nothing is left to train.
   void freeze_until(const std::string& name);
+  /// Freezes the first `count` layers, whatever is left.
+  void freeze_first(int count);
   Graph build();
 
  private:
+  void check_leaves_something(int last, const std::string& name) const;
+
   Graph graph_;
   std::optional<int> embedding_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <new>
 #include <set>
 
 #include "api/support.h"
@@ -204,6 +205,13 @@ api::ExitCode translate_device_errors(const std::function<api::ExitCode()>& work
     throw api::Failure(api::ExitCode::kPeerLost, error.what());
   } catch (const nn::cuda::DeviceError& error) {
     throw api::Failure(api::ExitCode::kNoDevice, error.what());
+  } catch (const std::bad_alloc&) {
+    throw api::Failure(api::ExitCode::kOutOfMemory,
+                       "the memory of this process does not hold the job: " +
+                           std::to_string(free_memory() / 1000000) +
+                           " MB are free; a smaller spec.training.microBatchSize, a smaller "
+                           "spec.data.image or more "
+                           "memory helps");
   }
 }
 

@@ -63,7 +63,8 @@ inline constexpr int64_t kSamplesAtOnce = 256;
 /// A GPU's gauges from now on; null on the CPU and where the driver does not tell.
 std::unique_ptr<telemetry::GpuMetrics> watch(const OpenDevice& device, telemetry::Metrics& metrics);
 
-/// Runs `work`, and gives what a GPU throws the exit codes that launchers know.
+/// Runs `work`, and gives what a GPU throws the exit codes that launchers know, and std::bad_alloc
+/// a sentence.
 api::ExitCode translate_device_errors(const std::function<api::ExitCode()>& work);
 
 }  // namespace outrigger::gpu_server

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -72,17 +73,30 @@ struct SegmentMemory {
   double kept = 0;
   double fixed = 0;
 };
+nn::ProgramMemory program_memory(const nn::ProgramOptions& options, const api::TrainingJob& job,
+                                 const nn::Graph& graph, ThreadPool& threads) {
+  try {
+    return worker::cpu_backend(job)->compile(graph, options, threads)->memory();
+  } catch (const std::bad_alloc&) {
+    if (options.batch == 1) throw;
+    // Not even its arrays can be had: about twice what half of it takes.
+    nn::ProgramOptions half = options;
+    half.batch = (options.batch + 1) / 2;
+    nn::ProgramMemory memory = program_memory(half, job, graph, threads);
+    memory.kept *= 2;
+    memory.work_space *= 2;
+    return memory;
+  }
+}
+
 /// What a segment takes on cores.
 SegmentMemory memory_of(nn::Segment segment, bool input_gradient, const api::TrainingJob& job,
                         const nn::Graph& graph, ThreadPool& threads) {
-  const nn::ProgramMemory memory = worker::cpu_backend(job)
-                                       ->compile(graph,
-                                                 {.segment = segment,
-                                                  .batch = worker::micro_batch(job),
-                                                  .precision = worker::precision(job),
-                                                  .input_gradient = input_gradient},
-                                                 threads)
-                                       ->memory();
+  const nn::ProgramMemory memory = program_memory({.segment = segment,
+                                                   .batch = worker::micro_batch(job),
+                                                   .precision = worker::precision(job),
+                                                   .input_gradient = input_gradient},
+                                                  job, graph, threads);
   return {static_cast<double>(memory.kept),
           static_cast<double>(memory.weights + memory.work_space)};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "common/log.h"
 #include "gpu-server/report/instruments.h"
@@ -258,7 +259,19 @@ void Reporter::plan(const feed::Plan& plan, uint64_t step, const std::string& re
   plan_reason_ = reason;
 }
 
-void Reporter::finish() { line_.finish(progress_); }
+void Reporter::finish() {
+  if (progress_.step > progress_.total_steps) return;
+  if (!std::exchange(finished_, true)) line_.finish(progress_);
+}
+
+void Reporter::end(api::ExitCode code, const std::string& message) {
+  json line{{"type", "end"},
+            {"state", api::info(code).name},
+            {"step", progress_.step},
+            {"totalSteps", size_.total_steps}};
+  if (!message.empty()) line["message"] = message;
+  metrics_file_.append(text_of(line));
+}
 
 void Reporter::state(const std::string& state) {
   const std::scoped_lock lock(mutex_);

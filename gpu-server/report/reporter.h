@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "api/exit_codes.h"
 #include "common/clock.h"
 #include "feed/coordinator.h"
 #include "feed/stall.h"
@@ -64,8 +65,10 @@ class Reporter {
   void replacement(const feed::Replacement& replacement);
   /// `reason`: why this one, for people.
   void plan(const feed::Plan& plan, uint64_t step, const std::string& reason);
-  /// The last line, when the run is over.
+  /// The last progress line, when no step follows; none where it would say more steps than all.
   void finish();
+  /// The last line of metrics.jsonl: how the run ended, as docs/exit-codes.md calls it, and why.
+  void end(api::ExitCode code, const std::string& message = "");
   /// What the run says of itself: "Training", "Evaluating", "Stopping", ….
   void state(const std::string& state);
   /// What the server was told of an edited job; a rank that nobody tells says nothing of it.
@@ -109,6 +112,7 @@ class Reporter {
   double smooth_stall_ = 0;
   feed::StallTimes smooth_stalls_{};  // seconds of a step
   uint64_t steps_here_ = 0;
+  bool finished_ = false;
   mutable std::mutex mutex_;  // guards what status_json reads
   training::Progress shown_;
   FeedSnapshot feed_;

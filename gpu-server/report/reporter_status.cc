@@ -18,11 +18,13 @@ std::string Reporter::plan_json(const feed::Plan& plan) const {
 }
 
 json Reporter::progress_now() const {
-  json progress{{"epoch", shown_.epoch},
-                {"step", shown_.step},
-                {"totalSteps", size_.total_steps},
-                {"percent", 100.0 * static_cast<double>(shown_.step) /
-                                static_cast<double>(std::max<uint64_t>(1, size_.total_steps))}};
+  json progress{
+      {"epoch", shown_.epoch},
+      {"step", shown_.step},
+      {"totalSteps", size_.total_steps},
+      {"percent",
+       std::min(100.0, 100.0 * static_cast<double>(shown_.step) /
+                           static_cast<double>(std::max<uint64_t>(1, size_.total_steps)))}};
   if (shown_.images_per_second) progress["samplesPerSecond"] = *shown_.images_per_second;
   if (shown_.time_left) progress["remainingSeconds"] = to_seconds(*shown_.time_left);
   if (shown_.loss) progress["loss"] = *shown_.loss;

@@ -52,6 +52,15 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{"ImpossibleProduct", {.batch = 18}, {"spec.training.batchSize", "18", "multiple"}},
         BadField{
             "UnknownLayerToFreeze", {.model = "\n    freezeUntil: relu9" + small_net()}, {"relu9"}},
+        BadField{"AllLayersFrozen",
+                 {.model = "\n    freezeUntil: classifier" + small_net()},
+                 {"classifier", "nothing would be left to train"}},
+        BadField{"WeightsThatAreNotThere",
+                 {.model = "\n    weights: /no/such.safetensors" + small_net()},
+                 {"spec.model.weights: /no/such.safetensors: no such file"}},
+        BadField{"MicroBatchFarTooLargeForMemory",
+                 {.cut = "Auto", .share = -1, .batch = 65536, .micro_batch = 65536, .side = 512},
+                 {"cut Input, with which the run begins, needs", "are free; "}},
         BadField{"WrongNumberOfClasses",
                  {.model = " {layers: [{name: pool, globalAveragePool: {}}, {name: fc, linear: "
                            "{features: 7}}]}"},
@@ -78,6 +87,9 @@ TEST(BadInput, ALossThatIsNoNumberEndsTheRunAndKeepsTheLastGoodCheckpoint) {
   // The loss of the step behind the checkpoint, or of a later one where no checkpoint was due.
   expect_said(run.server_log(), "not a number at step " + std::to_string(last));
   expect_said(run.server_log(), "the last good checkpoint is of step " + std::to_string(last));
+  ASSERT_EQ(run.events("end").size(), 1u);
+  EXPECT_EQ(run.events("end").back().at("state"), "NumericalError");
+  expect_said(run.events("end").back().at("message"), "not a number at step");
   const auto kept = run.directory() / ("step-" + std::to_string(last)) / "weights.safetensors";
   for (const auto& [name, values] : tensors(kept)) {
     for (const float value : values) ASSERT_TRUE(std::isfinite(value)) << name;

@@ -145,6 +145,17 @@ TEST(Resume, AFullDiskIsNamedAndTheRunGoesOnFromTheFormerCheckpointWhenThereIsSp
   ::umount(disk.path().c_str());
 }
 
+/// Of workers and layers in the last step, and of the end.
+void expect_last_lines(const TrainingRun& run, const std::string& state) {
+  for (const char* type : {"workers", "layers"}) {
+    ASSERT_FALSE(run.events(type).empty()) << type;
+    EXPECT_EQ(run.events(type).back().at("step"), run.step()) << type;
+  }
+  ASSERT_FALSE(run.events("end").empty());
+  EXPECT_EQ(run.events("end").back().at("state"), state);
+  EXPECT_EQ(run.events("end").back().at("step"), run.step() + 1);
+}
+
 TEST(Resume, SigtermWritesACheckpointAndTheResumedRunIsTheUninterruptedOne) {
   TrainingRun run(kJob);
   run.start_server();
@@ -153,9 +164,23 @@ TEST(Resume, SigtermWritesACheckpointAndTheResumedRunIsTheUninterruptedOne) {
   run.signal_server(SIGTERM);
   EXPECT_EQ(run.wait_for_server(), 20) << "the exit code of a stop with a checkpoint";
   EXPECT_THAT(run.checkpoints(), testing::Contains(run.step() + 1));
+  expect_last_lines(run, "Stopped");
   run.start_server(true);
   EXPECT_EQ(run.wait_for_server(), 0);
   expect_same_run(run, uninterrupted(), "after SIGTERM");
+  expect_last_lines(run, "Done");
+}
+
+TEST(Resume, ARunThatIsPastTheEndOfTheJobSaysSo) {
+  TrainingRun run({.steps = 6});
+  run.start_server();
+  EXPECT_EQ(run.wait_for_server(), 0);
+  run.change_job({.steps = 4});
+  run.start_server(true);
+  EXPECT_EQ(run.wait_for_server(), 0);
+  EXPECT_THAT(run.server_log(),
+              testing::HasSubstr("the run is at step 6 already, past the 4 that the job asks for"));
+  EXPECT_THAT(run.server_log(), testing::Not(testing::HasSubstr("step 6/4")));
 }
 
 TEST(Resume, ATraceThatCannotBeWrittenMakesNoOtherEndOfARun) {

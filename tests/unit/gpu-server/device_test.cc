@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <new>
 
 #include "common/file.h"
 #include "common/thread_pool.h"
@@ -207,6 +208,16 @@ TEST(DeviceErrors, HaveExitCodesThatLaunchersKnow) {
   EXPECT_EQ(code_of([]() -> ExitCode { throw nn::cuda::RankLost("gone"); }), ExitCode::kPeerLost);
   EXPECT_EQ(code_of([]() -> ExitCode { throw nn::cuda::DeviceError("gone"); }),
             ExitCode::kNoDevice);
+}
+
+TEST(DeviceErrors, OfTheHostsMemoryAreASentenceWithTheSameExitCode) {
+  try {
+    translate_device_errors([]() -> ExitCode { throw std::bad_alloc(); });
+    FAIL() << "nothing was thrown";
+  } catch (const api::Failure& failure) {
+    EXPECT_EQ(failure.code(), ExitCode::kOutOfMemory);
+    EXPECT_THAT(failure.what(), testing::HasSubstr("microBatchSize"));
+  }
 }
 
 }  // namespace

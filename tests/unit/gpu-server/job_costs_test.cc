@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpu-server/job/job_options.h"
+#include "gpu-server/planning/memory_check.h"
 #include "gpu-server/planning/planning.h"
 #include "host_engine.h"
 #include "nn/cpu/blocks.h"
@@ -95,6 +96,38 @@ TEST(SizesAtACut, AreThoseThatMeasuringAllCutsFinds) {
               total(server_memory(all, {place, there.away, 1}, 2)))
         << cut.name;
   }
+}
+
+// Only compiled: to run it would take tens of gigabytes.
+TEST(CheckOfMemory, RefusesAMicroBatchThatIsFarTooLargeBeforeItRuns) {
+  using testing::AllOf;
+  using testing::HasSubstr;
+  using testing::StartsWith;
+  api::TrainingJob job = small_job();
+  const nn::Graph graph = worker::build_graph(job, kClasses);
+  ThreadPool threads(1);
+  constexpr double kMemory = 6e8;
+  const auto with = [&](int32_t micro_batch) {
+    job.spec.training.batch_size = 1 << 22;
+    job.spec.training.micro_batch_size = micro_batch;
+    return RunSize{.samples = 160,
+                   .total_steps = 30,
+                   .batch = 1 << 22,
+                   .micro_batches = (1u << 22) / static_cast<uint32_t>(micro_batch)};
+  };
+  const RunSize size = with(1 << 22);
+  const auto refusal = [](const std::string& begin) {
+    return testing::ThrowsMessage<InvalidInput>(
+        AllOf(StartsWith(begin), HasSubstr("MB on the server, 600 are free; ")));
+  };
+  EXPECT_THAT([&] { check_memory_of_cores(job, graph, size, kMemory, threads); },
+              refusal("cut Input, with which the run begins, needs "));
+  EXPECT_THAT([&] { check_memory_to_measure(job, graph, size, kMemory, threads); },
+              AllOf(refusal("to measure the job"),
+                    testing::ThrowsMessage<InvalidInput>(
+                        HasSubstr("; spec.training.microBatchSize: 16384 would fit"))));
+  EXPECT_NO_THROW(check_memory_to_measure(job, graph, with(16384), kMemory, threads));
+  EXPECT_THROW(check_memory_to_measure(job, graph, with(32768), kMemory, threads), InvalidInput);
 }
 
 TEST_F(JobCostsOfAGpu, AreItsOwnTimesAndStemsOnCores) {

@@ -217,6 +217,31 @@ TEST_F(ReporterTest, TellsOfWorkersAndHowManyAreWanted) {
   EXPECT_EQ(json::parse(reporter_.status_json())["workers"]["desired"], 7);
 }
 
+TEST_F(ReporterTest, SaysHowARunEndedAndWhy) {
+  reporter_.step(report(4), {}, waits());
+  reporter_.end(api::ExitCode::kNumericalError, "the loss is not a number at step 5");
+  EXPECT_EQ(lines("end"), std::vector{json::parse(R"({"type": "end", "state": "NumericalError",
+      "message": "the loss is not a number at step 5", "step": 5, "totalSteps": 10})")});
+  reporter_.end(api::ExitCode::kDone);
+  EXPECT_EQ(lines("end").back()["state"], "Done");
+  EXPECT_FALSE(lines("end").back().contains("message"));
+}
+
+TEST_F(ReporterTest, ShowsNoProgressOfARunThatIsPastItsEnd) {
+  const auto said_of = [&](uint64_t step) {
+    const TemporaryDirectory folder;
+    telemetry::Metrics metrics;
+    testing::internal::CaptureStderr();
+    Reporter resumed("faces", folder.path(), {}, kSize, step, 2, metrics, clock_);
+    resumed.finish();
+    resumed.finish();
+    EXPECT_EQ(json::parse(resumed.progress_json())["percent"], 100);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(said_of(12), "");
+  EXPECT_EQ(said_of(10), "epoch 3/3 | step 10/10\n") << "once";
+}
+
 TEST_F(ReporterTest, TellsOfPathsAndNamesThatAreNotUtf8) {
   const std::string odd = "caf\xe9.jpg";
   const std::string shown = "caf\uFFFD.jpg";

@@ -12,9 +12,11 @@
 namespace outrigger::gpu_server {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::ThrowsMessage;
 
 api::TrainingJob job_of_two_ranks(int sync_every) {
@@ -61,6 +63,11 @@ class RunFilesInAFolder : public testing::Test {
     training::TrainingState state = files.first_state();
     state.bad_samples = {1};
     files.save(state);
+  }
+  std::string said_at_a_resumed_start() {
+    testing::internal::CaptureStderr();
+    start(true).first_state();
+    return testing::internal::GetCapturedStderr();
   }
   std::filesystem::path checkpoints() const { return api::checkpoint_directory(job_, launch_); }
 
@@ -161,6 +168,46 @@ TEST_F(RunFilesInAFolder, KnowBrokenSamplesByNumbersThatOtherDataDoesNotShare) {
   EXPECT_THAT(start(true).first_state().bad_samples, ElementsAre(1));
   list({"ann", "bob"}, 5);
   EXPECT_THAT(start(true).first_state().bad_samples, IsEmpty());
+}
+
+TEST_F(RunFilesInAFolder, WarnOfAnotherMicroBatchForBatchNorm) {
+  job_.spec.training.micro_batch_size = 8;
+  run_once();
+  job_.spec.training.micro_batch_size = 16;
+  EXPECT_THAT(said_at_a_resumed_start(),
+              HasSubstr("microBatchSize, over which batch norm takes its statistics, was 8 up to "
+                        "step 0 and is 16 now"));
+}
+
+TEST_F(RunFilesInAFolder, NameTheFieldsThatAreNotAsTheyWereInOneWarning) {
+  run_once();
+  job_.spec.training.epochs = 30;
+  EXPECT_THAT(said_at_a_resumed_start(), Not(HasSubstr("not as they were")))
+      << "training for longer is what one resumes for";
+  job_.spec.training.clip_gradient_norm = 3;
+  job_.spec.training.schedule = api::CosineSchedule{};
+  job_.spec.data.augment.emplace_back(api::RandomHorizontalFlip{});
+  EXPECT_THAT(said_at_a_resumed_start(),
+              HasSubstr("not as they were up to step 0: spec.training.clipGradientNorm, "
+                        "spec.training.schedule, spec.data.augment: "));
+}
+
+TEST_F(RunFilesInAFolder, SayThatAJobNamesWeightsThatAreNotThere) {
+  job_.spec.model.weights = "no/such.safetensors";
+  EXPECT_THAT([&] { start(false).first_state(); },
+              ThrowsMessage<InvalidInput>(
+                  AllOf(HasSubstr("spec.model.weights: "), HasSubstr("no/such.safetensors"))));
+}
+
+TEST_F(RunFilesInAFolder, WarnOfLayersThatAreFrozenAtRandom) {
+  const auto said = [&] {
+    testing::internal::CaptureStderr();
+    start(false).first_state();
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(said(), Not(HasSubstr("freezeUntil")));
+  job_.spec.model.freeze_until = "pool1";
+  EXPECT_THAT(said(), HasSubstr("spec.model.freezeUntil: the layers up to pool1 keep weights"));
 }
 
 }  // namespace

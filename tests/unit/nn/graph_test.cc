@@ -166,6 +166,25 @@ TEST(Graph, WithoutItsLastLayerHasTheOthersWhereTheyWere) {
   EXPECT_TRUE(rest.parameters().back().trainable);
 }
 
+TEST(Graph, OfFrozenLayersUpToAHeadMayLoseTheHead) {
+  GraphBuilder builder = start();
+  builder.add("flatten", Flatten{});
+  builder.add("fc", Linear{.out_features = 5});
+  builder.add("head", ArcFace{7, 0.5f, 64});
+  builder.freeze_until("fc");
+  const Graph rest = without_last_layer(builder.build());
+  EXPECT_TRUE(rest.layers().back().frozen);
+  EXPECT_FALSE(rest.parameters().back().trainable);
+}
+
+TEST(GraphBuilder, RefusesToFreezeAllThatCouldBeTrained) {
+  EXPECT_THAT([] { small_resnet("fc"); },
+              ThrowsMessage<InvalidInput>(
+                  AllOf(HasSubstr("until \"fc\": nothing would be left to train"),
+                        HasSubstr("the last layer that leaves something is flatten"))));
+  EXPECT_TRUE(small_resnet("flatten").parameters().back().trainable);
+}
+
 TEST(GraphBuilder, RefusesWhatDoesNotFitAndNamesTheLayer) {
   const auto refuses = [](Operation operation, const std::string& part) {
     GraphBuilder builder = start();
