@@ -77,7 +77,8 @@ void WorkQueue::add_after(const std::string& key, Duration wait, Priority priori
     other = TimePoint::max();
   }
   dues[static_cast<size_t>(priority)] = due;
-  if (waiting_.insert({due, key, priority}).first != waiting_.begin()) return;
+  const auto placed = waiting_.insert({due, key, priority}).first;
+  if (placed != waiting_.begin()) return;  // not in one expression: either may come first there
   if (watched_) {
     due_changed_.notify_one();
   } else {
