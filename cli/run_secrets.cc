@@ -43,7 +43,9 @@ RunSecrets::RunSecrets() : folder_(kFolders) {
   lock_ = FileLock::take(folder_.path() / kLock);
   const std::string bytes = random_bytes(32);
   write_file_atomically(token_file(), to_hex(std::as_bytes(std::span(bytes))) + "\n", 0600);
-  remove_left_folders(folder_.path().parent_path(), fs::file_time_type::clock::now());
+  // Where locks lock nothing, a run that lives looks like one that was killed.
+  const bool locks = !FileLock::take(folder_.path() / kLock);
+  if (locks) remove_left_folders(folder_.path().parent_path(), fs::file_time_type::clock::now());
 }
 
 fs::path RunSecrets::token_file() const { return folder_.path() / "join-token"; }

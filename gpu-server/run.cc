@@ -183,7 +183,9 @@ api::ExitCode Run::train() {
     return code;
   } catch (const std::exception& error) {
     reporter_.finish();
-    reporter_.end(api::exit_code_of(error), error.what());
+    const api::ExitCode code = api::exit_code_of(error);
+    // A later attempt's lines are in that file by now, and it has not ended.
+    if (code != api::ExitCode::kStaleAttempt) reporter_.end(code, error.what());
     throw;
   }
 }

@@ -45,7 +45,9 @@ std::unique_ptr<KeepWaiting> Run::keep_others_waiting() {
   constexpr Duration kMost = std::chrono::seconds(5);
   const uint64_t step = trainer_.counters().step;
   const bool works = state_is_wanted(step) || trainer_.counters().evaluating != nullptr;
-  if (reducer_ == nullptr || !first_rank() || step >= size_.total_steps || !works) return nullptr;
+  // Else the others do not wait here, but go on with steps of their own.
+  const bool all_wait = reducer_ != nullptr && trainer_.synchronized();
+  if (!all_wait || !first_rank() || step >= size_.total_steps || !works) return nullptr;
   return std::make_unique<KeepWaiting>(
       *reducer_, std::min<Duration>(kMost, Duration(job_.spec.progress_deadline) / 4),
       [this] { evaluation_stop_.request_stop(); });

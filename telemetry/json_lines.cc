@@ -75,7 +75,7 @@ JsonLines::JsonLines(const std::filesystem::path& path) : path_(path) {
 void JsonLines::cut_last(size_t written) {
   const off_t end = ::lseek(file_.get(), 0, SEEK_CUR);
   const bool is_last = end >= 0 && ::lseek(file_.get(), 0, SEEK_END) == end;
-  torn_ = !is_last || ::ftruncate(file_.get(), end - static_cast<off_t>(written)) != 0;
+  torn_ = torn_ || !is_last || ::ftruncate(file_.get(), end - static_cast<off_t>(written)) != 0;
 }
 
 bool JsonLines::append(std::string_view json) {

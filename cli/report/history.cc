@@ -17,6 +17,7 @@ using nlohmann::json;
 
 /// What is wrong with a line; empty: it has been added.
 std::string try_line(const std::string& line, size_t most_steps, RunHistory& history) {
+  if (line.empty()) return {};  // two attempts once wrote beside each other
   const json parsed = json::parse(line, nullptr, false);
   if (!parsed.is_object()) return "is no line of a run's metrics";
   try {

@@ -166,15 +166,21 @@ LeaderElection::Step LeaderElection::write(Client& client, Json lease, bool exis
 
 void LeaderElection::release() {
   try {
-    Result<Json> current = client_.get(kLeases, options_.lease);
-    if (!current) return;
-    Json lease = std::move(current).take();
-    const LeaseRecord record = read_lease(lease);
-    if (record.holder != options_.identity) return;
-    write_lease(lease, options_.lease, released(record, wall_time()));
-    if (const Result<Json> written = client_.update(kLeases, lease); !written)
+    // A renewal that was broken off may still have been written between our reading and writing.
+    for (int attempts = 2; attempts > 0; --attempts) {
+      Result<Json> current = client_.get(kLeases, options_.lease);
+      if (!current) return;
+      Json lease = std::move(current).take();
+      const LeaseRecord record = read_lease(lease);
+      if (record.holder != options_.identity) return;
+      write_lease(lease, options_.lease, released(record, wall_time()));
+      const Result<Json> written = client_.update(kLeases, lease);
+      if (written) return;
+      if (attempts > 1 && written.error().conflict()) continue;
       log::warning("lease {} was not given back: {}", options_.lease.text(),
                    written.error().what());
+      return;
+    }
   } catch (const IoError& error) {
     log::warning("lease {} was not given back: {}", options_.lease.text(), error.what());
   }
