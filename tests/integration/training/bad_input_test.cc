@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {.model = "\n    weights: /no/such.safetensors" + small_net()},
                  {"spec.model.weights: /no/such.safetensors: no such file"}},
         BadField{"MicroBatchFarTooLargeForMemory",
-                 {.cut = "Auto", .share = -1, .batch = 65536, .micro_batch = 65536, .side = 512},
+                 {.cut = "Auto", .share = -1, .batch = 2048, .micro_batch = 2048, .side = 1024},
                  {"cut Input, with which the run begins, needs", "are free; "}},
         BadField{"WrongNumberOfClasses",
                  {.model = " {layers: [{name: pool, globalAveragePool: {}}, {name: fc, linear: "
