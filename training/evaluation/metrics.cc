@@ -40,22 +40,6 @@ int64_t count_identified(const LabelledRows& gallery, const LabelledRows& probes
 
 }  // namespace
 
-double top1(const LabelledRows& logits) {
-  check_rows(logits);
-  int64_t correct = 0;
-  for (int64_t i = 0; i < logits.count(); ++i) {
-    const int32_t label = logits.labels[static_cast<size_t>(i)];
-    if (label < 0 || label >= logits.features) {
-      throw InvalidInput("label " + std::to_string(label) + " of row " + std::to_string(i) +
-                         ": the model knows 0 to " + std::to_string(logits.features - 1));
-    }
-    const auto row = logits.row(i);
-    correct += std::max_element(row.begin(), row.end()) - row.begin() == label;
-  }
-  return logits.count() == 0 ? 0.0
-                             : static_cast<double>(correct) / static_cast<double>(logits.count());
-}
-
 GallerySplit split_gallery(std::span<const int32_t> labels, int per_person) {
   GallerySplit split;
   std::unordered_map<int32_t, int> seen;

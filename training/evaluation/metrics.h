@@ -7,13 +7,9 @@
 #include "common/thread_pool.h"
 #include "training/evaluation/labelled_rows.h"
 
-/// How good a model is, from its logits or embeddings; training/evaluation/verification.h has the
+/// How good a model is, from its embeddings; training/evaluation/verification.h has the
 /// pairs. Pure functions, deterministic; one thread where no others are given.
 namespace outrigger::training {
-
-/// Part of the rows whose largest value is at their label (first of equals); 0 for no rows. `rows`
-/// are logits. Throws InvalidInput for a label outside [0, features).
-double top1(const LabelledRows& logits);
 
 /// Which rows are known people and which are to be identified.
 struct GallerySplit {

@@ -150,6 +150,7 @@ TEST(Agreement, TheFirstRanksWorkIsInterruptedWhereAnotherIsLost) {
     interrupted.notify_all();
   });
   interrupted.wait(false);
+  EXPECT_TRUE(interrupted);
 }
 
 /// Three ranks of which the others tell this much.

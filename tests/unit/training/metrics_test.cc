@@ -44,23 +44,6 @@ struct Crowd {
   LabelledRows rows() const { return {values, kFeatures, labels}; }
 };
 
-TEST(Top1, CountsRowsWhoseFirstLargestValueIsTheirLabel) {
-  const std::vector<float> logits = {0, 2, 1,  //
-                                     5, 5, 0,  //
-                                     5, 5, 0,  //
-                                     1, 2, 3};
-  const std::vector<int32_t> labels = {1, 0, 1, 2};
-  EXPECT_DOUBLE_EQ(top1({logits, 3, labels}), 0.75);
-}
-
-TEST(Top1, OfNoRowsIsZero) { EXPECT_DOUBLE_EQ(top1({{}, 3, {}}), 0.0); }
-
-TEST(Top1, RefusesALabelTheModelDoesNotKnow) {
-  const std::vector<float> logits = {0, 1};
-  const std::vector<int32_t> labels = {2};
-  EXPECT_THROW(top1({logits, 2, labels}), InvalidInput);
-}
-
 TEST(Normalized, ScalesRowsToLengthOneAndLeavesZeros) {
   const std::vector<float> values = {3, 4, 0, 0};
   const std::vector<float> unit = normalized(values, 2);
