@@ -3,6 +3,8 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <mutex>
+
 #include "common/error.h"
 
 namespace outrigger::log {
@@ -17,6 +19,23 @@ spdlog::logger& logger() {
     return made;
   }();
   return *instance;
+}
+
+struct DrawnLine {
+  std::mutex mutex;               // also held while a line of the log is written
+  std::FILE* terminal = nullptr;  // null: nothing is drawn
+};
+
+DrawnLine& drawn_line() {
+  static DrawnLine instance;
+  return instance;
+}
+
+void finish(DrawnLine& drawn, std::string_view ending) {
+  if (drawn.terminal == nullptr) return;
+  fmt::print(drawn.terminal, "{}", ending);
+  std::fflush(drawn.terminal);
+  drawn.terminal = nullptr;
 }
 
 spdlog::level::level_enum translate(Level level) {
@@ -83,7 +102,25 @@ Level parse_level(std::string_view text) {
 bool is_on(Level level) { return logger().should_log(translate(level)); }
 
 void write(Level level, std::string_view text) {
-  if (is_on(level)) logger().log(translate(level), harmless(text));
+  if (!is_on(level)) return;
+  DrawnLine& drawn = drawn_line();
+  const std::scoped_lock lock(drawn.mutex);
+  finish(drawn, "\r\x1b[K");
+  logger().log(translate(level), harmless(text));
+}
+
+void draw_line(std::FILE* terminal, std::string_view text) {
+  DrawnLine& drawn = drawn_line();
+  const std::scoped_lock lock(drawn.mutex);
+  drawn.terminal = terminal;
+  fmt::print(terminal, "\r{}\x1b[K", text);
+  std::fflush(terminal);
+}
+
+void end_line() {
+  DrawnLine& drawn = drawn_line();
+  const std::scoped_lock lock(drawn.mutex);
+  finish(drawn, "\n");
 }
 
 }  // namespace outrigger::log

@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +23,12 @@ Level parse_level(std::string_view text);
 /// Whether lines of that level are written; others need not be made.
 bool is_on(Level level);
 void write(Level level, std::string_view text);
+
+/// Draws `text` on a terminal, over what was drawn before: the live line below the log. What is
+/// logged next takes it away first. One for the process, whose terminal must be open until it ends.
+void draw_line(std::FILE* terminal, std::string_view text);
+/// The drawn line, if it is still there, stays, and what follows starts on its own.
+void end_line();
 
 template <typename... Args>
 void debug(fmt::format_string<Args...> format, Args&&... args) {

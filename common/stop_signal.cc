@@ -1,6 +1,7 @@
 #include "common/stop_signal.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
 
 namespace outrigger {
@@ -21,6 +22,7 @@ StopSignal::StopSignal() {
         std::signal(signal, SIG_DFL);
         pthread_sigmask(SIG_UNBLOCK, &stops, nullptr);
         std::raise(signal);
+        std::_Exit(128 + signal);  // a container's first process, whom signals do not end
       }
       source_.request_stop();
     }

@@ -8,7 +8,7 @@ namespace outrigger {
 
 /// Turns SIGTERM and SIGINT into a stop request. Make it first in main, before any thread: the
 /// signals are blocked in this thread and in all that it starts. A second signal ends the process
-/// at once, as by default.
+/// at once, as by default; the first process of a container with status 128 + its number.
 class StopSignal {
  public:
   StopSignal();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "common/cgroup.h"
@@ -57,10 +58,17 @@ double lasting_cores() {
 int available_cores() { return std::max(1, static_cast<int>(std::ceil(lasting_cores()))); }
 
 ThreadPool::ThreadPool(int size) : size_(std::max(1, size)) {
-  for (int i = 1; i < size_; ++i) threads_.emplace_back([this] { thread_main(); });
+  try {
+    for (int i = 1; i < size_; ++i) threads_.emplace_back([this] { thread_main(); });
+  } catch (const std::exception& failure) {
+    stop();
+    throw IoError("cannot start " + std::to_string(size_) + " threads: " + failure.what());
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::stop() {
   unclaimed_.store(kStopping, std::memory_order_release);
   unclaimed_.notify_all();
 }

@@ -24,6 +24,7 @@ int available_cores();
 /// aborts).
 class ThreadPool {
  public:
+  /// Throws IoError where the machine gives it no more threads.
   explicit ThreadPool(int size);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -43,6 +44,7 @@ class ThreadPool {
 
  private:
   using Function = void (*)(const void* context, int index);
+  void stop();
   void run(int count, Function function, const void* context);
   void thread_main();
   void work();

@@ -1,5 +1,6 @@
 #include "common/watchdog.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,7 @@ Watchdog::Watchdog(const WatchdogOptions& options, const Clock& clock,
       bark_(std::move(bark)),
       seen_(progress_()),
       since_(clock.now()),
+      looked_(since_),
       thread_([this](const std::stop_token& over) { watch(over); }) {}
 
 void Watchdog::set_progress_limit(Duration limit) {
@@ -27,9 +29,15 @@ void Watchdog::expect_end() {
   since_ = clock_.now();
 }
 
+void Watchdog::forgive_freeze(TimePoint now) {
+  const Duration gap = now - std::exchange(looked_, now);
+  if (gap > options_.freeze) since_ = std::min(since_ + gap - options_.look, now);
+}
+
 std::string Watchdog::overdue() {
   const std::scoped_lock lock(mutex_);
   const TimePoint now = clock_.now();
+  forgive_freeze(now);
   const uint64_t present = progress_();
   if (present != seen_ && !ending_) {
     seen_ = present;

@@ -16,6 +16,8 @@ struct WatchdogOptions {
   Duration progress{};                      // and each further one
   Duration stop{};                          // how long the end may take, once it was asked for
   Duration look = std::chrono::seconds(1);  // how often it looks
+  // A longer time between two looks does not count: the whole process stood still.
+  Duration freeze = std::chrono::seconds(5);
 };
 
 /// Sees to it that no run hangs for ever: when a number that should grow has stood still for too
@@ -34,6 +36,7 @@ class Watchdog {
 
  private:
   void watch(const std::stop_token& over);
+  void forgive_freeze(TimePoint now);
   /// What is overdue; empty: nothing.
   std::string overdue();
 
@@ -47,6 +50,7 @@ class Watchdog {
   bool progressed_ = false;
   bool ending_ = false;
   TimePoint since_;
+  TimePoint looked_;
   std::jthread thread_;
 };
 

@@ -47,4 +47,10 @@ std::string to_string(const Address& address) {
   return host + ":" + std::to_string(address.port);
 }
 
+Address reached_here(const Address& listening) {
+  const std::string& host = listening.host;
+  const bool anywhere = host.empty() || host == "0.0.0.0" || host == "::";
+  return {anywhere ? "127.0.0.1" : host, listening.port};
+}
+
 }  // namespace outrigger::transport

@@ -19,4 +19,8 @@ Address parse_address(std::string_view text, uint16_t default_port = 0);
 /// The reverse, with brackets around what has colons.
 std::string to_string(const Address& address);
 
+/// Where this machine's own processes reach what listens there; "", "0.0.0.0" and "::" are all of
+/// its addresses.
+Address reached_here(const Address& listening);
+
 }  // namespace outrigger::transport

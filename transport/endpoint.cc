@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/log.h"
+#include "common/tcp.h"
 #include "transport/handshake.h"
 #include "transport/internal/acceptor.h"
 #include "transport/internal/dialer.h"
@@ -31,38 +32,48 @@ std::unique_ptr<Link> make_gloo_link(FileDescriptor fd, GlooSide side, LinkOptio
       make_gloo_channel(std::move(fd), side, options.silence_limit, deadline), options);
 }
 
+void prove(int fd, const std::string& token, Purpose purpose, TimePoint deadline) {
+  ClientHandshake handshake(token, purpose);
+  write_all(fd, handshake.hello(), deadline);
+  std::array<std::byte, kHelloBytes> hello;
+  read_all(fd, hello, deadline);
+  write_all(fd, handshake.on_hello(hello), deadline);
+  std::array<std::byte, kVerdictBytes> verdict;
+  read_all(fd, verdict, deadline);
+  handshake.on_verdict(verdict);
+}
+
 }  // namespace
 
 FileDescriptor dial_and_prove(const Address& address, const std::string& token, Purpose purpose,
-                              TimePoint deadline) {
+                              Duration limit) {
   const std::string what = "joining " + to_string(address) + ": ";
-  try {
-    FileDescriptor fd = connect_to(address, deadline);
-    ClientHandshake handshake(token, purpose);
-    write_all(fd.get(), handshake.hello(), deadline);
-    std::array<std::byte, kHelloBytes> hello;
-    read_all(fd.get(), hello, deadline);
-    write_all(fd.get(), handshake.on_hello(hello), deadline);
-    std::array<std::byte, kVerdictBytes> verdict;
-    read_all(fd.get(), verdict, deadline);
-    handshake.on_verdict(verdict);
-    return fd;
-  } catch (const HandshakeRefused& refused) {
-    throw HandshakeRefused(refused.refusal(), what + refused.what());
-  } catch (const LinkClosed& closed) {
-    throw LinkClosed(what + closed.what());
+  const auto candidates = tcp::resolve(address.host, address.port, tcp::ResolveFor::kConnecting);
+  const TimePoint deadline = in(limit);
+  std::string failures;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const TimePoint now = system_now();
+    const TimePoint share = now + (deadline - now) / static_cast<int64_t>(candidates.size() - i);
+    try {
+      FileDescriptor fd = connect_to(candidates[i], share);
+      prove(fd.get(), token, purpose, share);
+      return fd;
+    } catch (const HandshakeRefused& refused) {
+      throw HandshakeRefused(refused.refusal(), what + refused.what());
+    } catch (const IoError& failure) {
+      failures += (failures.empty() ? "" : "; ") + candidates[i].text() + ": " + failure.what();
+    }
   }
+  throw LinkClosed(what + failures);
 }
 
 std::unique_ptr<Link> dial(const Address& address, const std::string& token,
                            const DialOptions& options) {
-  const TimePoint deadline = in(options.limit);
-  if (options.kind == LinkKind::kSockets) {
-    return make_socket_link(dial_and_prove(address, token, Purpose::kSocketLink, deadline),
-                            options.link);
-  }
-  FileDescriptor fd = dial_and_prove(address, token, Purpose::kGlooLink, deadline);
-  return make_gloo_link(std::move(fd), GlooSide::kWorker, options.link, deadline);
+  const bool gloo = options.kind == LinkKind::kGloo;
+  FileDescriptor fd = dial_and_prove(
+      address, token, gloo ? Purpose::kGlooLink : Purpose::kSocketLink, options.limit);
+  if (!gloo) return make_socket_link(std::move(fd), options.link);
+  return make_gloo_link(std::move(fd), GlooSide::kWorker, options.link, in(options.limit));
 }
 
 Listener::Listener(const Address& address, std::string token, const ListenerOptions& options)

@@ -18,8 +18,9 @@ enum class LinkKind : uint8_t { kSockets, kGloo };
 struct DialOptions {
   LinkKind kind = LinkKind::kSockets;
   LinkOptions link = {};
-  /// For connecting and the handshake together; resolving a name may take as long as the system's
-  /// resolver lets it.
+  /// For connecting and the handshake together, all addresses of a name included; Gloo's own
+  /// connections have as long again. Resolving the name comes before, and may take as long as the
+  /// system's resolver lets it.
   Duration limit = std::chrono::seconds(5);
 };
 
@@ -35,6 +36,9 @@ struct ListenerOptions {
   Duration handshake_limit = std::chrono::seconds(5);
   /// Connections within the handshake; when one more comes, the oldest is dropped.
   size_t max_pending = 128;
+  /// But not before it has had so long, which newcomers spend in the kernel's queue: a crowd of
+  /// workers would drop one another. Short, so that strangers keep no worker out.
+  Duration grace = std::chrono::milliseconds(100);
   /// Links that wait for accept; when there are so many, newcomers wait in the kernel's queue.
   size_t max_waiting = 256;
 };

@@ -63,8 +63,11 @@ struct LinkOptions {
   /// link.
   size_t max_frame_bytes = size_t{1} << 30;
   /// Bytes of data the peer may have sent that receive has not yet handed out here. A single frame
-  /// may be larger: then it travels alone. Memory held for one link is at most this plus one frame.
+  /// may be larger: then it travels alone. What waits here holds at most this plus one frame.
   size_t window_bytes = size_t{64} << 20;
+  /// Memory of frames that nobody holds any more is used again, and given back when it was not for
+  /// so long; never more than twice the window.
+  Duration keep_unused = std::chrono::seconds(10);
   /// Bytes that may wait here to be written, before send blocks. A single larger frame waits alone.
   size_t max_queued_bytes = size_t{64} << 20;
   /// Data is cut into chunks of this size, between which control frames and heartbeats go.
@@ -90,6 +93,7 @@ struct LinkStats {
   uint64_t bytes_received = 0;  ///< likewise
   size_t bytes_queued = 0;      ///< accepted by send, not yet written
   size_t bytes_untaken = 0;     ///< received, not yet handed out by receive
+  size_t bytes_kept = 0;        ///< free memory for frames to come
   Duration send_blocked{0};     ///< time that send spent waiting for room, over all threads
   double send_rate = 0;         ///< bytes/s at which large frames were written lately, which the
                                 ///< kernel's buffer may have taken; 0: not known

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "api/exit_codes.h"
 #include "common/clock.h"
+#include "common/hash.h"
 #include "common/random.h"
 #include "worker/session.h"
 
@@ -18,6 +20,8 @@ namespace outrigger::worker {
 class Rejoining {
  public:
   explicit Rejoining(uint64_t seed) : random_(seed, RandomUse::kBackOff, seed) {}
+  /// With waits that no other worker has.
+  Rejoining() : Rejoining(drawn_seed()) {}
 
   /// Waits begin anew only behind a session that had work: one that is sent away each time comes
   /// seldomer each time. Throws as refused() does.
@@ -41,6 +45,12 @@ class Rejoining {
   }
 
  private:
+  static uint64_t drawn_seed() {
+    uint64_t seed = 0;
+    std::memcpy(&seed, random_bytes(sizeof seed).data(), sizeof seed);
+    return seed;
+  }
+
   static constexpr Duration kFirst = std::chrono::milliseconds(250);
   static constexpr Duration kLongest = std::chrono::seconds(10);
   RandomStream random_;

@@ -71,7 +71,9 @@ struct RawEnds {
 RawEnds connect_raw() {
   const FileDescriptor listening = listen_on({"127.0.0.1", 0});
   RawEnds ends;
-  ends.there = connect_to({"127.0.0.1", local_port(listening.get())}, in(std::chrono::seconds(5)));
+  const auto address =
+      tcp::resolve("127.0.0.1", local_port(listening.get()), tcp::ResolveFor::kConnecting).front();
+  ends.there = connect_to(address, in(std::chrono::seconds(5)));
   tcp::wait_for(listening.get(), POLLIN, in(std::chrono::seconds(5)));
   ends.here = FileDescriptor(::accept4(listening.get(), nullptr, nullptr, SOCK_NONBLOCK));
   tune(ends.here.get());

@@ -20,6 +20,7 @@
 #include "common/thread_pool.h"
 #include "gpu-server/doors.h"
 #include "gpu-server/run_lock.h"
+#include "transport/address.h"
 
 namespace outrigger::gpu_server {
 namespace {
@@ -117,9 +118,8 @@ class RankProcesses {
     while (!stop_.stop_requested() && !children_[0].poll()) {
       if (std::filesystem::exists(first_endpoints_)) {
         const auto endpoints = nlohmann::json::parse(read_file(first_endpoints_));
-        const bool anywhere = launch_.listen == "0.0.0.0" || launch_.listen == "::";
-        return (anywhere ? "127.0.0.1" : launch_.listen) + ":" +
-               std::to_string(endpoints.at("port").get<int>());
+        return to_string(
+            transport::reached_here({launch_.listen, endpoints.at("port").get<uint16_t>()}));
       }
       std::this_thread::sleep_for(kLook);
     }

@@ -74,10 +74,14 @@ bool Acceptor::is_full() const {
 
 Duration Acceptor::until_next_deadline(TimePoint time) const {
   TimePoint next = time + kIdle;
-  if (!pending_.empty())
-    next = std::min(next, pending_.front().deadline);  // all have the same limit: oldest first
-  if (accept_again_ > time) next = std::min(next, accept_again_);
+  if (!pending_.empty()) next = std::min(next, pending_.front().since + options_.handshake_limit);
+  if (const TimePoint from = accepts_from(); from > time) next = std::min(next, from);
   return std::max(next - time, Duration(0));
+}
+
+TimePoint Acceptor::accepts_from() const {
+  if (pending_.size() < options_.max_pending) return accept_again_;
+  return std::max(accept_again_, pending_.front().since + options_.grace);
 }
 
 void Acceptor::run() {
@@ -89,7 +93,7 @@ void Acceptor::run() {
       if (closed_) break;
     }
     TimePoint time = system_now();
-    const bool accepting = time >= accept_again_ && !is_full();
+    const bool accepting = time >= accepts_from() && !is_full();
     polled.assign({{wake_.get(), POLLIN, 0}, {accepting ? listening_.get() : -1, POLLIN, 0}});
     for (const Pending& pending : pending_)
       polled.push_back({pending.connection.fd.get(), POLLIN, 0});
@@ -105,7 +109,7 @@ void Acceptor::run() {
     for (size_t i = 0; i < pending_.size(); ++i) {
       Pending& pending = pending_[i];
       if (polled[i + 2].revents != 0 && !serve(pending)) continue;
-      if (time < pending.deadline) {
+      if (time < pending.since + options_.handshake_limit) {
         kept.push_back(std::move(pending));
       } else {
         refuse(pending, "it did not prove the token in time");
@@ -120,7 +124,7 @@ void Acceptor::run() {
 
 void Acceptor::accept_new(TimePoint time) {
   // A bounded number, so that a flood of connects does not keep the handshakes waiting.
-  for (size_t i = 0; i < options_.max_pending; ++i) {
+  for (size_t i = 0; i < options_.max_pending && time >= accepts_from(); ++i) {
     FileDescriptor fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd) {
       add(std::move(fd), time);
@@ -144,7 +148,7 @@ void Acceptor::add(FileDescriptor fd, TimePoint time) {
   pending_.push_back({.connection = {std::move(fd), std::move(peer)},
                       .handshake = ServerHandshake(token_),
                       .received = {},
-                      .deadline = time + options_.handshake_limit});
+                      .since = time});
 }
 
 bool Acceptor::serve(Pending& pending) {

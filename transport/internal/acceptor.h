@@ -48,11 +48,13 @@ class Acceptor {
     Connection connection;
     ServerHandshake handshake;
     Bytes received;
-    TimePoint deadline;
+    TimePoint since;
   };
 
   void run();
   Duration until_next_deadline(TimePoint now) const;
+  /// Before, newcomers stay in the kernel's queue.
+  TimePoint accepts_from() const;
   void accept_new(TimePoint now);
   void add(FileDescriptor fd, TimePoint now);
   /// False: it is to be dropped, or has moved on to those who wait.

@@ -46,18 +46,28 @@ BufferPool::Block BufferPool::find(size_t size) {
 }
 
 void BufferPool::release(Block block) {
-  std::vector<Block> dropped;
-  {
-    const std::scoped_lock lock(mutex_);
-    free_.push_back(block);
-    kept_ += block.capacity;
-    while (kept_ > keep_bytes_) {
-      kept_ -= free_.front().capacity;
-      dropped.push_back(free_.front());
-      free_.erase(free_.begin());
-    }
-  }
+  block.freed = system_now();
+  std::unique_lock lock(mutex_);
+  free_.push_back(block);
+  kept_ += block.capacity;
+  drop_oldest(std::move(lock), TimePoint::min());
+}
+
+void BufferPool::drop_unused_since(TimePoint time) { drop_oldest(std::unique_lock(mutex_), time); }
+
+void BufferPool::drop_oldest(std::unique_lock<std::mutex> lock, TimePoint time) {
+  auto end = free_.begin();
+  for (; end != free_.end() && (kept_ > keep_bytes_ || end->freed < time); ++end)
+    kept_ -= end->capacity;
+  const std::vector<Block> dropped(free_.begin(), end);
+  free_.erase(free_.begin(), end);
+  lock.unlock();  // giving much memory back takes a while
   for (const Block& old : dropped) ::operator delete(old.data, kBlockAlignment);
+}
+
+size_t BufferPool::kept_bytes() const {
+  const std::scoped_lock lock(mutex_);
+  return kept_;
 }
 
 }  // namespace outrigger::transport

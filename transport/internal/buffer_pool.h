@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/memory_source.h"
 
 namespace outrigger::transport {
@@ -26,20 +27,28 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   /// At least `size` bytes.
   std::shared_ptr<std::byte> acquire(size_t size);
 
+  /// Gives back free memory that nobody has used since `time`.
+  void drop_unused_since(TimePoint time);
+  /// Free memory.
+  size_t kept_bytes() const;
+
  private:
   struct Block {
     std::byte* data = nullptr;
     size_t capacity = 0;
+    TimePoint freed{};
   };
 
   BufferPool(size_t keep_bytes, std::shared_ptr<MemorySource> source)
       : keep_bytes_(keep_bytes), source_(std::move(source)) {}
   Block find(size_t size);
   void release(Block block);
+  /// Gives back the oldest while more is free than is kept, or it was last used before `time`.
+  void drop_oldest(std::unique_lock<std::mutex> lock, TimePoint time);
 
   const size_t keep_bytes_;
   const std::shared_ptr<MemorySource> source_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<Block> free_;  ///< oldest first
   size_t kept_ = 0;
 };

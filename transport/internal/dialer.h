@@ -9,8 +9,10 @@
 
 namespace outrigger::transport {
 
-/// Connects and does the client's half of the handshake; see dial.
+/// Connects and does the client's half of the handshake within `limit`, which begins once the name
+/// is resolved; see dial. Tries the name's addresses in their order, each with its share of the
+/// time that is left.
 FileDescriptor dial_and_prove(const Address& address, const std::string& token, Purpose purpose,
-                              TimePoint deadline);
+                              Duration limit);
 
 }  // namespace outrigger::transport

@@ -138,7 +138,7 @@ FileDescriptor dial_until(const Address& address, const std::string& token,
     heed(options.stop);
     try {
       return dial_and_prove(address, token, Purpose::kCollective,
-                            std::min(deadline, time_in(kIntroduction)));
+                            std::min<Duration>(kIntroduction, deadline - system_now()));
     } catch (const IoError&) {
       if (time_in(kDialAgain) >= deadline) throw;
       std::this_thread::sleep_for(kDialAgain);

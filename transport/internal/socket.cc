@@ -33,14 +33,6 @@ int try_listen(const SocketAddress& address, FileDescriptor& result) {
   return 0;
 }
 
-int try_connect(const SocketAddress& address, TimePoint deadline, FileDescriptor& result) {
-  FileDescriptor fd = tcp::open_socket(address);
-  if (!fd) return errno;
-  if (const int failure = tcp::connect(fd.get(), address, deadline)) return failure;
-  result = std::move(fd);
-  return 0;
-}
-
 }  // namespace
 
 FileDescriptor listen_on(const Address& address) {
@@ -79,19 +71,12 @@ std::string peer_name(int fd) {
   return peer.text();
 }
 
-FileDescriptor connect_to(const Address& address, TimePoint deadline) {
-  std::string failures;
-  for (const SocketAddress& candidate :
-       tcp::resolve(address.host, address.port, ResolveFor::kConnecting)) {
-    FileDescriptor fd;
-    const int failure = try_connect(candidate, deadline, fd);
-    if (failure == 0) {
-      tune(fd.get());
-      return fd;
-    }
-    failures += (failures.empty() ? "" : "; ") + candidate.text() + ": " + error_text(failure);
-  }
-  throw IoError("cannot connect to " + to_string(address) + " (" + failures + ")");
+FileDescriptor connect_to(const SocketAddress& address, TimePoint deadline) {
+  FileDescriptor fd = tcp::open_socket(address);
+  const int failure = fd ? tcp::connect(fd.get(), address, deadline) : errno;
+  if (failure != 0) throw IoError("cannot connect: " + error_text(failure));
+  tune(fd.get());
+  return fd;
 }
 
 void tune(int fd) {

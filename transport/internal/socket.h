@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/tcp.h"
 #include "transport/address.h"
 #include "transport/internal/channel.h"
 
@@ -24,9 +25,8 @@ uint16_t local_port(int fd);
 /// "10.0.0.7:41822" of the other side; "unknown" once it is gone.
 std::string peer_name(int fd);
 
-/// Resolves the name and tries each of its addresses. Throws IoError with all that failed. The
-/// system's resolver has time-outs of its own, which come on top of `deadline`.
-FileDescriptor connect_to(const Address& address, TimePoint deadline);
+/// A connected and tuned socket. Throws IoError with the cause.
+FileDescriptor connect_to(const tcp::SocketAddress& address, TimePoint deadline);
 
 /// No delay for small packets, and keepalive as a second net under the heartbeats.
 void tune(int fd);

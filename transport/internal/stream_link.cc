@@ -13,8 +13,8 @@ StreamLink::StreamLink(std::unique_ptr<Channel> channel, const LinkOptions& opti
       channel_(std::move(channel)),
       queue_(options),
       inbox_(options),
-      assemblers_{FrameAssembler(BufferPool::create(2 * options.window_bytes, options.memory)),
-                  FrameAssembler(BufferPool::create(kMaxControlBytes))} {
+      pool_(BufferPool::create(2 * options.window_bytes, options.memory)),
+      assemblers_{FrameAssembler(pool_), FrameAssembler(BufferPool::create(kMaxControlBytes))} {
   for (const Lane lane : {Lane::kData, Lane::kControl})
     queue_.announce_window(lane, inbox_.window(lane));
   writer_ = std::thread([this] {
@@ -67,6 +67,7 @@ LinkStats StreamLink::stats() const {
   LinkStats stats;
   queue_.add_to(stats);
   inbox_.add_to(stats);
+  stats.bytes_kept = pool_->kept_bytes();
   stats.receive_rate = channel_->arrival_rate();
   stats.round_trip = Duration(round_trip_.load());
   if (stats.round_trip > Duration{0})
@@ -157,7 +158,8 @@ void StreamLink::handle(const PacketHeader& header) {
     case PacketKind::kCredit:
       return queue_.credit(header.lane, header.total);
     case PacketKind::kPing:
-      return queue_.answer_ping(header.total);
+      queue_.answer_ping(header.total);
+      return pool_->drop_unused_since(system_now() - options_.keep_unused);
     case PacketKind::kPong:
       round_trip_ = std::max<int64_t>(
           0, system_now().time_since_epoch().count() - static_cast<int64_t>(header.total));

@@ -44,6 +44,7 @@ class StreamLink final : public Link {
   const std::unique_ptr<Channel> channel_;
   SendQueue queue_;
   Inbox inbox_;
+  const std::shared_ptr<BufferPool> pool_;         // of what data is received into
   std::array<FrameAssembler, kLanes> assemblers_;  // the reader's
   std::vector<std::span<std::byte>> parts_;        // the reader's
   std::atomic<int64_t> round_trip_{0};

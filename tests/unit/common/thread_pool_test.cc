@@ -2,11 +2,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <numeric>
 #include <stdexcept>
 #include <vector>
+
+#include "common/error.h"
 
 namespace outrigger {
 namespace {
@@ -103,6 +111,35 @@ TEST(ThreadPool, ATaskMayUseAnotherPool) {
   std::atomic<int> runs = 0;
   outer.parallel_for(3, [&](int) { inner.parallel_for(4, [&](int) { ++runs; }); });
   EXPECT_EQ(runs, 12);
+}
+
+/// From here on there is room for one more thread's stack, and not for two.
+void leave_room_for_one_thread() {
+  constexpr size_t kStack = size_t{512} << 20;
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStack);
+  pthread_setattr_default_np(&attributes);
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most = pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE)) + kStack + kStack / 2;
+  const rlimit limit{.rlim_cur = most, .rlim_max = most};
+  ::setrlimit(RLIMIT_AS, &limit);
+}
+
+TEST(ThreadPoolDeathTest, WithoutItsThreadsItIsNotMade) {
+  EXPECT_EXIT(
+      {
+        ::alarm(60);
+        leave_room_for_one_thread();
+        try {
+          const ThreadPool pool(4);
+        } catch (const IoError& error) {
+          std::fputs(error.what(), stderr);
+          std::_Exit(0);
+        }
+      },
+      testing::ExitedWithCode(0), "cannot start 4 threads");
 }
 
 TEST(ThreadPoolDeathTest, ATaskThatCallsBackIntoItsPoolAborts) {

@@ -21,7 +21,8 @@ class WatchdogTest : public testing::Test {
             {.startup = seconds(100),
              .progress = seconds(10),
              .stop = seconds(20),
-             .look = std::chrono::milliseconds(1)},
+             .look = std::chrono::milliseconds(1),
+             .freeze = seconds(1000)},
             clock_,
             [this] {
               ++asked_;
@@ -29,10 +30,10 @@ class WatchdogTest : public testing::Test {
             },
             [this](const std::string& what) { barked_.set_value(what); }) {}
 
-  /// Until the watchdog has looked twice more, so that it has seen the present state.
+  /// Until the watchdog has looked twice more, so that it has seen the present state, or barked.
   void let_it_look() {
     const int before = asked_;
-    while (asked_ < before + 2) std::this_thread::yield();
+    while (asked_ < before + 2 && silent()) std::this_thread::yield();
   }
   bool silent() { return heard_.wait_for(seconds(0)) == std::future_status::timeout; }
   std::string bark() {
@@ -90,6 +91,20 @@ TEST_F(WatchdogTest, AStopThatDoesNotEndIsTold) {
   ++progress_;  // says nothing about the end
   clock_.advance(seconds(1));
   EXPECT_EQ(bark(), "the run was asked to stop and did not within 20 s");
+}
+
+TEST_F(WatchdogTest, TimeInWhichTheProcessStoodStillDoesNotCount) {
+  ++progress_;
+  let_it_look();
+  clock_.advance(seconds(5));
+  let_it_look();
+  clock_.advance(seconds(2000));
+  let_it_look();
+  clock_.advance(seconds(4));
+  let_it_look();
+  EXPECT_TRUE(silent());
+  clock_.advance(seconds(1));
+  EXPECT_EQ(bark(), "no progress within 10 s");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/tcp.h"
 #include "transport/internal/arrival_meter.h"
 #include "transport/internal/socket.h"
 #include "transport/link.h"
@@ -20,7 +21,9 @@ class ArrivalTest : public testing::Test {
  protected:
   ArrivalTest() {
     const FileDescriptor listener = listen_on({"127.0.0.1", 0});
-    sender_ = connect_to({"127.0.0.1", local_port(listener.get())}, in_time());
+    const auto address =
+        tcp::resolve("127.0.0.1", local_port(listener.get()), tcp::ResolveFor::kConnecting).front();
+    sender_ = connect_to(address, in_time());
     FileDescriptor accepted;
     while (!accepted)
       accepted = FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK));

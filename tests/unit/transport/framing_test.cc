@@ -125,6 +125,21 @@ TEST(BufferPoolTest, MemoryIsAlignedAndUsedAgain) {
   EXPECT_NE(pool->acquire(100).get(), first) << "so small a piece must not hold so much memory";
 }
 
+TEST(BufferPoolTest, KeepsWhatWasUsedLatelyWithinItsBound) {
+  const auto pool = BufferPool::create(10'000);
+  std::array<std::shared_ptr<std::byte>, 3> buffers;
+  for (auto& buffer : buffers) buffer = pool->acquire(4000);
+  buffers = {};
+  EXPECT_EQ(pool->kept_bytes(), 8000U);
+  pool->acquire(4000);
+  const TimePoint begin = system_now();
+  pool->acquire(4000);  // the newest, again and again
+  pool->drop_unused_since(begin);
+  EXPECT_EQ(pool->kept_bytes(), 4000U);
+  pool->drop_unused_since(TimePoint::max());
+  EXPECT_EQ(pool->kept_bytes(), 0U);
+}
+
 TEST(BufferPoolTest, BuffersOutliveThePool) {
   auto pool = BufferPool::create(10'000);
   const auto buffer = pool->acquire(100);
@@ -156,6 +171,13 @@ TEST(AddressTest, HostsAndPortsAreTakenApartAndPutTogether) {
   EXPECT_EQ(parse_address("[::1]", 5).port, 5);
   EXPECT_EQ(to_string(parse_address("[::1]:80")), "[::1]:80");
   EXPECT_EQ(to_string(parse_address("10.0.0.1:80")), "10.0.0.1:80");
+}
+
+TEST(AddressTest, WhatListensIsReachedOnTheSameMachine) {
+  const auto reached = [](const char* host) { return to_string(reached_here({host, 29400})); };
+  for (const char* all : {"", "0.0.0.0", "::"}) EXPECT_EQ(reached(all), "127.0.0.1:29400");
+  EXPECT_EQ(reached("10.0.0.7"), "10.0.0.7:29400");
+  EXPECT_EQ(reached("fd00::5"), "[fd00::5]:29400");
 }
 
 TEST(AddressTest, WhatIsNoAddressIsRefusedWithWhatIsAllowed) {

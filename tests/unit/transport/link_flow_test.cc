@@ -1,6 +1,8 @@
 // How every Link behaves when one side is slow, or made so: see link_conformance_test.cc.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "known_failures.h"
 #include "link_pairs.h"
 
@@ -29,6 +31,22 @@ TEST_P(LinkFlowTest, AReceiverThatTakesNothingBoundsTheMemoryOfBothSides) {
   for (uint16_t i = 0; i < sent; ++i) ASSERT_EQ(receive_one(*pair.server).type, i);
   EXPECT_TRUE(pair.worker->send_within(frame_of(sent), seconds(5)));
   EXPECT_EQ(receive_one(*pair.server).type, sent);
+}
+
+TEST_P(LinkFlowTest, MemoryOfFramesIsKeptOnlyForATime) {
+  constexpr size_t kSize = 500'000;
+  LinkOptions options = quick_options();
+  for (const Duration keep : {Duration{0}, Duration{seconds(60)}}) {
+    options.keep_unused = keep;
+    const LinkPair pair = connect(GetParam(), options);
+    pair.worker->send(frame_of(1, {}, {Bytes(kSize)}));
+    receive_one(*pair.server);
+    const TimePoint limit = system_now() + seconds(10);
+    while (keep == Duration{0} && pair.server->stats().bytes_kept > 0 && system_now() < limit)
+      std::this_thread::yield();
+    const bool kept = keep > Duration{0} && GetParam() != Carrier::kMemory;
+    EXPECT_EQ(pair.server->stats().bytes_kept >= kSize, kept);
+  }
 }
 
 TEST_P(LinkFlowTest, ControlGetsThroughWhereDataIsBlocked) {

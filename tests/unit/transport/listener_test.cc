@@ -31,13 +31,17 @@ class ListenerTest : public testing::Test {
   void SetUp() override { listen({.link = quick_options()}); }
 
   Address address() const { return {"127.0.0.1", listener_->port()}; }
-  FileDescriptor stranger() const { return connect_to(address(), in(seconds(10))); }
+  FileDescriptor stranger() const {
+    const auto at = tcp::resolve("127.0.0.1", listener_->port(), tcp::ResolveFor::kConnecting);
+    return connect_to(at.front(), in(seconds(10)));
+  }
   void wait_for_refusals(uint64_t count) const {
     const TimePoint limit = in(seconds(10));
     while (listener_->stats().refused < count && SystemClock().now() < limit)
       std::this_thread::yield();
     ASSERT_EQ(listener_->stats().refused, count);
   }
+  void expect_a_link_each(uint16_t count) const;
   void expect_service() const {
     const auto worker = dial(address(), "token", {.link = quick_options()});
     const auto server = listener_->accept(seconds(10));
@@ -135,8 +139,7 @@ TEST_F(ListenerTest, AWrongTokenIsRefusedWithAReasonOnBothSides) {
 }
 
 TEST_F(ListenerTest, GarbageAfterTheHandshakeEndsOnlyThatLink) {
-  const FileDescriptor fd =
-      dial_and_prove(address(), "token", Purpose::kSocketLink, in(seconds(10)));
+  const FileDescriptor fd = dial_and_prove(address(), "token", Purpose::kSocketLink, seconds(10));
   const auto link = listener_->accept(seconds(10));
   ASSERT_TRUE(link);
   write_all(fd.get(), pattern(5000, 1), in(seconds(10)));
@@ -145,8 +148,7 @@ TEST_F(ListenerTest, GarbageAfterTheHandshakeEndsOnlyThatLink) {
 }
 
 TEST_F(ListenerTest, APeerThatIgnoresItsCreditsIsCutOff) {
-  const FileDescriptor fd =
-      dial_and_prove(address(), "token", Purpose::kSocketLink, in(seconds(10)));
+  const FileDescriptor fd = dial_and_prove(address(), "token", Purpose::kSocketLink, seconds(10));
   const auto link = listener_->accept(seconds(10));
   ASSERT_TRUE(link);
   const Bytes piece(100'000);
@@ -168,8 +170,7 @@ TEST_F(ListenerTest, APeerThatStopsInTheMiddleOfAFrameIsNoticed) {
   LinkOptions options = quick_options();
   options.silence_limit = milliseconds(300);
   listen({.link = options});
-  const FileDescriptor fd =
-      dial_and_prove(address(), "token", Purpose::kSocketLink, in(seconds(10)));
+  const FileDescriptor fd = dial_and_prove(address(), "token", Purpose::kSocketLink, seconds(10));
   const auto link = listener_->accept(seconds(10));
   ASSERT_TRUE(link);
   write_all(
@@ -179,9 +180,9 @@ TEST_F(ListenerTest, APeerThatStopsInTheMiddleOfAFrameIsNoticed) {
   EXPECT_NE(wait_for_end(*link).find("nothing was heard"), std::string::npos);
 }
 
-TEST_F(ListenerTest, ThirtyWorkersAtOnceGetALinkEach) {
+void ListenerTest::expect_a_link_each(uint16_t count) const {
   std::vector<std::thread> workers;
-  for (uint16_t i = 0; i < 30; ++i) {
+  for (uint16_t i = 0; i < count; ++i) {
     workers.emplace_back([&, i] {
       const auto link = dial(address(), "token", {.link = quick_options()});
       link->send(frame_of(i));
@@ -189,8 +190,8 @@ TEST_F(ListenerTest, ThirtyWorkersAtOnceGetALinkEach) {
     });
   }
   std::vector<std::unique_ptr<Link>> links;
-  std::vector<bool> seen(30);
-  for (int i = 0; i < 30; ++i) {
+  std::vector<bool> seen(count);
+  for (int i = 0; i < count; ++i) {
     links.push_back(listener_->accept(seconds(10)));
     ASSERT_TRUE(links.back());
     const uint16_t type = receive_one(*links.back()).type;
@@ -198,7 +199,15 @@ TEST_F(ListenerTest, ThirtyWorkersAtOnceGetALinkEach) {
     links.back()->send(frame_of(type));
   }
   for (std::thread& worker : workers) worker.join();
-  EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 30);
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), true), count);
+}
+
+TEST_F(ListenerTest, ThirtyWorkersAtOnceGetALinkEach) { expect_a_link_each(30); }
+
+TEST_F(ListenerTest, ACrowdDoesNotDropOneAnother) {
+  listen({.link = quick_options(), .max_pending = 2, .grace = seconds(60)});
+  expect_a_link_each(30);
+  EXPECT_EQ(listener_->stats().refused, 0U);
 }
 
 TEST_F(ListenerTest, CloseFreesWhoeverWaitsInAccept) {

@@ -25,6 +25,14 @@ TEST(Rejoining, WaitsLongerEachTimeUntilASessionHadWork) {
   EXPECT_LE(rejoining.next_wait(), milliseconds(375));
 }
 
+TEST(Rejoining, NoTwoWorkersComeBackTogether) {
+  Rejoining one;
+  Rejoining other;
+  bool together = true;
+  for (int i = 0; i < 4; ++i) together = one.next_wait() == other.next_wait() && together;
+  EXPECT_FALSE(together);
+}
+
 TEST(Rejoining, EndsWithTheReasonAfterFiveRefusalsInARow) {
   Rejoining rejoining(1);
   rejoining.refused("another token");
