@@ -89,6 +89,15 @@ std::vector<std::vector<std::string>> values_of(const Launch& launch) {
   return values;
 }
 
+std::vector<std::string> claims_of(const TrainingJobSpec& spec) {
+  std::vector<std::string> claims;
+  for (const auto* claim : {&spec.data.volume_claim_name, &spec.output.volume_claim_name,
+                            &spec.checkpoint.volume_claim_name}) {
+    if (*claim && std::ranges::find(claims, **claim) == claims.end()) claims.push_back(**claim);
+  }
+  return claims;
+}
+
 // The folder of a claim: its mount, or where a cluster mounts it, if that is there.
 fs::path claim_folder(const Launch& launch, const std::string& claim, const fs::path& mounted_at) {
   const auto mount = launch.mounts.find(claim);
@@ -186,6 +195,23 @@ std::map<std::string, std::string> launch_environment(const Launch& launch) {
     for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
   }
   return variables;
+}
+
+int ranks_on_machine(const TrainingJob& job, const Launch& launch) {
+  return std::max(launch.ranks_on_machine, ranks_per_pod(job.spec));
+}
+
+void check_mounts(const TrainingJob& job, const Mounts& mounts) {
+  const std::vector<std::string> claims = claims_of(job.spec);
+  const auto strange = std::ranges::find_if(mounts, [&](const auto& mount) {
+    return std::ranges::find(claims, mount.first) == claims.end();
+  });
+  if (strange == mounts.end()) return;
+  std::string named;
+  for (const std::string& claim : claims) named += (named.empty() ? "" : ", ") + claim;
+  if (named.empty()) named = "none, so its paths are used";
+  throw InvalidInput("--mount: " + schema::in_quotes(strange->first) +
+                     " is no volume claim of the job; it names " + named);
 }
 
 fs::path data_path(const TrainingJob& job, const Launch& launch, const std::string& path) {

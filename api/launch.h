@@ -18,6 +18,9 @@ namespace outrigger::api {
 /// or as it is told.
 enum class DeviceChoice { kAuto, kCpu, kCuda };
 
+/// Folders by the volume claims that they stand for.
+using Mounts = std::map<std::string, std::filesystem::path>;
+
 /// What a launcher (the operator, `outrigger run`, Slurm, a person) tells one process of a job. A
 /// plain value.
 struct Launch {
@@ -26,10 +29,11 @@ struct Launch {
   int rank = 0;                    // server: this process among replicas
   int replicas = 1;                // server: processes in the all-reduce
   int ranks = 1;  // server: of this launch, from `rank` on; with several it starts one process each
-  int index = 0;  // worker: a number for logs and names
-  int64_t attempt = 0;     // server: how often the job was (re)started; fences checkpoints
-  std::string server;      // worker: host:port to join
-  std::string rendezvous;  // server: rank 0's host:port, where replicas > 1
+  int ranks_on_machine = 1;  // server: that share its memory, where each is started by itself
+  int index = 0;             // worker: a number for logs and names
+  int64_t attempt = 0;       // server: how often the job was (re)started; fences checkpoints
+  std::string server;        // worker: host:port to join
+  std::string rendezvous;    // server: rank 0's host:port, where replicas > 1
   std::filesystem::path token_file;          // the join token; a server without one makes its own
   std::filesystem::path control_token_file;  // server: the token for stop and plan
   std::string listen = "::";                 // the address that own ports bind to; this is all of
@@ -38,8 +42,7 @@ struct Launch {
   int status_port = 8080;   // kStatusPort; 0: any free one
   std::optional<std::filesystem::path> output;      // instead of spec.output.path
   std::optional<std::filesystem::path> checkpoint;  // instead of spec.checkpoint.path
-  std::map<std::string, std::filesystem::path>
-      mounts;                                 // claim name to folder, where no volume is mounted
+  Mounts mounts;                                    // where no volume is mounted
   bool resume = false;                        // go on from the newest valid checkpoint, if any
   std::optional<int> threads;                 // absent: from the cgroup's quota
   DeviceChoice device = DeviceChoice::kAuto;  // server
@@ -81,6 +84,14 @@ std::vector<std::string> launch_arguments(const Launch& launch);
 /// The same as variables, what is usual included, for a program that is not ours. Without what has
 /// no variable.
 std::map<std::string, std::string> launch_environment(const Launch& launch);
+
+/// Ranks that share the memory of this server's machine: as the launch says, those of a pod at the
+/// least.
+int ranks_on_machine(const TrainingJob& job, const Launch& launch);
+
+/// Throws InvalidInput where a mount stands for no claim of the job: a misspelt one would go
+/// unnoticed where a volume is mounted as well.
+void check_mounts(const TrainingJob& job, const Mounts& mounts);
 
 /// Where a path of the job (data, weights) lies on this machine: a path below kDataMountPath lies
 /// in the folder that `mounts` gives for data.volumeClaimName; any other is as it is. Throws

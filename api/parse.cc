@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <system_error>
 
 #include "api/defaults.h"
 #include "api/schema/fields.h"
 #include "api/schema/json_tree.h"
 #include "api/validate.h"
+#include "common/error.h"
 #include "common/file.h"
 
 namespace outrigger::api {
@@ -50,6 +52,16 @@ void read_root(const schema::TextNode& root, UnknownFields unknown, ParseResult&
   keep_wrong_kind(result.errors);
 }
 
+// A name that was mistyped does not mend itself, as what reading fails of may.
+void check_is_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const auto type = std::filesystem::status(path, ignored).type();
+  if (type == std::filesystem::file_type::not_found)
+    throw InvalidInput(path.string() + ": there is no such file");
+  if (type == std::filesystem::file_type::directory)
+    throw InvalidInput(path.string() + " is a folder; the file of a TrainingJob is needed");
+}
+
 }  // namespace
 
 ParseResult parse_training_job(std::string_view text) {
@@ -75,6 +87,7 @@ ParseResult resolve_training_job(std::string_view text) {
 }
 
 TrainingJob load_training_job(const std::filesystem::path& path) {
+  check_is_file(path);
   ParseResult result = resolve_training_job(read_file(path, kMostBytesRead));
   if (!result.errors.empty()) throw InvalidInput(to_string(result.errors, path.string()));
   return std::move(result.job);

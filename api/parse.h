@@ -43,7 +43,8 @@ ParseResult parse_training_job_object(const nlohmann::json& object,
 ParseResult resolve_training_job(std::string_view text);
 
 /// A file as `resolve_training_job` has it. Throws InvalidInput with all errors, one a line, each
-/// with file, line, column and field; IoError where the file cannot be read.
+/// with file, line, column and field, and where there is no such file; IoError where it cannot be
+/// read.
 TrainingJob load_training_job(const std::filesystem::path& path);
 
 }  // namespace outrigger::api

@@ -1,7 +1,9 @@
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "cli/commands.h"
 #include "cli/evaluation.h"
@@ -10,6 +12,7 @@
 #include "cli/output.h"
 #include "common/log.h"
 #include "data/image_folder.h"
+#include "data/web_dataset.h"
 
 namespace outrigger::cli {
 namespace {
@@ -41,15 +44,34 @@ ImageOutputs run_set(const EvaluateOptions& options, const TrainedModel& model,
   return run_with_progress(options.model, model, images);
 }
 
+/// Whether it has shards and no folders, of which each would be a person.
+bool holds_shards(const std::filesystem::path& folder) {
+  bool shards = false;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().filename().string().starts_with('.')) continue;
+    std::error_code ignored;
+    if (at->is_directory(ignored)) return false;
+    shards |= at->path().extension() == ".tar";
+  }
+  return shards;
+}
+
+data::Dataset list_people(const std::filesystem::path& folder) {
+  return holds_shards(folder) ? data::list_web_dataset(folder, "")
+                              : data::list_image_folder(folder);
+}
+
 LoadedSet run_probes(const EvaluateOptions& options, const TrainedModel& model) {
-  LoadedSet set{data::list_image_folder(options.data), {}};
+  LoadedSet set{list_people(options.data), {}};
   const bool classify = labels_in_model(model, set.dataset).value.has_value();
   set.outputs = run_set(options, model, options.data, set.dataset, classify);
   return set;
 }
 
 LoadedSet run_gallery(const EvaluateOptions& options, const TrainedModel& model) {
-  LoadedSet set{data::list_image_folder(options.gallery), {}};
+  LoadedSet set{list_people(options.gallery), {}};
   set.outputs = run_set(options, model, options.gallery, set.dataset, false);
   return set;
 }
@@ -136,7 +158,10 @@ void add_evaluate(CLI::App& program) {
                                              "photos: top-1, verification, identification");
   const auto options = std::make_shared<EvaluateOptions>();
   add_model_options(*command, options->model);
-  command->add_option("--data", options->data, "Folder with a sub-folder of photos per person")
+  command
+      ->add_option("--data", options->data,
+                   "Folder with a sub-folder of photos per person, or with shards of a WebDataset "
+                   "(*.tar), whose people are their numbers")
       ->required()
       ->check(not_empty());
   command

@@ -24,6 +24,13 @@ std::vector<int32_t> labels_of(const EvaluatedSet& set) {
   return labels;
 }
 
+/// Shards name numbers that have no photo as well.
+int64_t count_people(const data::Dataset& dataset) {
+  std::unordered_set<int32_t> people;
+  for (uint32_t i = 0; i < dataset.size(); ++i) people.insert(dataset.label(i));
+  return static_cast<int64_t>(people.size());
+}
+
 /// The label that `names` gives each of the set's classes; -1 for a class that it lacks.
 std::vector<int32_t> relabel(const std::vector<std::string>& classes,
                              const std::vector<std::string>& names) {
@@ -145,7 +152,7 @@ Evaluation evaluate_outputs(const TrainedModel& model, const EvaluatedSet& probe
   const LabelledRows rows{probes.outputs.embeddings, probes.outputs.features, labels};
   Evaluation result;
   result.images = rows.count();
-  result.people = static_cast<int64_t>(probes.dataset.classes().size());
+  result.people = count_people(probes.dataset);
   result.broken = static_cast<int64_t>(probes.outputs.broken.size());
   result.top1 = measure_top1(model, probes);
   result.verification = measure<training::Verification>(

@@ -73,7 +73,8 @@ class LocalRun {
       launch.role = api::Role::kServer;
       launch.rank = rank;
       launch.device = options_.device;
-      launch.threads = options_.threads;
+      launch.ranks_on_machine = replicas_;
+      launch.threads = server_threads(options_, replicas_, available_cores());
       launch.emulate_cores = options_.device_cores;
       const auto log =
           rank == 0
@@ -184,6 +185,10 @@ std::string told_death(int server_status, bool stop_sent) {
   if (signal <= 0 || asked) return "";
   return fmt::format("was killed by signal {}{}", signal,
                      signal == SIGKILL ? " (out of memory?)" : "");
+}
+
+int server_threads(const LocalRunOptions& options, int servers, int cores) {
+  return options.threads.value_or(std::max(1, cores / servers));
 }
 
 LocalRunResult run_locally(const LocalRunOptions& options, const api::TrainingJob& job,

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -15,9 +14,9 @@ namespace outrigger::cli {
 struct LocalRunOptions {
   std::filesystem::path job_file;
   int workers = 0;
-  std::map<std::string, std::filesystem::path> mounts;  // claim to folder
+  api::Mounts mounts;
   bool resume = false;
-  std::optional<int> threads;         // of the server; absent: all cores
+  std::optional<int> threads;         // of each server; absent: the cores shared evenly
   std::optional<int> worker_threads;  // of each worker; absent: the cores shared evenly
   std::optional<std::filesystem::path> output;
   std::string log_level = "info";
@@ -38,6 +37,9 @@ int status_of_run(int server_status, bool stop_asked);
 /// Of a server that a signal ended, which tells nobody why: "was killed by signal 9 (out of
 /// memory?)". Empty: it ended by itself, or by a signal that was its stop.
 std::string told_death(int server_status, bool stop_sent);
+
+/// Cores of each of the servers of a run on a machine with so many.
+int server_threads(const LocalRunOptions& options, int servers, int cores);
 
 /// How a local run ended.
 struct LocalRunResult {

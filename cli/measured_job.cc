@@ -66,6 +66,7 @@ gpu_server::PlannedDevice measure_device(const api::TrainingJob& job, const api:
 }  // namespace
 
 MeasuredJob measure_job(const api::TrainingJob& job, const api::Launch& launch, int threads) {
+  api::check_mounts(job, launch.mounts);
   const auto root = api::data_path(job, launch, job.spec.data.train.path.value_or(""));
   const data::Dataset train = gpu_server::list_data(job.spec.data.train, root, {});
   const gpu_server::RunSize size = gpu_server::run_size(job, train);

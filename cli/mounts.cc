@@ -1,6 +1,7 @@
 #include "cli/mounts.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 namespace outrigger::cli {
 
@@ -11,8 +12,8 @@ void add_mount_option(CLI::App& command, std::vector<std::string>& mounts) {
       ->allow_extra_args(false);
 }
 
-std::map<std::string, std::filesystem::path> parse_mounts(const std::vector<std::string>& mounts) {
-  std::map<std::string, std::filesystem::path> parsed;
+api::Mounts parse_mounts(const std::vector<std::string>& mounts) {
+  api::Mounts parsed;
   for (const std::string& mount : mounts) {
     const auto equals = mount.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == mount.size()) {

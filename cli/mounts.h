@@ -1,9 +1,9 @@
 #pragma once
 
-#include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
+
+#include "api/launch.h"
 
 namespace CLI {
 class App;
@@ -16,6 +16,6 @@ namespace outrigger::cli {
 void add_mount_option(CLI::App& command, std::vector<std::string>& mounts);
 
 /// What these say, folders made absolute. Throws CLI::ValidationError that shows the form.
-std::map<std::string, std::filesystem::path> parse_mounts(const std::vector<std::string>& mounts);
+api::Mounts parse_mounts(const std::vector<std::string>& mounts);
 
 }  // namespace outrigger::cli

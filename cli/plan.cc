@@ -127,11 +127,28 @@ void plan(const PlanOptions& options) {
   }
 }
 
+/// What the options say of a job that is to be measured; empty: nothing.
+std::string of_measuring(const PlanOptions& options) {
+  if (!options.job.empty()) return options.job.string();
+  if (options.threads) return "--threads";
+  if (options.device != api::DeviceChoice::kAuto) return "--device";
+  return options.mounts.empty() ? "" : "--mount";
+}
+
 /// The profile that the cluster's file names, beside it; or of the job, measured now.
 training::Profile profile_for(const PlanOptions& options, const api::Cluster& cluster) {
   if (!cluster.profile) return measure(options, load_job(options)).profile;
   constexpr size_t kMostBytes = size_t{16} << 20;
   const auto path = options.cluster.parent_path() / *cluster.profile;
+  const std::string beside = of_measuring(options);
+  if (!beside.empty())
+    throw api::Failure(api::ExitCode::kBadUsage,
+                       fmt::format("{}: {} names the profile of a job that was measured before; "
+                                   "without that line the job is measured now",
+                                   beside, options.cluster.string()));
+  if (!std::filesystem::exists(path))
+    throw InvalidInput(
+        fmt::format("{}: profile: there is no file {}", options.cluster.string(), path.string()));
   return training::read_profile(read_file(path, kMostBytes), path.string());
 }
 
@@ -156,6 +173,7 @@ void add_plan(CLI::App& program) {
   CLI::Option* simulated = command->add_option(
       "--simulate", options->cluster,
       "A cluster, YAML or JSON: run the job on it in virtual time; it says all of the machines");
+  simulated->check(CLI::ExistingFile);
   const auto add = [&](const std::string& name, auto& value, const std::string& text) {
     return command->add_option(name, value, text)->excludes(simulated);
   };
@@ -188,7 +206,8 @@ void add_plan(CLI::App& program) {
   add("--worker-price", options->worker_price, "What an hour of each worker costs")
       ->check(number_from(kPrices));
   add_device_option(*command, options->device);
-  command->add_flag("--layers", options->layers, "Print each layer's times and memory, too");
+  command->add_flag("--layers", options->layers, "Print each layer's times and memory, too")
+      ->excludes(simulated);
   command->add_option("--threads", options->threads, "Cores that the server uses (default: all)")
       ->check(CLI::PositiveNumber);
   add_mount_option(*command, options->mounts);

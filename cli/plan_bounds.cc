@@ -83,17 +83,21 @@ nlohmann::json left_out(const Situation& in, std::span<const training::Candidate
   return list;
 }
 
+Choice fixed_choice(const training::PlannerOptions& options) {
+  const Choice named{options.cut.value_or(0), options.away.value_or(0)};
+  return named.cut == 0 || named.away == 0 ? Choice{} : named;
+}
+
 std::optional<std::string> open_plan_advice(const Situation& in, double seconds,
                                             const training::Trial& trial) {
-  if (!in.options.fixes_plan()) return std::nullopt;
+  if (!in.options.cut && !in.options.away) return std::nullopt;
   training::PlannerOptions open = in.options;
   open.cut.reset();
+  open.away.reset();
   const auto found = search({in.job, open, in.server, in.workers}, {}, trial);
-  if (!found || found->choice.local == 0 || seconds < kGain * found->prediction.seconds)
-    return std::nullopt;
+  if (!found || seconds < kGain * found->prediction.seconds) return std::nullopt;
   return fmt::format(
-      "The job fixes its plan, and such a run keeps no input local. With cut: Auto it would find: "
-      "{}; {:.2f}x the images a second.",
+      "With cut: Auto and no sharePercent the best plan would be {}: {:.2f}x the images a second.",
       describe(in.job, found->choice), seconds / found->prediction.seconds);
 }
 

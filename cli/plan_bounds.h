@@ -13,9 +13,12 @@ namespace outrigger::cli {
 /// {"cut", "why"}. Without those that another cut's name excludes, or that nobody runs stems for.
 nlohmann::json left_out(const training::Situation& in, std::span<const training::Candidate> rows);
 
-/// What `cut: Auto` would keep local, and gain, against a plan that the job fixes and whose step
-/// takes so many seconds: a sentence for people. Nothing where the plan is left open, or little is
-/// to gain.
+/// The plan that a job fixes, of options that do.
+training::Choice fixed_choice(const training::PlannerOptions& options);
+
+/// What `cut: Auto` would find, and gain, against the plan of a job that names its cut or its
+/// share, whose step takes so many seconds: a sentence for people. Nothing where the job names
+/// neither, or little is to gain.
 std::optional<std::string> open_plan_advice(const training::Situation& in, double seconds,
                                             const training::Trial& trial);
 

@@ -93,14 +93,30 @@ json best_of(const PlannedJob& job, const training::Trial& trial) {
   return rows;
 }
 
-/// The best plan with no worker, and for each rank one, two, four, …: who pays wants to know where
+/// Of plans that were tried: the one that the job fixes, where it can be, else what is found.
+size_t chosen_row(const training::PlannerOptions& options, const training::TriedCandidates& tried) {
+  if (!options.fixes_plan()) return tried.found;
+  const auto its = [](const Candidate& row) { return row.choice; };
+  const auto own = std::ranges::find(tried.rows, fixed_choice(options), its);
+  return own == tried.rows.end() ? tried.found : static_cast<size_t>(own - tried.rows.begin());
+}
+
+/// What a run would do.
+std::optional<Candidate> chosen_plan(const training::Situation& in, const training::Trial& trial) {
+  if (!in.options.fixes_plan()) return search(in, {}, trial);
+  const auto tried = tried_candidates(in, trial);
+  if (tried.rows.empty()) return std::nullopt;
+  return tried.rows[chosen_row(in.options, tried)];
+}
+
+/// The plan with no worker, and for each rank one, two, four, …: who pays wants to know where
 /// more of them stop to pay.
 json by_workers(const PlannedJob& job, const training::Trial& trial) {
   json rows = json::array();
   const size_t all = job.workers.size();
   const size_t ranks = training::ranks_of(job.profile);
   for (size_t count = 0;; count = std::min(all, std::max(ranks, 2 * count))) {
-    const auto best = search(situation_of(job, count), {}, trial);
+    const auto best = chosen_plan(situation_of(job, count), trial);
     if (best)
       rows.push_back({{"workers", count},
                       {"cut", job.profile.costs.cuts[best->choice.cut].name},
@@ -111,17 +127,12 @@ json by_workers(const PlannedJob& job, const training::Trial& trial) {
 }
 
 /// Sentences for people, the most important first.
-std::vector<std::string> advice_of(const PlannedJob& job, const std::vector<Candidate>& rows,
-                                   const Candidate& best, const training::Trial& trial) {
+std::vector<std::string> advice_of(const PlannedJob& job, const Candidate& best,
+                                   const training::Trial& trial) {
   const training::Situation in = situation_of(job, job.workers.size());
   std::vector<std::string> advice = job.remarks;
-  // Without a stem away a fixed cut is cut Input.
-  const size_t fixed = in.options.away == 0u ? 0 : in.options.cut.value_or(0);
-  for (const Candidate& row : rows) {
-    if (row.choice.cut != fixed) continue;
-    if (auto open = open_plan_advice(in, row.prediction.seconds, trial))
-      advice.push_back(std::move(*open));
-  }
+  if (auto open = open_plan_advice(in, best.prediction.seconds, trial))
+    advice.push_back(std::move(*open));
   if (auto wires = wire_advice(in, job.wires, best.prediction.seconds, trial))
     advice.push_back(std::move(*wires));
   std::ranges::move(batch_advice(job.profile, in.server, in.workers, best),
@@ -147,12 +158,15 @@ json plan_table(const PlannedJob& job) {
   const training::JobCosts& costs = job.profile.costs;
   const auto trial = training::by_simulation(costs, training::kLongestTrials);
   const training::Situation in = situation_of(job, job.workers.size());
-  const auto [all, chosen] = tried_candidates(in, trial);
+  const training::TriedCandidates tried = tried_candidates(in, trial);
+  const std::vector<Candidate>& all = tried.rows;
   if (all.empty())
     throw InvalidInput(
         "no plan fits into the memory: cut Input " +
         training::misfit(costs, job.server, in.workers, {}) +
         training::what_would_fit(costs, job.profile.micro_batch, job.server, in.workers));
+  const size_t chosen = chosen_row(in.options, tried);
+  const bool fixed = in.options.fixes_plan();
   auto alone = predict(costs, job.server, {}, {});
   alone.seconds = trial.seconds(situation_of(job, 0), {});
   json rows = json::array();
@@ -160,16 +174,17 @@ json plan_table(const PlannedJob& job) {
   json told{{"workers", job.workers.size()},
             {"ranks", training::ranks_of(job.profile)},
             {"device", is_of_gpu(costs) ? "GPU" : "cores"},
-            {"fixed", job.profile.options.fixes_plan()},
+            {"fixed", fixed},
             {"decodeCoreMilliseconds", 1e3 * job.profile.decode},
             {"imagesPerSecondAlone", job.profile.batch / alone.seconds},
             {"boundAlone", to_string(alone.bound)},
             {"cuts", rows},
             {"best", best_of(job, trial)},
             {"leftOut", left_out(in, all)},
-            {"advice", advice_of(job, all, all[chosen], trial)},
+            {"advice", advice_of(job, all[chosen], trial)},
             {"serverMemoryFree", job.server.memory},
             {"choice", chosen},
+            {"choiceIsFixed", fixed && all[chosen].choice == fixed_choice(in.options)},
             {"profile", json::parse(to_json(job.profile))}};
   if (job.prices) told["byWorkers"] = by_workers(job, trial);
   return told;

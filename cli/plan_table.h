@@ -38,7 +38,8 @@ bool is_of_gpu(const training::JobCosts& costs);
 void check_workers(const char* field, size_t workers, uint32_t ranks);
 
 /// The best share of every cut with rate, bytes, memory and, with prices, costs; which cuts have
-/// none and why; the choice; advice. Throws InvalidInput where no plan fits into the memory.
+/// none and why; the choice, which is the plan that the job fixes where it can be; advice. Throws
+/// InvalidInput where no plan fits into the memory.
 nlohmann::json plan_table(const PlannedJob& job);
 /// The same for people, to standard output; with `layers` what each layer takes as well.
 void print_plan_table(const nlohmann::json& told, bool layers);

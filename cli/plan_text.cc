@@ -73,6 +73,16 @@ std::string parts_text(const json& memory) {
   return text;
 }
 
+/// Whether the job leaves a part of its split, as its profile calls it, to those who plan.
+bool is_open(const json& told, const char* part) { return !told["profile"].contains(part); }
+
+/// Of a choice whose step is as short as any, or is not.
+const char* why_chosen(const json& told, bool shortest) {
+  if (told["choiceIsFixed"].get<bool>()) return "the job fixes it; its step is";
+  return shortest ? "its step is the shortest,"
+                  : "its step is nearly the shortest, and slower workers disturb it less,";
+}
+
 /// What is chosen, why, and what it would cost to choose the next best.
 void print_choice(const json& told) {
   const json& cuts = told["cuts"];
@@ -84,10 +94,8 @@ void print_choice(const json& told) {
     if (next == nullptr || cuts[i]["imagesPerSecond"] > (*next)["imagesPerSecond"]) next = &cuts[i];
   }
   const bool shortest = next == nullptr || (*next)["imagesPerSecond"] <= best["imagesPerSecond"];
-  std::cout << fmt::format(
-      "\nThe choice is {}: its step is {}, bound by {}", best["plan"].get<std::string>(),
-      shortest ? "the shortest" : "nearly the shortest, and slower workers disturb it less",
-      best["bound"].get<std::string>());
+  std::cout << fmt::format("\nThe choice is {}: {} bound by {}", best["plan"].get<std::string>(),
+                           why_chosen(told, shortest), best["bound"].get<std::string>());
   if (next != nullptr)
     std::cout << fmt::format(
         "; the next, {}, has {:.2f}x its rate, bound by {}", (*next)["plan"].get<std::string>(),
@@ -101,8 +109,8 @@ void print_choice(const json& told) {
 void print_workers(const json& rows) {
   const size_t width = width_of(rows, "cut", kCutWidth);
   std::cout << fmt::format(
-      "\nThe best plan by the number of workers:\n\n  {:>7} {:<{}} {:>9} {:>12} {:>10}\n",
-      "workers", "cut", width, "images/s", "epoch", "cost");
+      "\nThe plan by the number of workers:\n\n  {:>7} {:<{}} {:>9} {:>12} {:>10}\n", "workers",
+      "cut", width, "images/s", "epoch", "cost");
   for (const json& row : rows)
     std::cout << fmt::format(
         "  {:>7} {:<{}} {:>9.1f} {:>12} {:>10.4g}\n", row["workers"].get<size_t>(),
@@ -125,9 +133,16 @@ void print_gain(const json& told, const json& best) {
     std::cout << "\nThis is reckoned without workers: --workers N tells what N of them would bring "
                  "(--worker-cores, --link: what they are like).\n";
   } else if (best["timesUnsplit"].get<double>() < 1.02) {
-    std::cout << "\nWorkers would not pay here: "
+    const bool open = is_open(told, "fixedCut") && is_open(told, "fixedAway");
+    std::cout << "\nWorkers would not pay " << (open ? "here: " : "with the job's split: ")
               << both_limits(told, best["bound"].get<std::string>()) << ".\n";
   }
+}
+
+const char* what_run_does(const json& told) {
+  if (told["fixed"].get<bool>()) return "`run` keeps to the plan that the job fixes.";
+  return is_open(told, "fixedCut") ? "`run` goes on measuring and moves the cut."
+                                   : "`run` goes on measuring and moves the share.";
 }
 
 /// Of a GPU's job only the layers of stems were timed.
@@ -178,12 +193,11 @@ void print_plan_table(const json& told, bool layers) {
       "\n{} for a micro-batch, bytes are of a step; server: of the network's multiply-adds, done "
       "by "
       "the server; local: of the pixels that a step needs, made by it. An epoch takes {} by the "
-      "best plan.\n{}\n",
+      "{} plan.\n{}\n",
       told["device"] == "GPU" ? "stem ms are of one core, head ms of the GPU,"
                               : "milliseconds are of one core",
       duration_text(best["epoch"]["seconds"].get<double>()),
-      told["fixed"].get<bool>() ? "`run` keeps to the plan that the job fixes."
-                                : "`run` goes on measuring and moves the cut.");
+      told["choiceIsFixed"].get<bool>() ? "job's" : "best", what_run_does(told));
   if (layers) print_layers(told["profile"]["layers"], told["device"] == "GPU");
 }
 

@@ -51,6 +51,7 @@ void run(RunCommandOptions& options) {
   const api::TrainingJob job = api::load_training_job(options.run.job_file);
   // Only the server knows whether it has a GPU, and says what is missing.
   api::require_supported(job, {.gpu = true});
+  api::check_mounts(job, options.run.mounts);
   StopSignal stop;
   log::set_process_name("run");
   const LocalRunResult result = run_locally(options.run, job, stop.token());
@@ -62,7 +63,8 @@ void run(RunCommandOptions& options) {
 
 void add_cores(CLI::App& command, LocalRunOptions& run) {
   const CLI::Range counts(1, 4096);  // as the programs take them
-  command.add_option("--threads", run.threads, "Cores that the server uses (default: all)")
+  command
+      .add_option("--threads", run.threads, "Cores of each server (default: all, shared evenly)")
       ->check(counts);
   command
       .add_option("--worker-threads", run.worker_threads,

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <map>
 
+#include "cli/plan_bounds.h"
 #include "cli/plan_table.h"
 #include "cli/report/advice.h"
 #include "common/error.h"
@@ -89,9 +90,7 @@ training::SimulationOptions options_of(const api::Cluster& cluster,
   options.jitter = cluster.jitter_percent / 100;
   options.planner = profile.options;
   // What the job fixes, nobody moves.
-  if (!profile.options.fixes_plan()) return options;
-  const training::Choice named{*profile.options.cut, profile.options.away.value_or(0)};
-  options.fixed = named.cut == 0 || named.away == 0 ? training::Choice{} : named;
+  if (profile.options.fixes_plan()) options.fixed = fixed_choice(profile.options);
   return options;
 }
 

@@ -23,15 +23,18 @@ std::string would_help(const std::vector<std::string>& remedies) {
   return text + " would help.";
 }
 
+bool staleness_would_help(const SplitNotes& split) {
+  // Frozen stems run ahead anyway.
+  return split.stems_train && split.staleness == 0 && !split.ranks_step_alone;
+}
+
 /// What is the planner's to choose is not named: it has chosen.
 std::vector<std::string> for_stems(const SplitNotes& split) {
   std::vector<std::string> remedies{"more or faster workers"};
   if (!split.stems_away) return remedies;
   if (!split.share_is_open) remedies.emplace_back("a smaller spec.split.sharePercent");
   if (!split.cut_is_open) remedies.emplace_back("an earlier cut");
-  // Frozen stems run ahead anyway.
-  if (split.stems_train && split.staleness == 0)
-    remedies.emplace_back("spec.training.staleness: 1");
+  if (staleness_would_help(split)) remedies.emplace_back("spec.training.staleness: 1");
   return remedies;
 }
 
@@ -39,8 +42,7 @@ std::vector<std::string> for_weights(const SplitNotes& split) {
   std::vector<std::string> remedies;
   if (!split.cut_is_open) remedies.emplace_back("an earlier cut");
   remedies.emplace_back("faster links");
-  if (split.stems_train && split.staleness == 0)
-    remedies.emplace_back("spec.training.staleness: 1");
+  if (staleness_would_help(split)) remedies.emplace_back("spec.training.staleness: 1");
   return remedies;
 }
 
@@ -84,15 +86,22 @@ std::string wanted(const Limits& limits) {
                      *limits.desired_workers, limits.workers);
 }
 
+std::string told_of_evaluating_workers(const Limits& limits) {
+  if (limits.split.stops_early) return "";
+  return fmt::format(
+      "; so would {}, which can evaluate beside training{}",
+      limits.workers == 0 ? "workers" : "more workers",
+      limits.split.workers_evaluate ? "" : " (spec.training.evaluate.place: Workers)");
+}
+
 /// What holds training up between its steps; empty: little does.
 std::string told_of_stops(const Limits& limits) {
   std::string text;
   if (limits.evaluation_percent >= kLittle)
     text = fmt::format(
         "Training stands still {:.0f} % of its time while the server evaluates. A larger "
-        "spec.training.evaluate.everySteps would help; so would {}, which can evaluate beside "
-        "training (spec.training.evaluate.place: Workers). ",
-        limits.evaluation_percent, limits.workers == 0 ? "workers" : "more workers");
+        "spec.training.evaluate.everySteps would help{}. ",
+        limits.evaluation_percent, told_of_evaluating_workers(limits));
   if (limits.checkpoint_percent >= kLittle)
     text += fmt::format(
         "Training stands still {:.0f} % of its time while checkpoints are written. A larger "
@@ -113,10 +122,12 @@ std::string told_of_ranks(const Limits& limits) {
     return text +
            "They share one machine's cores, and there cost more than they bring: one rank with "
            "all of the cores (spec.server.replicas: 1) would help, or a machine for each.";
-  return text +
-         "Workers for the rank that the others wait for, a faster network between servers, "
-         "spec.training.allReducePrecision: BFloat16, or a larger spec.training.batchSize would "
-         "help.";
+  std::vector<std::string> remedies{"workers for the rank that the others wait for",
+                                    "a faster network between servers"};
+  if (!limits.split.ranks_step_alone && !limits.split.sums_are_bfloat16)
+    remedies.emplace_back("spec.training.allReducePrecision: BFloat16");
+  remedies.emplace_back("a larger spec.training.batchSize");
+  return text + would_help(remedies);
 }
 
 std::string told_of_optimizer(const Limits& limits) {

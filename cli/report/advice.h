@@ -6,8 +6,8 @@
 
 namespace outrigger::cli {
 
-/// How a job is split at its end, what it leaves to the planner, and where it runs. As it stands:
-/// of a job of which no more is known.
+/// How a job is split at its end, what it leaves to the planner, what its settings allow, and where
+/// it runs. As it stands: of a job of which no more is known.
 struct SplitNotes {
   bool stems_away = true;    // false: cut Input
   bool stems_train = true;   // gradients come back from the server
@@ -16,7 +16,11 @@ struct SplitNotes {
   uint64_t staleness = 0;
   std::string activations;  // how they travel, as plans tell it: "int8", …; empty: not known
   std::string gradients;
-  bool ranks_share_cores = false;                // all ranks ran on the cores of one machine
+  bool ranks_share_cores = false;  // all ranks ran on the cores of one machine
+  bool ranks_step_alone = false;   // syncEverySteps above 1: no staleness, no all-reduce
+  bool sums_are_bfloat16 = false;  // allReducePrecision
+  bool stops_early = false;        // stopAfterNoGain: only the server evaluates
+  bool workers_evaluate = false;   // as evaluate.place says
   std::optional<uint64_t> steps = std::nullopt;  // that the job asks for, if it does not in epochs
   bool is_planned() const { return cut_is_open || share_is_open; }
 };

@@ -51,7 +51,7 @@ std::string short_number(double value) {
 class Frame {
  public:
   Frame(const ChartOptions& options, Range x, Range y) : x_(x), y_(y) {
-    if (x_.high <= x_.low) x_.high = x_.low + 1;
+    if (x_.high <= x_.low) x_ = {x_.low - 0.5, x_.low + 0.5};
     if (y_.high <= y_.low) y_.high = y_.low + 1;
     text_ = fmt::format(
         "<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" "
@@ -77,7 +77,7 @@ class Frame {
           "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}{6}</text>\n",
           kLeft, kWidth - kRight, at_y(y), kLeft - 6, at_y(y) + 4, short_number(y),
           escaped(options.unit));
-    const double across = tick_step(x_, 8);
+    const double across = std::max(1.0, tick_step(x_, 8));  // steps and percents are whole
     for (const double x : ticks(x_, across))
       text_ += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                            at_x(x), kHeight - kBottom + 16, short_number(x));
@@ -160,9 +160,10 @@ std::string line_chart(const ChartOptions& options, std::span<const Series> seri
   y.high += 0.05 * (y.high - y.low);
   Frame frame(options, range_of(series, &Series::x), y);
   for (const Series& one : series) {
+    const bool points = one.points || one.x.size() == 1;
     std::string path;
     for (size_t i = 0; i < one.x.size(); ++i) {
-      if (one.points) {
+      if (points) {
         frame.add(fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"/>\n",
                               frame.at_x(one.x[i]), frame.at_y(one.y[i]), one.color));
       } else {
@@ -185,6 +186,7 @@ std::string stacked_chart(const ChartOptions& options, std::span<const Series> s
   }
   const double highest = top.empty() ? 1 : *std::ranges::max_element(top);
   Frame frame(options, range_of(series, &Series::x), {0, std::max(1.0, 1.05 * highest)});
+  const int edge = x.size() == 1 ? 7 : 0;  // one point's area has no width
   std::vector<double> floor(x.size(), 0.0);
   for (const Series& one : series) {
     std::string path;
@@ -196,7 +198,8 @@ std::string stacked_chart(const ChartOptions& options, std::span<const Series> s
     }
     for (size_t i = x.size(); i > 0; --i)
       path += fmt::format(" L{:.1f},{:.1f}", frame.at_x(x[i - 1]), frame.at_y(below[i - 1]));
-    frame.add(fmt::format("<path d=\"{}Z\" fill=\"{}\"/>\n", path, one.color));
+    frame.add(fmt::format("<path d=\"{0}Z\" fill=\"{1}\" stroke=\"{1}\" stroke-width=\"{2}\"/>\n",
+                          path, one.color, edge));
   }
   return frame.finish() + legend(series);
 }

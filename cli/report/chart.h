@@ -22,9 +22,10 @@ struct ChartOptions {
   bool from_zero = true;
 };
 
-/// Lines over one scale. Series without points are left out.
+/// Lines over one scale, whose x are whole numbers or means of them; a series of one point is a
+/// dot. Series without points are left out.
 std::string line_chart(const ChartOptions& options, std::span<const Series> series);
-/// Areas on top of each other; all series have the same x.
+/// Areas on top of each other, or bars where there is one x; all series have the same x.
 std::string stacked_chart(const ChartOptions& options, std::span<const Series> series);
 
 /// A stretch of a row, as plans follow each other.

@@ -60,8 +60,8 @@ std::string runs_in(const std::filesystem::path& folder) {
 void report(const ReportOptions& options) {
   std::error_code error;
   if (!std::filesystem::exists(options.folder / kMetrics, error))
-    throw IoError(options.folder.string() + " is no run's folder: it has no " + kMetrics + "; " +
-                  runs_in(options.folder));
+    throw InvalidInput(options.folder.string() + " is no run's folder: it has no " + kMetrics +
+                       "; " + runs_in(options.folder));
   const RunHistory history = read_history(options.folder);
   const auto output = options.output.empty() ? options.folder / "report.html" : options.output;
   const std::string name = named(options.folder).filename().string();

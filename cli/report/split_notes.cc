@@ -14,12 +14,21 @@ bool ran_here(const RunHistory& history, const std::filesystem::path& folder) {
   return !history.further_ranks.empty() && std::filesystem::exists(folder / "server-1.log");
 }
 
+void note_training(const api::TrainingSpec& training, SplitNotes& notes) {
+  notes.staleness = static_cast<uint64_t>(training.staleness);
+  notes.ranks_step_alone = training.sync_every_steps > 1;
+  notes.sums_are_bfloat16 = training.all_reduce_precision == api::AllReducePrecision::kBFloat16;
+  if (training.steps) notes.steps = static_cast<uint64_t>(*training.steps);
+  if (!training.evaluate) return;
+  notes.stops_early = training.evaluate->stop_after_no_gain.has_value();
+  notes.workers_evaluate = training.evaluate->place == api::EvaluationPlace::kWorkers;
+}
+
 void note_job(const api::TrainingJob& job, SplitNotes& notes) {
   const api::SplitSpec& split = job.spec.split;
   notes.cut_is_open = split.cut == api::kCutAuto;
   notes.share_is_open = split.cut != api::kCutInput && !split.share_percent;
-  notes.staleness = static_cast<uint64_t>(job.spec.training.staleness);
-  if (job.spec.training.steps) notes.steps = static_cast<uint64_t>(*job.spec.training.steps);
+  note_training(job.spec.training, notes);
   if (job.spec.server.gpus > 0) notes.ranks_share_cores = false;
 }
 

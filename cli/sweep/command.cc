@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/exit_codes.h"
 #include "api/parse.h"
 #include "api/support.h"
 #include "cli/commands.h"
@@ -16,7 +17,6 @@
 #include "cli/mounts.h"
 #include "cli/option_checks.h"
 #include "cli/sweep/sweep.h"
-#include "common/file.h"
 #include "common/log.h"
 
 namespace outrigger::cli {
@@ -99,15 +99,16 @@ void run(SweepCommandOptions& options) {
   const api::TrainingJob job = api::load_training_job(options.sweep.job_file);
   // Only the server knows whether it has a GPU, and says what is missing.
   api::require_supported(job, {.gpu = true});
+  log::set_process_name("sweep");
   const Sweep told = sweep(options.sweep, job);
-  const auto page = options.sweep.output / "sweep.html";
-  write_file_atomically(options.sweep.output / "sweep.json", to_json(told) + "\n");
-  write_file_atomically(page, sweep_page(job.metadata.name, told));
   if (options.format == "json") {
     std::cout << to_json(told) << "\n";
   } else {
-    print(told, page);
+    print(told, options.sweep.output / kSweepPage);
   }
+  if (told.exit_status == 0) return;
+  const bool kept = api::find_exit_code(told.exit_status) || told.exit_status >= 128;
+  throw CLI::RuntimeError(kept ? told.exit_status : 1);
 }
 
 }  // namespace
@@ -130,7 +131,7 @@ void add_sweep(CLI::App& program) {
   command
       ->add_option("--steps", sweep.steps,
                    "Of each run; the first third does not count (default: some seconds' by the "
-                   "model, 30 at least)")
+                   "model, 30 at least; of slow steps a minute's, 6 at least)")
       ->check(CLI::Range(6, 1'000'000));
   command->add_option("--rounds", sweep.rounds, "How often each share is run; the median counts")
       ->check(CLI::Range(1, 100))

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <utility>
 
+#include "api/exit_codes.h"
 #include "api/training_job.h"
 #include "api/write.h"
 #include "cli/local_run.h"
 #include "cli/measured_job.h"
 #include "cli/report/history.h"
+#include "cli/sweep/rounds.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "common/log.h"
@@ -20,17 +22,24 @@
 namespace outrigger::cli {
 namespace {
 
-/// In a run.
-struct Measured {
-  double rate = 0;  // images a second
-  double stall_percent = 0;
-};
-
 /// What the model is asked with.
 struct Machines {
   training::ServerRates server;
   std::vector<training::WorkerRates> workers;
 };
+
+/// Of a run that did not end well.
+ShareRun failed_run(const LocalRunResult& result) {
+  const int status = result.exit_status;
+  std::string how = told_death(status, false);
+  if (how.empty()) {
+    const auto known = api::find_exit_code(status);
+    how = fmt::format("ended with status {}{}", status,
+                      known ? " (" + std::string(known->name) + ")" : "");
+  }
+  return {.exit_status = status,
+          .failure = "its run " + how + "; its files are in " + result.directory.string()};
+}
 
 class Sweeper {
  public:
@@ -55,27 +64,17 @@ class Sweeper {
     cut_ = choose_cut(measured.graph);
   }
 
-  Sweep run() {
+  Sweep run(const KeepSweep& keep) const {
     const training::CutCosts& cut = profile_.costs.cuts[cut_];
     const training::CutCosts& whole = profile_.costs.cuts[0];
     Sweep sweep{.cut = cut.name, .workers = options_.workers};
     sweep.stem_part = 1 - cut.head / std::max(whole.head, 1e-12);
     for (const int percent : distinct(options_.shares))
       sweep.points.push_back(reckon(percent, sweep));
-    std::vector<std::vector<Measured>> rounds(sweep.points.size());
-    for (int round = 0; round < options_.rounds; ++round) {
-      for (size_t i = 0; i < sweep.points.size(); ++i) {
-        if (sweep.points[i].left_out.empty()) rounds[i].push_back(measure(sweep.points[i], round));
-      }
-    }
-    for (size_t i = 0; i < sweep.points.size(); ++i) {
-      if (rounds[i].empty()) continue;
-      std::ranges::sort(rounds[i], {}, &Measured::rate);
-      const Measured& median = rounds[i][rounds[i].size() / 2];
-      sweep.points[i].measured = median.rate;
-      sweep.points[i].stall_percent = median.stall_percent;
-    }
-    return sweep;
+    log::info("{}", length_text(sweep, options_.rounds));
+    return run_rounds(
+        std::move(sweep), options_.rounds,
+        [this](const SweepPoint& point, int round) { return measure(point, round); }, keep);
   }
 
  private:
@@ -141,7 +140,10 @@ class Sweeper {
     const auto trial = training::by_simulation(profile_.costs, training::kLongestTrials);
     const double seconds =
         trial.seconds({profile_.costs, free, machines_.server, machines_.workers}, choice);
-    point.predicted = std::isfinite(seconds) ? profile_.batch / seconds : 0;
+    const double steps_a_second = std::isfinite(seconds) ? 1 / seconds : 0;
+    point.predicted = profile_.batch * steps_a_second;
+    point.steps = options_.steps.value_or(usual_steps(steps_a_second));
+    point.seconds = std::isfinite(seconds) ? point.steps * seconds : 0;
     const double part = static_cast<double>(point.away) / all;
     const double device = (all * profile_.costs.cuts[0].head * (1 - sweep.stem_part * part) +
                            profile_.costs.optimizer) /
@@ -167,19 +169,12 @@ class Sweeper {
     return {};
   }
 
-  /// The first steps live on what was made before the device began, of a fast one for seconds.
-  int steps_of(const SweepPoint& point) const {
-    constexpr double kSeconds = 7.5;
-    const double by_time = kSeconds * point.predicted / profile_.batch;
-    return options_.steps.value_or(static_cast<int>(std::clamp(by_time, 30.0, 1000.0)));
-  }
-
-  Measured measure(const SweepPoint& point, int round) const {
+  ShareRun measure(const SweepPoint& point, int round) const {
     const api::TrainingJob job = job_of(job_, {.cut = profile_.costs.cuts[cut_].name,
                                                .share_percent = point.share_percent,
                                                .away = point.away,
                                                .round = round,
-                                               .steps = steps_of(point)});
+                                               .steps = point.steps});
     LocalRunOptions run;
     run.job_file = options_.output / (job.metadata.name + ".yaml");
     write_file_atomically(run.job_file, api::to_yaml(job));
@@ -191,12 +186,21 @@ class Sweeper {
     run.output = options_.output;
     run.log_level = "warning";
     const LocalRunResult result = run_locally(run, job, stop_.token());
-    if (stop_.token().stop_requested()) throw Cancelled("the sweep was asked to stop");
-    if (result.exit_status != 0)
-      throw IoError(fmt::format("the run with {} % ended with status {}; its files are in {}",
-                                point.share_percent, result.exit_status,
-                                result.directory.string()));
-    const auto steps = read_history(result.directory).steps;
+    if (stop_.token().stop_requested())
+      throw Cancelled("the sweep was asked to stop; what it has measured is in " +
+                      (options_.output / kSweepPage).string());
+    if (result.exit_status != 0) {
+      ShareRun failed = failed_run(result);
+      log::warning("a share of {} % is left out: {}", point.share_percent, failed.failure);
+      return failed;
+    }
+    remove_weights(result.directory, point.steps);
+    return measured_run(result.directory);
+  }
+
+  /// Without its first third, which warms up.
+  ShareRun measured_run(const std::filesystem::path& folder) const {
+    const auto steps = read_history(folder).steps;
     const auto first = steps.begin() + static_cast<ptrdiff_t>(steps.size() / 3);
     double seconds = 0;
     double waited = 0;
@@ -204,8 +208,8 @@ class Sweeper {
       seconds += at->seconds;
       waited += at->waited;
     }
-    return {profile_.batch * static_cast<double>(step_count({first, steps.end()})) / seconds,
-            100 * waited / seconds};
+    const auto count = static_cast<double>(step_count({first, steps.end()}));
+    return {.rate = profile_.batch * count / seconds, .stall_percent = 100 * waited / seconds};
   }
 
   const SweepOptions& options_;
@@ -227,7 +231,10 @@ Sweep sweep(const SweepOptions& options, const api::TrainingJob& job) {
                        " is there and not empty; name a new folder");
   std::filesystem::create_directories(options.output, error);
   if (error) throw IoError("making " + options.output.string() + ": " + error.message());
-  return Sweeper(options, job).run();
+  return Sweeper(options, job).run([&](const Sweep& told) {
+    write_file_atomically(options.output / "sweep.json", to_json(told) + "\n");
+    write_file_atomically(options.output / kSweepPage, sweep_page(job.metadata.name, told));
+  });
 }
 
 }  // namespace outrigger::cli

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,14 +13,14 @@ namespace outrigger::cli {
 
 struct SweepOptions {
   std::filesystem::path job_file;
-  std::map<std::string, std::filesystem::path> mounts;  // claim to folder
+  api::Mounts mounts;
   std::string cut;  // empty: the job's, or the one that the planner likes best
   std::vector<int> shares{0, 25, 50, 75, 100};  // percent of the micro-batches' stems
   int workers = 1;
   std::optional<int> threads;         // of the server; absent: the cores shared evenly
   std::optional<int> worker_threads;  // of each worker; likewise
   api::DeviceChoice device = api::DeviceChoice::kAuto;  // of the server
-  std::optional<int> steps;  // of each run; absent: some seconds by the model, 30 at least
+  std::optional<int> steps;                             // of each run; absent: usual_steps
   int rounds = 1;
   std::filesystem::path output;  // a folder that is made
 };
@@ -31,6 +30,12 @@ std::vector<int> distinct(const std::vector<int>& shares);
 
 /// What the names of its runs begin with.
 inline constexpr const char* kRunOfSweep = "share-";
+/// Its page, in the folder of the runs.
+inline constexpr const char* kSweepPage = "sweep.html";
+
+/// Of a run, by the predicted rate: some seconds', 30 at least; of slow steps a minute's, 6 at
+/// least.
+int usual_steps(double steps_a_second);
 
 /// One run of a sweep.
 struct SweepRun {
@@ -40,9 +45,12 @@ struct SweepRun {
   int round = 0;
   int steps = 30;
 };
-/// The job of that run: with this share, short, without evaluation, and with its checkpoints where
-/// its other files are.
+/// The job of that run: with this share, short, without evaluation, and with one checkpoint, at the
+/// end, where its other files are.
 api::TrainingJob job_of(const api::TrainingJob& job, const SweepRun& run);
+/// Removes the weights and the checkpoint that a run of `steps` steps leaves in its `folder`:
+/// nobody wants them, and of a large network they fill the disk.
+void remove_weights(const std::filesystem::path& folder, int steps);
 
 /// One share, measured and reckoned; images a second.
 struct SweepPoint {
@@ -52,7 +60,9 @@ struct SweepPoint {
   double predicted = 0;  // in virtual time, from what this machine measured beforehand
   double bound = 0;      // Amdahl: the device does its part and nothing else takes time
   double stall_percent = 0;
-  std::string left_out;  // why it was not run
+  std::string left_out;  // why it was not run to its end
+  int steps = 0;         // of each of its runs
+  double seconds = 0;    // that these take by the model
 };
 
 struct Sweep {
@@ -60,11 +70,13 @@ struct Sweep {
   double stem_part = 0;  // of the device's work
   int workers = 0;
   std::vector<SweepPoint> points;
+  int exit_status = 0;  // of the first run that failed; 0: none did
 };
 
 /// Runs the job once for every share and round on this machine, the rounds in turn, and compares.
-/// Throws InvalidInput, IoError; what a run fails with is told in its log. What is reckoned is of
-/// one rank, rates are of all.
+/// sweep.json and the page are in options.output from before the first run on, and new after each.
+/// A share whose run fails is left out; what it fails with is told in its log. What is reckoned is
+/// of one rank, rates are of all. Throws InvalidInput, IoError, Cancelled.
 Sweep sweep(const SweepOptions& options, const api::TrainingJob& job);
 
 /// One JSON object: sweep.json.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <system_error>
 
 #include "cli/sweep/sweep.h"
 #include "common/log.h"
@@ -11,6 +12,14 @@ std::vector<int> distinct(const std::vector<int>& shares) {
     if (std::ranges::find(once, share) == once.end()) once.push_back(share);
   }
   return once;
+}
+
+int usual_steps(double steps_a_second) {
+  // The first steps live on what was made before the device began, of a fast one for seconds.
+  constexpr double kSeconds = 7.5;
+  constexpr double kMostSeconds = 60;
+  const double least = std::clamp(kMostSeconds * steps_a_second, 6.0, 30.0);
+  return static_cast<int>(std::clamp(kSeconds * steps_a_second, least, 1000.0));
 }
 
 api::TrainingJob job_of(const api::TrainingJob& job, const SweepRun& run) {
@@ -30,7 +39,14 @@ api::TrainingJob job_of(const api::TrainingJob& job, const SweepRun& run) {
   // Beside the job's own checkpoints those of a sweep would stay, and be in the next one's way.
   its.spec.checkpoint.path.reset();
   its.spec.checkpoint.volume_claim_name.reset();
+  its.spec.checkpoint.every_steps = run.steps;
   return its;
+}
+
+void remove_weights(const std::filesystem::path& folder, int steps) {
+  std::error_code ignored;
+  std::filesystem::remove(folder / "weights.safetensors", ignored);
+  std::filesystem::remove_all(folder / fmt::format("step-{}", steps), ignored);
 }
 
 }  // namespace outrigger::cli

@@ -29,7 +29,9 @@ std::string table_of(const Sweep& sweep) {
 
 }  // namespace
 
-std::string sweep_sections(const Sweep& sweep) {
+std::string sweep_sections(const Sweep& told) {
+  Sweep sweep = told;
+  std::ranges::sort(sweep.points, {}, &SweepPoint::share_percent);
   Series measured{.name = "measured", .color = "#2f6fb5"};
   Series predicted{.name = "predicted", .color = "#e08a3c"};
   Series bound{.name = "Amdahl's bound", .color = "#8a94a3"};

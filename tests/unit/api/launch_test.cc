@@ -85,6 +85,7 @@ TEST(Launch, EveryValueComesBackFromItsArguments) {
                                         "--resume",
                                         "--rank=1",
                                         "--ranks=2",
+                                        "--ranks-on-machine=2",
                                         "--replicas=3",
                                         "--rendezvous=h:1",
                                         "--attempt=4",
@@ -153,6 +154,14 @@ TEST(Launch, HelpListsTheFlagsOfTheRoleAlone) {
   EXPECT_TRUE(asks_for_help(arguments));
 }
 
+TEST(Launch, RanksThatShareAMachineAreThoseOfAPodAtTheLeast) {
+  TrainingJob job = sample_job();
+  EXPECT_EQ(ranks_on_machine(job, {}), 1);
+  EXPECT_EQ(ranks_on_machine(job, parse(Role::kServer, {"--ranks-on-machine=4"})), 4);
+  job.spec.server.gpus = 2;
+  EXPECT_EQ(ranks_on_machine(job, {}), 2);
+}
+
 TEST(Paths, AMountStandsForItsClaim) {
   TrainingJob job = sample_job();
   job.spec.data.volume_claim_name = "faces";
@@ -166,6 +175,27 @@ TEST(Paths, AMountStandsForItsClaim) {
   EXPECT_EQ(data_path(job, launch, "/database"), "/database");
   EXPECT_EQ(run_directory(job, launch), "/tmp/runs/faces");
   EXPECT_EQ(checkpoint_directory(job, launch), "/tmp/runs/faces");
+}
+
+TEST(Paths, AMountOfNoClaimIsRefusedWithTheClaimsThatThereAre) {
+  TrainingJob job = sample_job();
+  const auto told = [&](const char* claim) -> std::string {
+    try {
+      check_mounts(job, {{claim, "/srv"}});
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(
+      told("faces"),
+      "--mount: \"faces\" is no volume claim of the job; it names none, so its paths are used");
+  job.spec.data.volume_claim_name = "faces";
+  job.spec.output.volume_claim_name = "runs";
+  job.spec.checkpoint.volume_claim_name = "runs";
+  EXPECT_EQ(told("face"), "--mount: \"face\" is no volume claim of the job; it names faces, runs");
+  EXPECT_EQ(told("faces"), "");
+  EXPECT_EQ(told("runs"), "");
 }
 
 TEST(Paths, AClaimThatIsMountedNowhereIsRefusedWithTheFlag) {

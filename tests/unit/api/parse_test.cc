@@ -229,8 +229,17 @@ TEST(LoadTrainingJob, NamesTheFileBeforeEveryError) {
   }
 }
 
-TEST(LoadTrainingJob, SaysWhichFileIsMissing) {
-  EXPECT_THROW(load_training_job("no/such/job.yaml"), IoError);
+TEST(LoadTrainingJob, TakesANameOfNoFileForAMistakeOfTheUser) {
+  const TemporaryDirectory folder("outrigger-parse");
+  for (const auto& name :
+       {folder.path() / "absent.yaml", folder.path() / "no" / "job.yaml", folder.path()}) {
+    try {
+      load_training_job(name);
+      FAIL() << name << " was read";
+    } catch (const InvalidInput& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(name.string()));
+    }
+  }
 }
 
 }  // namespace

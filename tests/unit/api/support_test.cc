@@ -128,7 +128,19 @@ TEST(Supported, PodsHaveNoPlaceForSomeOfWhatRunsOnOneMachine) {
             "spec.checkpoint.path: a pod's folder is at a path that begins with /, like "
             "/checkpoints\n"
             "metadata.labels: take kueue.x-k8s.io/queue-name off and name the queue in "
-            "spec.schedulingPolicy.queue");
+            "spec.schedulingPolicy.queue; beside that the label may name the same one");
+}
+
+TEST(Supported, TheLabelOfAQueueMayOnlyRepeatTheField) {
+  TrainingJob job = runnable();
+  job.spec.output.path = "/runs";
+  job.spec.scheduling_policy = SchedulingPolicy{.queue = "team-a"};
+  job.metadata.labels["kueue.x-k8s.io/queue-name"] = "team-a";
+  EXPECT_EQ(to_string(check_supported(job, {.cluster = true})), "");
+  job.metadata.labels["kueue.x-k8s.io/queue-name"] = "team-b";
+  EXPECT_NE(to_string(check_supported(job, {.cluster = true})), "");
+  job.spec.scheduling_policy = SchedulingPolicy{.priority_class_name = "high"};
+  EXPECT_NE(to_string(check_supported(job, {.cluster = true})), "");
 }
 
 TEST(Supported, RanksThatAddGradientsMayDoSoInBFloat16) {

@@ -53,6 +53,16 @@ TEST(Evaluation, CountsTop1ByTheNamesOfPeople) {
   EXPECT_EQ(result.people, 2);
 }
 
+TEST(Evaluation, CountsThePeopleThatHaveAPhoto) {
+  data::Dataset shards;
+  shards.set_classes({"0", "1", "2"});
+  shards.begin_container("a.tar", true);
+  for (const int32_t label : {2, 0, 2}) shards.add_range(512, 10, label);
+  shards.finish();
+  const ImageOutputs outputs = outputs_of(shards, {2, 0, 2});
+  EXPECT_EQ(evaluate_outputs(model_of({"0", "1", "2"}), {shards, outputs}, {}, {}).people, 2);
+}
+
 TEST(Evaluation, HasNoTop1ForPeopleTheModelDoesNotKnow) {
   const data::Dataset dataset = dataset_of({"bob", "eve"}, 2);
   const ImageOutputs outputs = outputs_of(dataset, {0, 0, 1, 1});

@@ -1,3 +1,5 @@
+#include <archive.h>
+#include <archive_entry.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,6 +19,29 @@ using testing::HasSubstr;
 
 class ModelCommands : public ModelTest {
  protected:
+  /// A shard of photos of two people, who are numbers there.
+  void write_shard(const std::filesystem::path& file) const {
+    std::filesystem::create_directories(file.parent_path());
+    archive* tar = archive_write_new();
+    archive_write_set_format_ustar(tar);
+    ASSERT_EQ(archive_write_open_filename(tar, file.c_str()), ARCHIVE_OK);
+    const auto add = [&](const std::string& name, const std::string& content) {
+      archive_entry* entry = archive_entry_new();
+      archive_entry_set_pathname(entry, name.c_str());
+      archive_entry_set_size(entry, static_cast<la_int64_t>(content.size()));
+      archive_entry_set_filetype(entry, AE_IFREG);
+      archive_write_header(tar, entry);
+      archive_write_data(tar, content.data(), content.size());
+      archive_entry_free(entry);
+    };
+    for (const char* photo : {"ann/0", "ann/1", "bob/0", "bob/1"}) {
+      add(std::string(photo) + ".pgm", read_file(path("faces") / (std::string(photo) + ".pgm")));
+      add(std::string(photo) + ".cls", photo[0] == 'a' ? "0" : "2");
+    }
+    archive_write_close(tar);
+    archive_write_free(tar);
+  }
+
   void SetUp() override {
     write_weights(path("w.safetensors"));
     for (const char* person : {"ann", "bob"}) {
@@ -51,6 +76,23 @@ TEST_F(ModelCommands, EvaluateLooksInTheGalleryThatItIsGiven) {
                                        "--gallery", path("faces"), "-o", "json"}));
   EXPECT_EQ(json.at("identification").at("known"), 12);
   EXPECT_EQ(json.at("identification").at("asked"), 12);
+}
+
+TEST_F(ModelCommands, EvaluateReadsShards) {
+  write_shard(path("shards/a.tar"));
+  const auto json = nlohmann::json::parse(
+      output_of({"evaluate", path("w.safetensors"), "--data", path("shards"), "-o", "json"}));
+  EXPECT_EQ(json.at("images"), 4);
+  EXPECT_EQ(json.at("people"), 2);
+  EXPECT_EQ(json.at("identification").at("rank1"), 1.0);
+  EXPECT_THAT(json.at("top1").at("absent").get<std::string>(), HasSubstr("not trained on '0'"));
+}
+
+TEST_F(ModelCommands, EvaluateTakesFoldersForPeopleWhereAnArchiveLiesBesideThem) {
+  write_shard(path("faces/backup.tar"));
+  const auto json = nlohmann::json::parse(
+      output_of({"evaluate", path("w.safetensors"), "--data", path("faces"), "-o", "json"}));
+  EXPECT_EQ(json.at("images"), 12);
 }
 
 TEST_F(ModelCommands, EvaluateLeavesOutWhatIsBroken) {

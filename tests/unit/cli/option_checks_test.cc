@@ -64,10 +64,16 @@ TEST(OptionChecks, AFolderIsNoPage) {
   }
 }
 
+TEST(OptionChecks, AReportIsOfTheFolderOfARun) {
+  const TemporaryDirectory folder("outrigger-report");
+  for (const auto& no_run : {folder.path(), folder.path() / "absent"})
+    EXPECT_THROW(run_command({"report", no_run.string()}), InvalidInput) << no_run;
+}
+
 TEST(OptionChecks, AMountTakesNoMoreThanItsOwn) {
   // The job's file behind it is read: it is not there.
   for (const char* command : {"run", "plan"})
-    EXPECT_THROW(run_command({command, "--mount", "faces=/data", "/absent.yaml"}), IoError)
+    EXPECT_THROW(run_command({command, "--mount", "faces=/data", "/absent.yaml"}), InvalidInput)
         << command;
   EXPECT_THROW(run_command({"run", "job.yaml", "--mount", "faces"}), CLI::ValidationError);
 }
@@ -76,7 +82,7 @@ TEST(OptionChecks, DevicesAreNamed) {
   for (const char* device : {"gpu", "1"})
     EXPECT_THROW(run_command({"run", "/absent.yaml", "--device", device}), CLI::ValidationError);
   for (const char* device : {"auto", "CPU", "cuda"})
-    EXPECT_THROW(run_command({"run", "/absent.yaml", "--device", device}), IoError) << device;
+    EXPECT_THROW(run_command({"run", "/absent.yaml", "--device", device}), InvalidInput) << device;
 }
 
 TEST(OptionChecks, DrawnFacesHaveBounds) {

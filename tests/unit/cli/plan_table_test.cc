@@ -146,20 +146,72 @@ TEST(PlanTable, SaysWhatMemoryOrAShareOfNothingExcludes) {
   EXPECT_EQ(why(job, "relu1"), "no stem of a step is away with the job's sharePercent");
 }
 
-TEST(PlanTable, SaysWhatAnOpenPlanWouldKeepLocalWhereTheJobFixesOne) {
+TEST(PlanTable, SaysWhatAnOpenPlanWouldBeWhereTheJobNamesOne) {
   PlannedJob job = planned_job();
-  const auto advice = [&](double with_local) {
+  training::Choice better{.local = 1};
+  const auto advice = [&](double seconds_of_it) {
     const training::Situation in{job.profile.costs, job.profile.options, job.server, job.workers};
     const training::Trial trial{[=](const training::Situation&, const training::Choice& choice) {
-      return choice == training::Choice{.local = 1} ? with_local : 1;
+      return choice == better ? seconds_of_it : 1;
     }};
     return open_plan_advice(in, 1, trial).value_or("");
   };
   EXPECT_EQ(advice(0.5), "") << "it is open";
   job.profile.options.cut = 0;
-  EXPECT_THAT(advice(0.5), HasSubstr("cut Input, 1 of 8 inputs made by the server itself; 2.00x"));
+  EXPECT_THAT(advice(0.5), HasSubstr("cut Input, 1 of 8 inputs made by the server itself: 2.00x"));
   EXPECT_EQ(advice(0.99), "") << "for little";
   EXPECT_EQ(advice(2), "");
+  better = {.cut = 3, .away = 8};
+  EXPECT_THAT(advice(0.5), HasSubstr("cut relu3, 8 of 8 stems away: 2.00x")) << "keeps none local";
+  job.profile.options.cut = 1;
+  EXPECT_THAT(advice(0.5), HasSubstr("cut relu3")) << "its share is open";
+  job.profile.options.cut.reset();
+  job.profile.options.away = 4;
+  EXPECT_THAT(advice(0.5), HasSubstr("8 of 8 stems away")) << "its cut is open";
+}
+
+/// Whose activations come over links too narrow for them.
+PlannedJob job_with_a_bad_plan() {
+  PlannedJob job = planned_job();
+  for (training::WorkerRates& worker : job.workers) worker.bytes_per_second = 1e6;
+  job.profile.costs.pixels = 1e4;
+  job.profile.options.cut = 1;
+  job.profile.options.away = 8;
+  job.prices = Prices{};
+  return job;
+}
+
+TEST(PlanTable, TellsOfThePlanThatTheJobFixesThoughAnotherIsBetter) {
+  const PlannedJob job = job_with_a_bad_plan();
+  const nlohmann::json told = plan_table(job);
+  ASSERT_EQ(told["cuts"].size(), 2u);
+  const nlohmann::json& own = told["cuts"][1];
+  EXPECT_LT(own["imagesPerSecond"], told["cuts"][0]["imagesPerSecond"]);
+  EXPECT_EQ(told["choice"], 1);
+  EXPECT_EQ(told["byWorkers"].front()["cut"], "Input") << "nobody is there";
+  EXPECT_EQ(told["byWorkers"].back()["cut"], "relu1");
+  EXPECT_EQ(told["byWorkers"].back()["imagesPerSecond"], own["imagesPerSecond"]);
+  const std::string text = printed(job);
+  EXPECT_THAT(text, HasSubstr("The choice is cut relu1, 8 of 8 stems away: the job fixes it; its "
+                              "step is bound by the links"));
+  EXPECT_THAT(text, HasSubstr("Workers would not pay with the job's split: "));
+  EXPECT_THAT(text, HasSubstr("With cut: Auto and no sharePercent the best plan would be "));
+  EXPECT_THAT(text, HasSubstr(" by the job's plan.\n`run` keeps to the plan that the job fixes."));
+}
+
+TEST(PlanTable, TellsWhatIsLeftWhereNobodyCanRunThePlanThatTheJobFixes) {
+  PlannedJob job = job_with_a_bad_plan();
+  job.workers.clear();
+  const std::string text = printed(job);
+  EXPECT_THAT(text, HasSubstr("The choice is cut Input: its step is the shortest, bound by "));
+  EXPECT_THAT(text, HasSubstr(" by the best plan."));
+}
+
+TEST(PlanTable, SaysWhatARunMoves) {
+  PlannedJob job = planned_job();
+  EXPECT_THAT(printed(job), HasSubstr("`run` goes on measuring and moves the cut."));
+  job.profile.options.cut = 1;
+  EXPECT_THAT(printed(job), HasSubstr("`run` goes on measuring and moves the share."));
 }
 
 TEST(PlanTable, SaysOfWhatMillisecondsAre) {

@@ -356,8 +356,36 @@ TEST_F(PlanCommand, ADescribedClusterLeavesNothingOfTheMachinesToOptions) {
     EXPECT_THROW(run({"--simulate", cluster.string(), option, "2"}), CLI::ExcludesError) << option;
 }
 
-TEST_F(PlanCommand, RefusesAMountWithoutAFolder) {
+TEST_F(PlanCommand, AProfileLeavesNothingOfTheJobToTheCommandLine) {
+  write("profile.json", plan("{cut: Auto}", {"-o", "json"}));
+  const auto cluster =
+      write("cluster.yaml", "profile: profile.json\nserver: {cores: 1}\nsteps: 20\n").string();
+  const std::vector<std::vector<std::string>> of_measuring{
+      {"--threads", "1"}, {"--device", "cpu"}, {"--mount", "faces=/data"}, {"other.yaml"}};
+  for (const std::vector<std::string>& more : of_measuring) {
+    std::vector<std::string> arguments{"--simulate", cluster};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    try {
+      run(arguments);
+      ADD_FAILURE() << more.front() << " was taken and told nobody of";
+    } catch (const api::Failure& error) {
+      EXPECT_EQ(error.code(), api::ExitCode::kBadUsage);
+      EXPECT_THAT(error.what(), HasSubstr(more.front() + ": " + cluster + " names the profile"));
+    }
+  }
+  EXPECT_THROW(run({"--simulate", cluster, "--layers"}), CLI::ExcludesError);
+}
+
+TEST_F(PlanCommand, RefusesAClusterOrAProfileThatIsNotThere) {
+  EXPECT_THROW(run({"--simulate", (folder_.path() / "absent.yaml").string()}),
+               CLI::ValidationError);
+  const auto cluster = write("cluster.yaml", "profile: absent.json\nserver: {cores: 1}\n");
+  EXPECT_THROW(run({"--simulate", cluster.string()}), InvalidInput);
+}
+
+TEST_F(PlanCommand, RefusesAMountWithoutAFolderOrWithoutAClaim) {
   EXPECT_THROW(plan("{cut: Auto}", {"--mount", "faces"}), CLI::ValidationError);
+  EXPECT_THROW(plan("{cut: Auto}", {"--mount", "face=/data"}), InvalidInput);
 }
 
 }  // namespace

@@ -68,6 +68,22 @@ TEST(Advice, SaysWhatHoldsTrainingUpBetweenStepsFirst) {
               testing::StartsWith("The device is the limit"));
 }
 
+TEST(Advice, LeavesTheEvaluationToTheServerWhereTheJobStopsEarly) {
+  Limits limits{.workers = 2, .evaluation_percent = 40, .split = {.stops_early = true}};
+  EXPECT_THAT(advice(limits), HasSubstr("evaluate.everySteps would help. Within"));
+  limits.split = {.workers_evaluate = true};
+  EXPECT_THAT(advice(limits), HasSubstr("can evaluate beside training. Within")) << "it has that";
+}
+
+TEST(Advice, NamesNoSumsInBFloat16WhereThatIsSetOrRefused) {
+  Limits limits{.ranks_percent = 56};
+  EXPECT_THAT(advice(limits), HasSubstr("allReducePrecision"));
+  limits.split = {.sums_are_bfloat16 = true};
+  EXPECT_THAT(advice(limits), HasSubstr("servers, or a larger spec.training.batchSize would help"));
+  limits.split = {.ranks_step_alone = true};
+  EXPECT_THAT(advice(limits), Not(HasSubstr("allReducePrecision")));
+}
+
 TEST(Advice, HasNoWireForPixelsWhichAreBytes) {
   const std::string fixed = advice_for("Link", {.stems_away = false, .activations = "float32"});
   EXPECT_THAT(fixed, HasSubstr("Faster links or spec.split.cut: Auto would help."));
@@ -87,11 +103,13 @@ TEST(Advice, NamesTheWiresThatAreWiderThanAByte) {
   EXPECT_THAT(advice_for("Link", split), HasSubstr("spec.split.wire: {activations: Int8}, "));
 }
 
-TEST(Advice, HasNoStalenessForStemsThatAreFrozenOrHaveIt) {
+TEST(Advice, HasNoStalenessForStemsThatAreFrozenOrHaveItNorForRanksThatStepAlone) {
   for (const char* cause : {"Stem", "Weights"}) {
     EXPECT_THAT(advice_for(cause, {}), HasSubstr("spec.training.staleness: 1"));
     EXPECT_THAT(advice_for(cause, {.stems_train = false}), Not(HasSubstr("staleness"))) << cause;
     EXPECT_THAT(advice_for(cause, {.staleness = 1}), Not(HasSubstr("staleness"))) << cause;
+    EXPECT_THAT(advice_for(cause, {.ranks_step_alone = true}), Not(HasSubstr("staleness")))
+        << cause;
   }
 }
 
@@ -142,6 +160,24 @@ TEST_F(ReportTest, ItsAdviceKnowsRanksThatRanOnTheCoresOfOneMachine) {
   std::filesystem::remove(folder() / "job.yaml");
   std::filesystem::remove(folder() / "server-1.log");
   EXPECT_FALSE(shared()) << "pods of a cluster";
+}
+
+TEST_F(ReportTest, ItsAdviceKnowsWhatTheJobsSettingsAllow) {
+  write(step(0, 0.1) + step(1, 0.1));
+  const auto notes = [&](const std::string& data, const std::string& training) {
+    std::string text = api::sample_with("epochs: 3\n", "epochs: 3\n" + training);
+    text.replace(text.find("    image:"), 0, data);
+    write(text, "job.yaml");
+    return split_notes(read_history(folder()), folder());
+  };
+  const SplitNotes plain = notes("", "");
+  EXPECT_FALSE(plain.ranks_step_alone || plain.sums_are_bfloat16);
+  EXPECT_FALSE(plain.stops_early || plain.workers_evaluate);
+  EXPECT_TRUE(notes("", "    syncEverySteps: 4\n").ranks_step_alone);
+  EXPECT_TRUE(notes("", "    allReducePrecision: BFloat16\n").sums_are_bfloat16);
+  const std::string held_out = "    validation: {path: held-out}\n";
+  EXPECT_TRUE(notes(held_out, "    evaluate: {stopAfterNoGain: 3}\n").stops_early);
+  EXPECT_TRUE(notes(held_out, "    evaluate: {place: Workers}\n").workers_evaluate);
 }
 
 TEST_F(ReportTest, ItsAdviceKnowsTheClassesOfANetworkInLayers) {

@@ -45,7 +45,7 @@ TEST_F(ReportTest, TheRunThatWasMeantIsNamed) {
   try {
     run_command({"report", folder().parent_path().string()});
     FAIL() << "it is the folder of all runs";
-  } catch (const IoError& error) {
+  } catch (const InvalidInput& error) {
     EXPECT_THAT(error.what(), HasSubstr("did you mean " + folder().string() + "?"));
   }
 }

@@ -199,6 +199,24 @@ TEST_F(ReportTest, ARunWithoutAStepHasNothingToShow) {
   EXPECT_THROW(read_history(folder()), InvalidInput);
 }
 
+TEST_F(ReportTest, ShowsARunOfOneStepAsDotsAndABar) {
+  write(step(6, 0.4));
+  const std::string html = page();
+  EXPECT_THAT(html, HasSubstr("<circle")) << "its loss";
+  EXPECT_THAT(html, HasSubstr("stroke-width=\"7\"")) << "what it waited for";
+  EXPECT_THAT(html, HasSubstr(">6</text>"));
+  EXPECT_THAT(html, Not(HasSubstr(">6.2</text>"))) << "there is no such step";
+}
+
+TEST(Chart, CountsWholeSteps) {
+  const std::vector<Series> series{
+      {.name = "loss", .color = "#000", .x = {0, 1, 2}, .y = {3, 2, 1}}};
+  const std::string chart = line_chart({.label = "Loss", .x_label = "step"}, series);
+  EXPECT_THAT(chart, Not(HasSubstr(">0.5</text>")));
+  EXPECT_THAT(chart, HasSubstr("<path"));
+  EXPECT_THAT(chart, Not(HasSubstr("<circle")));
+}
+
 TEST(Chart, ThinsByMeans) {
   const Series thin = thinned({.x = {0, 1, 2, 3, 4}, .y = {0, 2, 4, 6, 9}}, 3);
   EXPECT_EQ(thin.x, (std::vector<double>{0.5, 2.5, 4}));

@@ -32,6 +32,23 @@ TEST(RunCommand, RefusesCoresThatItsProgramsWouldRefuse) {
   EXPECT_THROW(run_command({"run", "job.yaml", "--log-level", "loud"}), CLI::ValidationError);
 }
 
+TEST(RunCommand, GivesEachServerAPartOfTheCores) {
+  EXPECT_EQ(server_threads({}, 1, 8), 8);
+  EXPECT_EQ(server_threads({}, 3, 8), 2);
+  EXPECT_EQ(server_threads({}, 4, 2), 1);
+  EXPECT_EQ(server_threads({.threads = 5}, 4, 8), 5) << "as it is told";
+}
+
+TEST(RunCommand, RefusesAMountThatTheJobHasNoClaimFor) {
+  const TemporaryDirectory folder("outrigger-run");
+  const auto job = folder.path() / "job.yaml";
+  std::ofstream(job) << api::sample_text();
+  EXPECT_THROW(run_command({"run", job.string(), "--output", folder.path().string(), "--mount",
+                            "faces=" + folder.path().string()}),
+               InvalidInput);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "faces")) << "before anything runs";
+}
+
 TEST(RunCommand, ThatIsStoppedWhileItsServerStartsHasStopped) {
   constexpr int kStopped = 20;
   EXPECT_EQ(status_of_run(128 + SIGTERM, true), kStopped);

@@ -1,5 +1,3 @@
-#include "cli/sweep/sweep.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/sweep/rounds.h"
+#include "cli/sweep/sweep.h"
 #include "common/error.h"
 #include "common/file.h"
 #include "tests/unit/api/sample_job.h"
@@ -28,6 +28,7 @@ TEST(SweepRun, HasItsCheckpointsBesideItsOtherFiles) {
   EXPECT_EQ(run.spec.split.cut, "pool1");
   EXPECT_EQ(run.spec.split.share_percent, 50);
   EXPECT_EQ(run.spec.training.steps, 30);
+  EXPECT_EQ(run.spec.checkpoint.every_steps, 30) << "at its end alone";
   const api::TrainingJob unsplit = job_of(job, {.cut = "pool1", .share_percent = 5});
   EXPECT_EQ(unsplit.spec.split.cut, "Input");
   EXPECT_FALSE(unsplit.spec.split.share_percent);
@@ -35,6 +36,111 @@ TEST(SweepRun, HasItsCheckpointsBesideItsOtherFiles) {
 
 TEST(SweepRun, IsOneForEachShareHoweverOftenItIsNamed) {
   EXPECT_EQ(distinct({50, 0, 50, 100, 0}), (std::vector<int>{50, 0, 100}));
+}
+
+TEST(SweepRun, IsShortWhereStepsAreSlow) {
+  EXPECT_EQ(usual_steps(1000), 1000);
+  EXPECT_EQ(usual_steps(10), 75);
+  EXPECT_EQ(usual_steps(1), 30);
+  EXPECT_EQ(usual_steps(0.25), 15) << "a minute's";
+  EXPECT_EQ(usual_steps(0.01), 6);
+  EXPECT_EQ(usual_steps(0), 6);
+}
+
+TEST(SweepRun, LeavesNoWeights) {
+  const TemporaryDirectory folder("outrigger-sweep");
+  std::filesystem::create_directories(folder.path() / "step-30");
+  for (const char* name : {"weights.safetensors", "step-30/weights.safetensors", "metrics.jsonl"})
+    std::ofstream(folder.path() / name) << "{}";
+  remove_weights(folder.path(), 30);
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "metrics.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "weights.safetensors"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "step-30"));
+}
+
+class SweepRounds : public testing::Test {
+ protected:
+  Sweep sweep(const std::vector<int>& shares) const {
+    Sweep sweep;
+    for (const int share : shares) sweep.points.push_back({.share_percent = share});
+    return sweep;
+  }
+  /// What each run measures, by round.
+  RunShare rates(std::vector<double> by_round) const {
+    return [by_round](const SweepPoint&, int round) {
+      const double rate = by_round.at(static_cast<size_t>(round));
+      return ShareRun{.rate = rate, .stall_percent = rate / 10};
+    };
+  }
+  KeepSweep keep_ = [this](const Sweep& so_far) { kept_.push_back(so_far); };
+  std::vector<Sweep> kept_;
+};
+
+TEST_F(SweepRounds, CountTheirMedian) {
+  const auto measured = [&](const std::vector<double>& by_round) {
+    const int rounds = static_cast<int>(by_round.size());
+    return run_rounds(sweep({50}), rounds, rates(by_round), keep_).points.front();
+  };
+  EXPECT_EQ(measured({10, 90, 30}).measured, 30);
+  EXPECT_EQ(measured({90, 20, 10, 40}).measured, 30) << "between the two in the middle";
+  EXPECT_EQ(measured({90, 20, 10, 40}).stall_percent, 3);
+}
+
+TEST_F(SweepRounds, GoOnWithoutAShareThatFails) {
+  std::vector<int> ran;
+  const auto run = [&](const SweepPoint& point, int round) {
+    ran.push_back(point.share_percent);
+    if (point.share_percent == 50 && round == 1)
+      return ShareRun{.exit_status = 137, .failure = "its run was killed"};
+    if (point.share_percent == 100)
+      return ShareRun{.exit_status = 13, .failure = "its run ended with status 13"};
+    return ShareRun{.rate = 7};
+  };
+  const Sweep told = run_rounds(sweep({0, 50, 100}), 3, run, keep_);
+  EXPECT_EQ(ran, (std::vector<int>{0, 50, 100, 0, 50, 0}));
+  EXPECT_EQ(told.points[0].measured, 7);
+  EXPECT_EQ(told.points[0].left_out, "");
+  EXPECT_EQ(told.points[1].left_out, "its run was killed");
+  EXPECT_EQ(told.points[2].left_out, "its run ended with status 13");
+  EXPECT_EQ(told.exit_status, 13) << "of the first that failed";
+}
+
+TEST_F(SweepRounds, AreKeptAfterEachRunSoThatAStopLosesNone) {
+  const auto run = [](const SweepPoint& point, int) {
+    if (point.share_percent == 100) throw Cancelled("asked to stop");
+    return ShareRun{.rate = 7};
+  };
+  EXPECT_THROW(run_rounds(sweep({0, 50, 100}), 1, run, keep_), Cancelled);
+  ASSERT_EQ(kept_.size(), 3u);
+  EXPECT_EQ(kept_[0].points[0].left_out, "not run yet");
+  const auto& points = kept_.back().points;
+  EXPECT_EQ(points[0].measured, 7);
+  EXPECT_EQ(points[1].measured, 7);
+  EXPECT_EQ(points[1].left_out, "");
+  EXPECT_EQ(points[2].left_out, "not run yet");
+}
+
+TEST_F(SweepRounds, SayHowLongTheyTake) {
+  Sweep told = sweep({0, 50, 100});
+  told.points[0].steps = 30;
+  told.points[0].seconds = 60;
+  told.points[1].steps = 6;
+  told.points[1].seconds = 90;
+  told.points[2].seconds = 5000;
+  told.points[2].left_out = "leaves too little";
+  EXPECT_EQ(length_text(told, 2),
+            "4 runs of 6 to 30 steps take 5.0 min by the model, and what their starts take");
+  told.points[0].steps = 6;
+  EXPECT_THAT(length_text(told, 1), HasSubstr("2 runs of 6 steps take 2.5 min"));
+}
+
+TEST(SweepPage, HasItsSharesInOrder) {
+  Sweep sweep{.cut = "pool1", .workers = 1};
+  for (const int share : {50, 0, 100})
+    sweep.points.push_back({.share_percent = share, .measured = 5, .predicted = 5, .bound = 5});
+  const std::string html = sweep_sections(sweep);
+  EXPECT_THAT(html, testing::ContainsRegex("<td>0 %</td>.*\n.*<td>50 %</td>.*\n.*<td>100 %"));
+  EXPECT_THAT(html, HasSubstr("d=\"M64.0,")) << "the line begins at the left";
 }
 
 TEST(SweepCommand, WantsAWorkerForEachRank) {
