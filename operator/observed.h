@@ -45,7 +45,7 @@ struct PodState {
   int attempt = 0;
   int failures = 0;  // kFailuresAnnotation
   PodPhase phase = PodPhase::kPending;
-  bool ready = false;
+  bool ready = false;  // our container, whatever others do
   std::string ip;
   SharedText image_id;  // of our container, once it runs
   std::optional<api::Time> created;

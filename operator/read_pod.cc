@@ -57,10 +57,18 @@ void read_waiting(const Json& statuses, Pod& pod) {
   }
 }
 
+// Though all of its containers are ready it is not: its node does not answer, or one of its
+// readiness gates is shut.
+bool is_shut_off(const Pod& pod) {
+  return pod.conditions.contains("ContainersReady") && !pod.conditions.contains("Ready");
+}
+
+// After the conditions.
 void read_own_container(const Json& statuses, Pod& pod) {
   for (const Json& container : statuses) {
     if (text_at(container, "name") != role_name(pod.role)) continue;
     pod.image_id = text_at(container, "imageID");
+    pod.ready = true_at(container, "ready") && !is_shut_off(pod);
     pod.started = time_at(at(at(container, "state"), "running"), "startedAt");
     const Json& ended = at(at(container, "state"), "terminated");
     if (!ended.is_object()) return;
@@ -103,7 +111,6 @@ void read_conditions(const Json& conditions, Pod& pod) {
     if (type == "PodScheduled" && status == "False")
       pod.unscheduled = Why{text_at(condition, "reason"), text_at(condition, "message")};
   }
-  pod.ready = pod.conditions.contains("Ready");
 }
 
 void read_status(const Json& status, Pod& pod) {

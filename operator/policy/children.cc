@@ -20,14 +20,21 @@ namespace {
 constexpr std::chrono::seconds kSecretIsSure{30};
 
 // Not at once after a refusal: whoever refused would be asked without an end.
-void make(Pass& pass, ObjectKind kind, Json object) {
-  const std::string name =
-      object["kind"].get<std::string>() + " " + object["metadata"]["name"].get<std::string>();
+void make(Pass& pass, Create create) {
+  const std::string name = create.head["kind"].get<std::string>() + " " +
+                           create.head["metadata"]["name"].get<std::string>();
   for (const Refusal& refusal : pass.seen.refusals) {
     const api::Time again = refusal.at + refusal.patience;
     if (refusal.object == name && again > pass.now) return pass.again_at(again);
   }
-  pass.create(kind, std::move(object));
+  pass.plan.actions.push_back(std::move(create));
+}
+
+Create secret_of(const Pass& pass) {
+  Create secret(ObjectKind::kSecret, build_secret(pass.seen.job, pass.options));
+  secret.likely_there = std::any_of(pass.seen.pods.begin(), pass.seen.pods.end(),
+                                    [&pass](const Pod& pod) { return pass.is_own(pod); });
+  return secret;
 }
 
 bool makes_pods(const Plan& plan) {
@@ -54,16 +61,16 @@ std::optional<std::string> file_wanted(const Observed& seen) {
 void keep_children(Pass& pass) {
   const api::TrainingJob& job = pass.seen.job;
   const int attempt = pass.plan.status.execution_attempts;
-  if (!pass.seen.secret_age) make(pass, ObjectKind::kSecret, build_secret(job, pass.options));
+  if (!pass.seen.secret_age) make(pass, secret_of(pass));
   if (!pass.seen.network_policy) {
-    make(pass, ObjectKind::kNetworkPolicy, build_network_policy(job));
+    make(pass, {ObjectKind::kNetworkPolicy, build_network_policy(job)});
   } else if (*pass.seen.network_policy != api::ranks_per_pod(pass.spec)) {
     pass.plan.actions.push_back(Patch{ObjectKind::kNetworkPolicy,
                                       network_policy_name(pass.job_name()),
                                       network_policy_patch(job)});
   }
   if (!pass.seen.service) {
-    make(pass, ObjectKind::kService, build_service(job, attempt));
+    make(pass, {ObjectKind::kService, build_service(job, attempt)});
   } else if (pass.seen.service->attempt != attempt) {
     Json patch = service_patch(job, attempt);
     // Another's that has the name meanwhile is a conflict then.
@@ -72,7 +79,7 @@ void keep_children(Pass& pass) {
         Patch{ObjectKind::kService, service_name(pass.job_name()), std::move(patch)});
   }
   if (!pass.seen.config_maps.contains(attempt))
-    make(pass, ObjectKind::kConfigMap, build_config_map(job, attempt, pass.seen.former_file));
+    make(pass, {ObjectKind::kConfigMap, build_config_map(job, attempt, pass.seen.former_file)});
   for (const auto& former : pass.seen.config_maps) {
     const int of_attempt = former.first;
     const bool used =
@@ -90,8 +97,7 @@ void keep_secret(Pass& pass) {
   const auto& age = pass.seen.secret_age;
   if (!age || *age < kSecretIsSure || !makes_pods(pass.plan)) return;
   auto& actions = pass.plan.actions;
-  actions.insert(actions.begin(),
-                 Create{ObjectKind::kSecret, build_secret(pass.seen.job, pass.options)});
+  actions.insert(actions.begin(), secret_of(pass));
 }
 
 std::optional<api::Time> refused_until(const Pass& pass, api::Role role) {

@@ -6,7 +6,6 @@
 #include "api/roles.h"
 #include "operator/policy/conditions.h"
 #include "operator/policy/ends.h"
-#include "operator/policy/failures.h"
 #include "operator/policy/lifecycle.h"
 #include "operator/policy/pods.h"
 #include "operator/policy/restarts.h"
@@ -57,15 +56,9 @@ std::string tell_started(const Pass& pass, const std::vector<const Pod*>& server
          " servers were";
 }
 
-// Who was put out of its place, by a drain or by a job of a higher priority, has done nothing wrong
-// and may find no other for long: activeDeadlineSeconds alone bounds that.
-bool was_put_out(const api::TrainingJobStatus& status) {
-  return is_true(status, api::kConditionRestarting) && status.last_failure &&
-         status.last_failure->reason == kDisrupted;
-}
-
-// From the start, or from the restart that is under way; where that waits for places, from when the
-// last server got its own. Nothing: one has none yet.
+// From the start, or from the restart that is under way. Who was put out of its place has done
+// nothing wrong and may find no other for long (activeDeadlineSeconds alone bounds that): from when
+// the last server got its own. Nothing: one has none yet.
 std::optional<api::Time> starts_since(const Pass& pass, const std::vector<const Pod*>& servers) {
   const auto& status = pass.plan.status;
   api::Time since = *status.start_time;
@@ -75,6 +68,7 @@ std::optional<api::Time> starts_since(const Pass& pass, const std::vector<const 
       since = std::max(since, *condition->last_transition_time);
   }
   if (!was_put_out(status)) return since;
+  if (servers.size() < static_cast<size_t>(pass.spec.server.replicas)) return std::nullopt;
   for (const Pod* pod : servers) {
     if (!pod->taken) return std::nullopt;
     since = std::max(since, *pod->taken);

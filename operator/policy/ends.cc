@@ -21,9 +21,11 @@ void end(Pass& pass, std::string_view condition, const std::string& reason,
   pass.again_at(pass.now);
 }
 
+// Of a job that failed (its time was over, say) servers would train on.
 void clean_pods(Pass& pass) {
   const auto policy = pass.spec.clean_pod_policy;
-  if (policy == api::CleanPodPolicy::kNone) return;
+  const bool failed = is_true(pass.plan.status, api::kConditionFailed);
+  if (policy == api::CleanPodPolicy::kNone && !failed) return;
   for (const auto role : {api::Role::kServer, api::Role::kWorker}) {
     for (const Pod* pod : own_pods(pass, role)) {
       if (policy == api::CleanPodPolicy::kAll || !is_at_rest(*pod))

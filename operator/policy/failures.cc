@@ -64,12 +64,14 @@ bool ended_as_asked(const Pod& pod) {
   return pod.ended->exit_code == kBySignal + SIGKILL || pod.ended->exit_code == kBySignal + SIGTERM;
 }
 
-// The node did not take the pod: no container of it ever ran.
+// The node did not take the pod, as one that shuts down or is short of something does not: no
+// container of it ever ran.
 bool refused_by_node(const Pod& pod) {
   if (pod.started || pod.ended || !pod.ended_for) return false;
   const std::string& reason = pod.ended_for->reason;
   return reason == "UnexpectedAdmissionError" || reason == "NodeAffinity" ||
-         reason == "TopologyAffinityError" || reason.starts_with("OutOf");
+         reason == "TopologyAffinityError" || reason.starts_with("OutOf") ||
+         reason == "NodeShutdown" || reason == "Evicted";
 }
 
 void judge_by_table(const Pod& pod, Verdict& verdict) {

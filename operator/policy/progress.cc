@@ -4,6 +4,7 @@
 
 #include "api/last_words.h"
 #include "api/names.h"
+#include "operator/objects/pod.h"
 #include "operator/policy/conditions.h"
 #include "operator/policy/pods.h"
 #include "operator/read_report.h"
@@ -20,9 +21,8 @@ std::string run_folder(const Pass& pass, const std::string& path) {
 }
 
 std::string checkpoint_path(const Pass& pass, int64_t step) {
-  const auto& folder = pass.spec.checkpoint.path;
-  return run_folder(pass, folder ? *folder : pass.spec.output.path) + "/" +
-         std::string(api::kCheckpointPrefix) + std::to_string(step);
+  return run_folder(pass, checkpoint_folder(pass)) + "/" + std::string(api::kCheckpointPrefix) +
+         std::to_string(step);
 }
 
 void put_progress(Pass& pass, api::ProgressStatus progress) {
@@ -73,10 +73,23 @@ void tell_output(Pass& pass) {
     status.output = api::OutputStatus{run_folder(pass, pass.spec.output.path)};
 }
 
+const std::string& checkpoint_folder(const Pass& pass) {
+  const auto& folder = pass.spec.checkpoint.path;
+  return folder ? *folder : pass.spec.output.path;
+}
+
+void forget_lost_checkpoint(Pass& pass) {
+  auto& checkpoint = pass.status().checkpoint;
+  if (checkpoint && !outlives_server_pod(pass.seen.job, checkpoint_folder(pass)))
+    checkpoint.reset();
+}
+
 void take_report(Pass& pass) {
   auto& status = pass.status();
   // Once that server is gone its last words were later than its page.
-  if (!pass.seen.report || running_first_server(pass.seen.pods, pass.job_uid()) == nullptr) return;
+  const Pod* server = running_first_server(pass.seen.pods, pass.job_uid());
+  if (!pass.seen.report || server == nullptr || server->attempt != status.execution_attempts)
+    return;
   const ServerReport& report = *pass.seen.report;
   put_checkpoint(pass, report.checkpoint_step);
   if (!is_news(pass, report)) return;

@@ -260,8 +260,7 @@ void give_up_place(Pass& pass) {
   const auto& workload = pass.seen.queue.workload;
   if (!workload || holds(*workload, "Finished")) return;
   for (const Pod& pod : pass.seen.pods) {
-    const bool kept = pass.spec.clean_pod_policy == api::CleanPodPolicy::kNone;
-    if (pass.is_own(pod) && !is_at_rest(pod) && !kept) return;
+    if (pass.is_own(pod) && !is_at_rest(pod)) return;
   }
   const bool well = is_true(pass.plan.status, api::kConditionComplete);
   const auto* end =

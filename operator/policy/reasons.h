@@ -11,5 +11,7 @@ inline constexpr std::string_view kCreatingServers = "Creating";
 inline constexpr std::string_view kStartingServers = "Starting";
 /// Of Restarting: the attempt failed before it ran, so the next one is not made at once.
 inline constexpr std::string_view kFailedBeforeRunning = "FailedBeforeRunning";
+/// Of Restarting: likewise, and servers have been put out of their places since they ran last.
+inline constexpr std::string_view kPutOutBeforeRunning = "PutOutBeforeRunning";
 
 }  // namespace outrigger::controller

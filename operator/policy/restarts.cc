@@ -12,6 +12,7 @@
 #include "operator/policy/failures.h"
 #include "operator/policy/lifecycle.h"
 #include "operator/policy/pods.h"
+#include "operator/policy/progress.h"
 #include "operator/policy/queue.h"
 #include "operator/policy/reasons.h"
 
@@ -58,6 +59,21 @@ Failure vanished(const Pass& pass, int index) {
   return failure;
 }
 
+bool all_have_begun(const Pass& pass) {
+  const auto servers = current_servers(pass);
+  return std::count_if(servers.begin(), servers.end(), [](const Pod* pod) {
+           return pod->started.has_value();
+         }) >= pass.spec.server.replicas;
+}
+
+// Who gives up waiting for a rank that has no place yet has done nothing wrong.
+void excuse_those_who_waited(const Pass& pass, std::vector<Failure>& failures) {
+  if (all_have_begun(pass)) return;
+  for (Failure& failure : failures) {
+    if (only_noticed(failure) && !failure.verdict.by_rule) failure.verdict.counted = false;
+  }
+}
+
 std::vector<Failure> server_failures(Pass& pass) {
   std::vector<Failure> failures;
   std::set<int> there;
@@ -74,24 +90,15 @@ std::vector<Failure> server_failures(Pass& pass) {
     if (!there.contains(index) && !is_creating(pass.plan.status))
       failures.push_back(vanished(pass, index));
   }
+  excuse_those_who_waited(pass, failures);
   return failures;
 }
 
-// Workers are asked to end when there are to be fewer, say. Those of a drain are judged all the
-// same: a rule may name DisruptionTarget.
-bool is_wanted(const Pass& pass, const Pod& worker) {
-  return worker.index < allowed_workers(pass) && (!worker.deleting || is_disrupted(worker));
-}
-
-// Workers count only where a rule says so, and while a restart is under way none does: their failed
-// pods are deleted then.
+// While a restart is under way none counts: those that failed before are replaced then.
 void add_worker_failures(const Pass& pass, std::vector<Failure>& failures) {
   if (is_true(pass.plan.status, api::kConditionRestarting)) return;
   for (const Pod* pod : own_pods(pass, api::Role::kWorker)) {
-    if (!is_failed(*pod) || !is_wanted(pass, *pod)) continue;
-    Failure failure = failure_of_pod(pass, *pod);
-    if (failure.verdict.action != FailureAction::kReplacePod)
-      failures.push_back(std::move(failure));
+    if (fails_job(pass, *pod)) failures.push_back(failure_of_pod(pass, *pod));
   }
 }
 
@@ -107,10 +114,17 @@ bool should_wait(Pass& pass, const std::vector<Failure>& failures) {
   return true;
 }
 
+// Of Restarting; before the status tells of this failure.
+std::string restarting_reason(const api::TrainingJobStatus& status, const Verdict& verdict) {
+  if (has_run(status)) return verdict.reason;
+  const bool put_out = was_put_out(status) || verdict.reason == kDisrupted;
+  return std::string(put_out ? kPutOutBeforeRunning : kFailedBeforeRunning);
+}
+
 void begin_again(Pass& pass, const Failure& cause) {
   auto& status = pass.status();
-  const bool ran = has_run(status);
   const Verdict& verdict = cause.verdict;
+  const std::string reason = restarting_reason(status, verdict);
   if (verdict.counted) ++status.restarts;
   status.last_failure = cause.status;
   // Else the next attempt's file is this one's (file_wanted).
@@ -118,8 +132,7 @@ void begin_again(Pass& pass, const Failure& cause) {
   begin_attempt(pass);
   pass.again_at(pass.now);
   const std::string text = verdict.reason + (verdict.message.empty() ? "" : ": " + verdict.message);
-  set_condition(pass, api::kConditionRestarting, true,
-                {ran ? verdict.reason : std::string(kFailedBeforeRunning), text});
+  set_condition(pass, api::kConditionRestarting, true, {reason, text});
   pass.plan.restart =
       RestartNote{cause.status.role.value_or(api::Role::kServer), verdict.reason, verdict.counted};
   pass.event("Restarting",
@@ -137,6 +150,7 @@ void begin_attempt(Pass& pass) {
   auto& status = pass.status();
   pass.plan.actions.clear();
   ++status.execution_attempts;
+  forget_lost_checkpoint(pass);
   const api::RoleStatus none{std::string(api::kServerRole), pass.spec.server.replicas, 0, 0};
   for (auto& role : status.roles) {
     if (role.name == none.name) role = none;
@@ -156,6 +170,18 @@ bool is_creating(const api::TrainingJobStatus& status) {
 bool has_run(const api::TrainingJobStatus& status) {
   return find_condition(status, api::kConditionRunning) != nullptr && !is_creating(status) &&
          !has_reason(status, api::kConditionRunning, kStartingServers);
+}
+
+bool was_put_out(const api::TrainingJobStatus& status) {
+  return is_true(status, api::kConditionRestarting) &&
+         (has_reason(status, api::kConditionRestarting, kPutOutBeforeRunning) ||
+          (status.last_failure && status.last_failure->reason == kDisrupted));
+}
+
+bool fails_job(const Pass& pass, const Pod& worker) {
+  if (!is_failed(worker) || worker.index >= allowed_workers(pass)) return false;
+  if (worker.deleting && !is_disrupted(worker)) return false;
+  return judge(pass.spec.failure_policy, worker).action != FailureAction::kReplacePod;
 }
 
 bool restart(Pass& pass) {

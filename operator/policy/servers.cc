@@ -38,12 +38,15 @@ bool former_are_at_work(Pass& pass) {
 }
 
 bool should_pause(Pass& pass) {
-  const auto* restarting = find_condition(pass.plan.status, api::kConditionRestarting);
-  if (restarting == nullptr || restarting->status != api::ConditionStatus::kTrue ||
-      restarting->reason != kFailedBeforeRunning || !restarting->last_transition_time)
+  const auto& status = pass.plan.status;
+  const auto is_for = [&status](std::string_view reason) {
+    return has_reason(status, api::kConditionRestarting, reason);
+  };
+  if (!is_true(status, api::kConditionRestarting) ||
+      !(is_for(kFailedBeforeRunning) || is_for(kPutOutBeforeRunning)))
     return false;
   // Stays True from one failed attempt to the next, so its transition is no use here.
-  const auto& failed = pass.plan.status.last_failure;
+  const auto& failed = status.last_failure;
   if (!failed || !failed->time) return false;
   const api::Time until = std::min(*failed->time, pass.now) + kPauseBeforeNext;
   if (pass.now >= until) return false;

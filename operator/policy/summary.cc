@@ -72,10 +72,8 @@ void tell_ready(Pass& pass, const Tally& servers, const Tally& workers) {
 
 bool restart_is_done(const Pass& pass) {
   const auto workers = own_pods(pass, api::Role::kWorker);
-  return std::none_of(workers.begin(), workers.end(), [&](const Pod* pod) {
-    return is_failed(*pod) &&
-           judge(pass.spec.failure_policy, *pod).action != api::FailureAction::kReplacePod;
-  });
+  return std::none_of(workers.begin(), workers.end(),
+                      [&](const Pod* pod) { return fails_job(pass, *pod); });
 }
 
 void tell_running(Pass& pass, const Tally& servers) {

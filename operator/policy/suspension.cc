@@ -19,7 +19,7 @@ constexpr std::string_view kSuspending = "Suspending";
 
 // Training would begin anew after each restart, which may be what a short job wants.
 void warn_of_lost_checkpoints(Pass& pass) {
-  const std::string path = pass.spec.checkpoint.path.value_or(pass.spec.output.path);
+  const std::string& path = checkpoint_folder(pass);
   if (outlives_server_pod(pass.seen.job, path)) return;
   pass.event("CheckpointsNotKept",
              path +

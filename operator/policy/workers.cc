@@ -10,6 +10,7 @@
 #include "operator/policy/images.h"
 #include "operator/policy/pods.h"
 #include "operator/policy/queue.h"
+#include "operator/policy/restarts.h"
 #include "operator/policy/roles.h"
 
 namespace outrigger::controller {
@@ -71,17 +72,22 @@ void scale_down(Pass& pass) {
   }
 }
 
-void clean(Pass& pass, const Index& pods) {
+// One whose failure the job restarts for is told apart from a later one by being gone; by what it
+// says its successor waits, so it goes after that is made.
+void clean(Pass& pass, const Index& pods, bool refused) {
   for (size_t i = 1; i < pods.living.size(); ++i)
     pass.remove(*pods.living[i], "another worker has its index");
   const bool restarting = is_true(pass.plan.status, api::kConditionRestarting);
+  const bool replaced = !pods.living.empty();
   for (size_t i = 0; i < pods.over.size(); ++i) {
     const Pod& pod = *pods.over[i];
     const bool newest = i + 1 == pods.over.size();
-    if (!newest || restarting) {
+    if (!newest) {
       pass.remove(pod, "a newer pod has its index");
-    } else if (!pods.living.empty() && (is_done(pod) || is_disrupted(pod))) {
+    } else if (replaced && (is_done(pod) || is_disrupted(pod))) {
       pass.remove(pod, "it is replaced");
+    } else if (restarting && (replaced || refused) && fails_job(pass, pod)) {
+      pass.remove(pod, "the job restarts for it");
     }
   }
 }
@@ -110,7 +116,7 @@ void keep_workers(Pass& pass) {
   for (int index = 0; index < allowed_workers(pass); ++index) {
     const auto at = all.find(index);
     const Index& pods = at == all.end() ? none : at->second;
-    clean(pass, pods);
+    clean(pass, pods, refused.has_value());
     if (!pods.living.empty()) continue;
     if (refused) {
       pass.again_at(*refused);
