@@ -114,6 +114,15 @@ void check_ports(const TrainingJobSpec& spec, std::vector<FieldError>& errors) {
   errors.push_back({"spec.network.port", std::to_string(first) + why});
 }
 
+// Beside the field Kueue's label may say what that does: it keeps Kueue's integration of pods from
+// queueing each of the job's by itself.
+bool has_label_of_another_queue(const TrainingJob& job) {
+  const auto label = job.metadata.labels.find(std::string(kQueueNameLabel));
+  if (label == job.metadata.labels.end()) return false;
+  const auto& policy = job.spec.scheduling_policy;
+  return !policy || policy->queue != label->second;
+}
+
 // What the pods and labels of a cluster have no place for.
 void check_on_cluster(const TrainingJob& job, std::vector<FieldError>& errors) {
   const auto& spec = job.spec;
@@ -122,10 +131,11 @@ void check_on_cluster(const TrainingJob& job, std::vector<FieldError>& errors) {
   if (!spec.output.path.starts_with('/')) errors.push_back({"spec.output.path", form + "output"});
   if (spec.checkpoint.path && !spec.checkpoint.path->starts_with('/'))
     errors.push_back({"spec.checkpoint.path", form + "checkpoints"});
-  if (job.metadata.labels.contains(std::string(kQueueNameLabel))) {
-    errors.push_back(
-        {"metadata.labels", "take " + std::string(kQueueNameLabel) +
-                                " off and name the queue in spec.schedulingPolicy.queue"});
+  if (has_label_of_another_queue(job)) {
+    errors.push_back({"metadata.labels",
+                      "take " + std::string(kQueueNameLabel) +
+                          " off and name the queue in spec.schedulingPolicy.queue; beside that the "
+                          "label may name the same one"});
   }
 }
 

@@ -33,6 +33,8 @@ struct Create {
   ObjectKind kind;
   Json head;
   std::string text;
+  /// Of a Secret, which nobody reads: there are pods that want it, and it was made before them.
+  bool likely_there = false;
 };
 struct Remove {
   ObjectKind kind = ObjectKind::kPod;

@@ -57,10 +57,25 @@ Applier::Outcome Applier::apply(const Plan& plan) {
   return Outcome::kDone;
 }
 
+// A quota counts what is posted before it is found to be there, and takes it back minutes later.
+// What is only tried it does not count; but webhooks may refuse to be tried, with 400.
+kube::Result<Json> Applier::send(const Create& create) {
+  const kube::Resource& resource = resource_of(create.kind);
+  const std::string& ns = job_.metadata.namespace_name;
+  kube::WriteOptions options = answer_to(create.kind);
+  if (create.kind == ObjectKind::kSecret &&
+      (create.likely_there || attempt_ > 1 || memory_.had_secret())) {
+    options.dry_run = true;
+    auto tried = client_.create(resource, ns, create.text, options);
+    if (!tried && tried.error().code() != 400) return tried;
+    options.dry_run = false;
+  }
+  return client_.create(resource, ns, create.text, options);
+}
+
 Applier::Outcome Applier::carry_out(const Create& create) {
   const bool pod = create.kind == ObjectKind::kPod;
-  auto result = client_.create(resource_of(create.kind), job_.metadata.namespace_name, create.text,
-                               answer_to(create.kind));
+  auto result = send(create);
   const std::string child = child_name(create.kind, kube::name_of(create.head));
   if (result) {
     Json answer = std::move(result).take();
@@ -75,7 +90,7 @@ Applier::Outcome Applier::carry_out(const Create& create) {
     return Outcome::kStale;  // the namespace is gone
   if (error.conflict() || (only_time_mends(error) && !is_of_webhook(error)))
     throw kube::ApiError(error);
-  if (create.kind == ObjectKind::kSecret && memory_.had_secret()) {
+  if (create.kind == ObjectKind::kSecret && (create.likely_there || memory_.had_secret())) {
     // It is most likely there yet: a quota that is used up is no reason to make no pods.
     log::warning("{}/{}: {} is not made again: {}", job_.metadata.namespace_name,
                  job_.metadata.name, child, error.message());

@@ -25,6 +25,7 @@ class Applier {
   Outcome apply(const Plan& plan);
 
  private:
+  kube::Result<Json> send(const Create& create);
   Outcome carry_out(const Create& create);
   Outcome carry_out(const Remove& remove);
   Outcome carry_out(const Patch& patch);

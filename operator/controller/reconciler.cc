@@ -201,17 +201,19 @@ bool Reconciler::write_status(const kube::Cached<JobRecord>& job, const Plan& pl
 
 bool Reconciler::is_written(const kube::Cached<JobRecord>& job, const Plan& plan,
                             JobMemory& memory) {
-  auto found = client_.get(kTrainingJobs, job.key);
-  if (!found && !found.error().not_found()) throw kube::ApiError(found.error());
-  if (!found || kube::uid_of(*found) != job.uid) {
+  // A list, whose fields are all built: of single objects this client drops those of templates.
+  auto found =
+      client_.list(kTrainingJobs, {.ns = job.key.ns, .fields = "metadata.name=" + job.key.name})
+          .take();
+  if (found.empty() || kube::uid_of(found.front()) != job.uid) {
     memory.found_job(nullptr);
     return false;
   }
   auto stored = std::make_shared<kube::Cached<JobRecord>>();
   stored->key = job.key;
   stored->uid = job.uid;
-  stored->resource_version = kube::resource_version_of(*found);
-  stored->value = read_job_again(std::move(found).take(), job.value);
+  stored->resource_version = kube::resource_version_of(found.front());
+  stored->value = read_job_again(std::move(found.front()), job.value);
   const bool ours = stored->value.job.status == plan.status;
   if (ours) {
     memory.wrote_job(std::move(stored), SystemClock().now());

@@ -47,7 +47,7 @@ const std::vector<kube::KeptFields> kReadOfPods{
     // Of a list's items, owners, conditions and containers.
     {"",
      {"metadata", "spec", "status", "uid", "controller", "type", "reason", "message", "name",
-      "imageID", "state"}}};
+      "imageID", "ready", "state"}}};
 
 const kube::Resource& resource_of(ObjectKind kind) {
   switch (kind) {

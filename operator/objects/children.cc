@@ -99,12 +99,12 @@ Json ingress_of(const api::TrainingJob& job) {
   const Json own{{"podSelector", {{"matchLabels", pod_selector(job)}}}};
   Json ingress = Json::array();
   ingress.push_back(
-      {{"from", Json::array({own})},
-       {"ports", Json::array({{{"protocol", "TCP"}, {"port", 1}, {"endPort", 65535}}})}});
-  Json status{{"protocol", "TCP"}, {"port", api::kStatusPort}};
-  const int ranks = api::ranks_per_pod(job.spec);
-  if (ranks > 1) status["endPort"] = api::kStatusPort + ranks - 1;
-  ingress.push_back({{"ports", Json::array({std::move(status)})}});
+      {{"from", Json::array({own})}, {"ports", Json::array({{{"protocol", "TCP"}}})}});
+  // Each by itself: network plugins that know no endPort pass over it, or over the whole policy.
+  Json status = Json::array();
+  for (int rank = 0; rank < api::ranks_per_pod(job.spec); ++rank)
+    status.push_back({{"protocol", "TCP"}, {"port", api::kStatusPort + rank}});
+  ingress.push_back({{"ports", std::move(status)}});
   return ingress;
 }
 

@@ -5,6 +5,7 @@
 
 #include "api/launch.h"
 #include "api/names.h"
+#include "kube/json_fields.h"
 #include "operator/objects/merge.h"
 #include "operator/objects/metadata.h"
 #include "operator/objects/rdma.h"
@@ -86,6 +87,14 @@ void tell_arguments(Json& container, const api::TrainingJob& job, const PodOrder
   if (container.contains("args") && container["args"].is_array())
     args.insert(args.end(), container["args"].begin(), container["args"].end());
   container["args"] = std::move(args);
+}
+
+// A probe has one handler: one that asks in another way is the template's own.
+void add_probe(Json& container) {
+  const Json& given = kube::at(container, "readinessProbe");
+  for (const char* handler : {"exec", "tcpSocket", "grpc"}) {
+    if (given.contains(handler)) return;
+  }
   fill(container, {{"readinessProbe",
                     {{"httpGet", {{"path", api::kReadyPath}, {"port", api::kStatusPort}}},
                      {"periodSeconds", 5},
@@ -103,9 +112,26 @@ Json take_container(Json& spec, const std::string& name) {
 void add_port(Json& container, const std::string& name, int port) {
   Json& ports = list_at(container, "ports");
   const bool there = std::any_of(ports.begin(), ports.end(), [&](const Json& one) {
-    return one.value("name", "") == name || one.value("containerPort", 0) == port;
+    return kube::text_at(one, "name") == name || kube::at(one, "containerPort") == port;
   });
   if (!there) ports.push_back({{"name", name}, {"containerPort", port}, {"protocol", "TCP"}});
+}
+
+// With these a container may always do so, and `false` beside them is not valid
+// (kubernetes.io/docs/tasks/configure-pod-container/security-context).
+bool may_escalate_privileges(const Json& container) {
+  const Json& given = kube::at(container, "securityContext");
+  if (kube::at(given, "privileged") == true) return true;
+  const Json& added = kube::at(kube::at(given, "capabilities"), "add");
+  return std::any_of(added.begin(), added.end(),
+                     [](const Json& one) { return one == "SYS_ADMIN" || one == "CAP_SYS_ADMIN"; });
+}
+
+void secure(Json& container) {
+  Json security{{"readOnlyRootFilesystem", true},
+                {"capabilities", {{"drop", Json::array({"ALL"})}}}};
+  if (!may_escalate_privileges(container)) security["allowPrivilegeEscalation"] = false;
+  fill(container, {{"securityContext", std::move(security)}});
 }
 
 void complete_container(Json& container, const api::TrainingJob& job, const PodOrder& order,
@@ -116,6 +142,7 @@ void complete_container(Json& container, const api::TrainingJob& job, const PodO
     tell_environment(container, job, order, options);
   } else {
     tell_arguments(container, job, order, options);
+    add_probe(container);
   }
   if (server) add_port(container, "join", job.spec.network.port);
   add_port(container, "status", api::kStatusPort);
@@ -124,11 +151,8 @@ void complete_container(Json& container, const api::TrainingJob& job, const PodO
     add_port(container, "status-" + std::to_string(i), api::kStatusPort + i);
   }
   fill(container, {{"terminationMessagePath", api::kTerminationLogPath},
-                   {"terminationMessagePolicy", "FallbackToLogsOnError"},
-                   {"securityContext",
-                    {{"allowPrivilegeEscalation", false},
-                     {"readOnlyRootFilesystem", true},
-                     {"capabilities", {{"drop", Json::array({"ALL"})}}}}}});
+                   {"terminationMessagePolicy", "FallbackToLogsOnError"}});
+  secure(container);
   if (server && job.spec.server.gpus > 0) {
     Json& limits = object_at(object_at(container, "resources"), "limits");
     limits[job.spec.server.gpu_resource_name] = std::to_string(job.spec.server.gpus);
@@ -139,8 +163,9 @@ void complete_container(Json& container, const api::TrainingJob& job, const PodO
 void tolerate_lost_nodes(Json& spec) {
   Json& tolerations = list_at(spec, "tolerations");
   for (const char* key : {"node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"}) {
-    const bool there = std::any_of(tolerations.begin(), tolerations.end(),
-                                   [&](const Json& one) { return one.value("key", "") == key; });
+    const bool there = std::any_of(tolerations.begin(), tolerations.end(), [&](const Json& one) {
+      return kube::text_at(one, "key") == key;
+    });
     if (there) continue;
     tolerations.push_back({{"key", key},
                            {"operator", "Exists"},

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/names.h"
+#include "kube/json_fields.h"
 #include "operator/objects/merge.h"
 
 namespace outrigger::controller {
@@ -66,14 +67,14 @@ class Mounts {
   /// Whether something of the template or of us is mounted there, or above.
   bool covered(const std::string& path) const {
     for (const Json& mount : mounts_) {
-      const std::string at = mount.value("mountPath", "");
+      const std::string at = kube::text_at(mount, "mountPath");
       if (path == at || path.rfind(at + "/", 0) == 0) return true;
     }
     return false;
   }
   void mount(const Json& volume, const std::string& path, bool read_only) {
     for (const Json& mount : mounts_) {
-      if (mount.value("mountPath", "") == path) return;
+      if (kube::text_at(mount, "mountPath") == path) return;
     }
     add_named(volumes_, volume);
     Json entry{{"name", volume.at("name")}, {"mountPath", path}};
@@ -140,10 +141,10 @@ bool outlives_pod(const api::TrainingJob& job, Json spec, Json container, const 
   std::string nearest;
   std::string volume;
   for (const Json& mount : container.at("volumeMounts")) {
-    const std::string at = mount.value("mountPath", "");
+    const std::string at = kube::text_at(mount, "mountPath");
     if ((path != at && path.rfind(at + "/", 0) != 0) || at.size() < nearest.size()) continue;
     nearest = at;
-    volume = mount.value("name", "");
+    volume = kube::text_at(mount, "name");
   }
   const Json* found = find_named(spec.at("volumes"), volume);
   return found != nullptr && !found->contains("emptyDir");

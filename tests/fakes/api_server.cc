@@ -153,7 +153,7 @@ struct ApiServer::Library {
     } else if (request.method == "GET") {
       read_collection(*path, request, response);
     } else if (request.method == "POST") {
-      tell(store.create(*path, body));
+      tell(store.create(*path, body, request.get_param_value("dryRun") == "All"));
     } else if (request.method == "PUT") {
       tell(store.update(*path, body));
     } else if (request.method == "PATCH") {

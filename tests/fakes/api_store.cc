@@ -162,13 +162,14 @@ ApiStore::Answer ApiStore::store(const ApiPath& path, Json object, const Json& b
   return {before.is_null() ? 201 : 200, std::move(object)};
 }
 
-ApiStore::Answer ApiStore::create(const ApiPath& path, Json object) {
+ApiStore::Answer ApiStore::create(const ApiPath& path, Json object, bool dry_run) {
   const std::scoped_lock lock(mutex_);
   ApiPath item = path;
   item.key.name = kube::name_of(object);
   if (item.key.name.empty()) return error(422, "Invalid", "metadata.name: Required value");
   if (find(item) != nullptr)
     return error(409, "AlreadyExists", path.plural + " \"" + item.key.name + "\" already exists");
+  if (dry_run) return {201, std::move(object)};
   Json& metadata = object["metadata"];
   if (!path.key.ns.empty()) metadata["namespace"] = path.key.ns;
   metadata["uid"] = "uid-" + std::to_string(next_uid_++);

@@ -52,7 +52,7 @@ class ApiStore {
   Answer get(const ApiPath& path) const;
   Answer list(const ApiPath& path, const ApiSelection& selection, size_t limit,
               const std::string& continue_token) const;
-  Answer create(const ApiPath& path, Json object);
+  Answer create(const ApiPath& path, Json object, bool dry_run = false);
   Answer update(const ApiPath& path, Json object);
   Answer patch(const ApiPath& path, const Json& patch, const std::string& content_type);
   Answer remove(const ApiPath& path, const Json& options);

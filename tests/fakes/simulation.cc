@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "common/error.h"
+#include "data/decode.h"
 
 namespace outrigger::fakes {
 
@@ -15,8 +16,11 @@ Duration SyntheticPixels::make(const feed::LeaseSample& sample, bool evaluation,
     --failing_reads;
     throw IoError("reading " + sample.sample.path + ": simulated");
   }
-  if (sample.sample.path.find("broken") != std::string::npos)
-    throw InvalidInput(sample.sample.path + " is no image");
+  const std::string& path = sample.sample.path;
+  const bool broken = path.find("broken") != std::string::npos;
+  const bool damaged = path.find("damaged") != std::string::npos && sample.slot % 2 == 1;
+  if (broken && tells_no_images) throw data::NoImage(path + " is no image");
+  if (broken || damaged) throw data::BrokenImage(path + " is no image");
   RandomStream random(sample.id + 1000, RandomUse::kSyntheticData,
                       evaluation ? 0 : sample.slot + 1);
   for (std::byte& pixel : pixels) pixel = static_cast<std::byte>(random.next_u32() & 255u);
@@ -28,14 +32,9 @@ Simulation::Simulation(World world, SimulationOptions options, Provoked* provoke
       options_(std::move(options)),
       provoked_(provoked),
       random_(options_.seed, RandomUse::kSyntheticData, 77),
-      coordinator_(
-          world_.coordinator,
-          [&] {
-            feed::SampleOrder order(world_.order);
-            for (const uint32_t bad : world_.bad_samples) order.mark_broken(bad);
-            return order;
-          }(),
-          *world_.dataset, options_.plans.front()) {
+      coordinator_(world_.coordinator, feed::SampleOrder(world_.order), *world_.dataset,
+                   options_.plans.front()) {
+  pixels_.tells_no_images = options_.tells_no_images;
   add_worker(true);
   for (int i = 0; i < options_.first_workers; ++i) add_worker(false);
   events_.after(std::chrono::milliseconds(50), [this] { coordinator_.tick(now()); });
@@ -271,7 +270,9 @@ std::vector<feed::AuditItem> Simulation::commit(uint64_t step) {
 }
 
 std::vector<uint32_t> Simulation::broken_samples() {
-  return {coordinator_.order().broken().begin(), coordinator_.order().broken().end()};
+  std::vector<uint32_t> ids;
+  for (const auto& broken : coordinator_.broken()) ids.push_back(broken.first);
+  return ids;
 }
 
 uint32_t Simulation::begin_evaluation(const data::Dataset& dataset, uint32_t batch) {

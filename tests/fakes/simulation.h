@@ -26,13 +26,15 @@
 namespace outrigger::fakes {
 
 /// Pixels that depend on the sample and the slot alone, as augmented images do. The sample's path
-/// says how it behaves: "broken…" is no image.
+/// says how it behaves: "broken…" is no image in any slot, "damaged…" is none in odd slots, as
+/// where the damage lies in a part that few crops show.
 class SyntheticPixels final : public worker::PixelSource {
  public:
   Duration make(const feed::LeaseSample& sample, bool evaluation,
                 std::span<std::byte> pixels) override;
   /// The next so many reads fail.
   int failing_reads = 0;
+  bool tells_no_images = true;  // else nobody hears that "broken…" is none in other slots, too
 };
 
 struct SimulationOptions {
@@ -47,6 +49,7 @@ struct SimulationOptions {
   /// Dies when the trainer wants this step (a resume follows); absent: runs to the end.
   std::optional<uint64_t> server_dies_at;
   bool workers_that_only_decode = false;  // some workers compute differently
+  bool tells_no_images = true;            // SyntheticPixels'
   /// Messages become frames on their way, and are read as either side does; absent: they arrive as
   /// they are.
   struct Wires {
@@ -73,7 +76,6 @@ class Simulation final : public feed::Feed, public Clock {
     worker::AgentOptions agent;
     feed::CoordinatorOptions coordinator;
     feed::OrderOptions order;
-    std::vector<uint32_t> bad_samples;
   };
 
   Simulation(World world, SimulationOptions options, Provoked* provoked);

@@ -11,8 +11,10 @@ data::Dataset three_classes(int samples, bool with_broken) {
   dataset.set_classes({"a", "b", "c"});
   dataset.begin_container("", false);
   for (int i = 0; i < samples; ++i) {
-    const bool broken = with_broken && i % 11 == 5;
-    dataset.add_file((broken ? "broken" : "image") + std::to_string(i), i % 3);
+    const char* kind = "image";
+    if (with_broken && i % 4 == 2) kind = "damaged";
+    if (with_broken && i % 11 == 5) kind = "broken";
+    dataset.add_file(kind + std::to_string(i), i % 3);
   }
   dataset.finish();
   return dataset;

@@ -18,6 +18,7 @@ std::vector<Case> suspend_cases();      // suspend and resume
 std::vector<Case> deadline_cases();     // deadlines and their reasons
 std::vector<Case> ending_cases();       // cleanPodPolicy, TTL, deletion
 std::vector<Case> refusal_cases();      // what the API server or the operator refuses
+std::vector<Case> quota_cases();        // quotas and limits of the namespace
 std::vector<Case> edit_cases();         // what people and others change meanwhile
 std::vector<Case> node_cases();         // dead nodes, drains
 std::vector<Case> autoscaling_cases();  // what the server can use becomes what there is

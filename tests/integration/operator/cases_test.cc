@@ -103,6 +103,7 @@ const bool kAdded = [] {
   add("Workers", worker_cases());
   add("Deadlines", deadline_cases());
   add("Refusals", refusal_cases());
+  add("Quotas", quota_cases());
   add("Restarts", restart_cases());
   add("Endings", ending_cases());
   add("Suspend", suspend_cases());

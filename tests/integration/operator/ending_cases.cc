@@ -12,9 +12,10 @@ bool is_over(const Json& pod) {
   return phase == "Failed" || phase == "Succeeded";
 }
 
-bool is_clean(const std::vector<Json>& pods, const std::string& policy) {
+bool is_clean(const std::vector<Json>& pods, const std::string& policy, How how) {
   if (policy == "All") return pods.empty();
-  if (policy == "None") return std::none_of(pods.begin(), pods.end(), kube::is_deleting);
+  if (policy == "None" && how == How::kCompletes)
+    return std::none_of(pods.begin(), pods.end(), kube::is_deleting);
   return std::all_of(pods.begin(), pods.end(), is_over);
 }
 
@@ -31,7 +32,7 @@ Case cleaning(const std::string& name, How how, const char* policy,
               for (const std::string& pod : left) {
                 if (scene.find(kPods, pod).is_null()) return false;
               }
-              return is_clean(scene.pods(), policy);
+              return is_clean(scene.pods(), policy, how);
             };
             scene.until("pods are cleaned up: " + std::string(policy), as_wanted);
             scene.stays("and stay so", as_wanted, seconds(1));
@@ -139,22 +140,21 @@ void two_jobs_beside_each_other(Scene& scene, Surroundings&) {
 std::vector<Case> ending_cases() {
   const std::string server = "faces-server-0-0";
   const std::string failed = "faces-worker-0-0";
-  return {
-      cleaning("CompleteCleansWhatRuns", How::kCompletes, "Running", {server, failed}),
-      cleaning("CompleteCleansAll", How::kCompletes, "All", {}),
-      cleaning("CompleteCleansNothing", How::kCompletes, "None",
-               {server, failed, "faces-worker-1-0"}),
-      cleaning("FailedCleansWhatRuns", How::kFails, "Running", {server, failed}),
-      cleaning("FailedCleansAll", How::kFails, "All", {}),
-      cleaning("FailedCleansNothing", How::kFails, "None", {server, failed, "faces-worker-1-0"}),
-      {"ATimeToLive", a_time_to_live},
-      {"NoTimeToLive", no_time_to_live},
-      {"ItIsKept", it_is_kept},
-      {"ItsChildrenGoWithIt", its_children_go_with_it},
-      {"DeletedInTheForeground", deleted_in_the_foreground},
-      {"PodsOutliveAnOrphaningDelete", pods_outlive_an_orphaning_delete},
-      {"MadeAnewUnderItsName", made_anew_under_its_name},
-      {"TwoJobsBesideEachOther", two_jobs_beside_each_other}};
+  return {cleaning("CompleteCleansWhatRuns", How::kCompletes, "Running", {server, failed}),
+          cleaning("CompleteCleansAll", How::kCompletes, "All", {}),
+          cleaning("CompleteCleansNothing", How::kCompletes, "None",
+                   {server, failed, "faces-worker-1-0"}),
+          cleaning("FailedCleansWhatRuns", How::kFails, "Running", {server, failed}),
+          cleaning("FailedCleansAll", How::kFails, "All", {}),
+          cleaning("FailedCleansWhatRunsAnyway", How::kFails, "None", {server, failed}),
+          {"ATimeToLive", a_time_to_live},
+          {"NoTimeToLive", no_time_to_live},
+          {"ItIsKept", it_is_kept},
+          {"ItsChildrenGoWithIt", its_children_go_with_it},
+          {"DeletedInTheForeground", deleted_in_the_foreground},
+          {"PodsOutliveAnOrphaningDelete", pods_outlive_an_orphaning_delete},
+          {"MadeAnewUnderItsName", made_anew_under_its_name},
+          {"TwoJobsBesideEachOther", two_jobs_beside_each_other}};
 }
 
 }  // namespace outrigger::integration

@@ -71,7 +71,7 @@ Kueue::Kueue(const ControlPlane& cluster)
                                             "--config", (folder_ / "config.yaml").string()},
                    folder_ / "log");
   kube::Client client(cluster.admin());
-  guard_workloads(client);
+  guard(client);
   const Json probe = object(
       kWorkloads, {{"name", "probe"}, {"namespace", "default"}},
       {{"podSets",
@@ -114,41 +114,50 @@ void Kueue::write_files() const {
           "'}\nleaderElection: {leaderElect: false}\n"
           "internalCertManagement: {enable: true, webhookServiceName: kueue-webhook-service, "
           "webhookSecretName: kueue-webhook-server-cert}\n"
-          "integrations: {frameworks: [batch/job]}\n"
+          "integrations: {frameworks: [batch/job, pod], externalFrameworks: "
+          "[TrainingJob.v1alpha1.outrigger.dev]}\n"
+          "managedJobsNamespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, "
+          "operator: NotIn, values: [kube-system, kueue-system]}]}\n"
           "featureGates: {VisibilityOnDemand: false}\n");
 }
 
-// The API server asks Kueue about Workloads at its own address: there is no Service to reach here.
-void Kueue::guard_workloads(kube::Client& client) const {
+// The API server asks Kueue at its own address: there is no Service to reach here.
+Json Kueue::hook(const std::string& path, const Json& rule) const {
   const std::string bundle = kube::encode_base64(read_file(folder_ / "certificates/tls.crt"));
-  const auto hook = [&](const char* what, const Json& operations, const Json& resources) {
-    return Json::array({{{"name", std::string(what) + ".kueue.example"},
-                         {"clientConfig",
-                          {{"url", "https://127.0.0.1:" + std::to_string(webhook_port_) + "/" +
-                                       what + "-kueue-x-k8s-io-v1beta1-workload"},
-                           {"caBundle", bundle}}},
-                         {"rules", Json::array({{{"apiGroups", Json::array({"kueue.x-k8s.io"})},
-                                                 {"apiVersions", Json::array({"v1beta1"})},
-                                                 {"operations", operations},
-                                                 {"resources", resources}}})},
-                         {"sideEffects", "None"},
-                         {"admissionReviewVersions", Json::array({"v1"})}}});
-  };
-  const std::string group = "admissionregistration.k8s.io";
+  const std::string url = "https://127.0.0.1:" + std::to_string(webhook_port_) + "/" + path;
+  return {{"name", path + ".kueue.example"},
+          {"clientConfig", {{"url", url}, {"caBundle", bundle}}},
+          {"rules", Json::array({rule})},
+          {"sideEffects", "None"},
+          {"admissionReviewVersions", Json::array({"v1"})}};
+}
+
+void Kueue::guard(kube::Client& client) const {
   const auto add = [&](const char* plural, const char* kind, const Json& hooks) {
-    const kube::Resource resource{group, "v1", plural, kind, false};
+    const kube::Resource resource{"admissionregistration.k8s.io", "v1", plural, kind, false};
     (void)client
         .create(resource, {{"apiVersion", resource.api_version()},
                            {"kind", kind},
-                           {"metadata", {{"name", "workloads-of-kueue"}}},
+                           {"metadata", {{"name", "kueue"}}},
                            {"webhooks", hooks}})
         .take();
   };
+  const Json workloads{{"apiGroups", Json::array({"kueue.x-k8s.io"})},
+                       {"apiVersions", Json::array({"v1beta1"})},
+                       {"operations", Json::array({"CREATE"})},
+                       {"resources", Json::array({"workloads"})}};
+  const Json pods{{"apiGroups", Json::array({""})},
+                  {"apiVersions", Json::array({"v1"})},
+                  {"operations", Json::array({"CREATE"})},
+                  {"resources", Json::array({"pods"})}};
   add("mutatingwebhookconfigurations", "MutatingWebhookConfiguration",
-      hook("mutate", Json::array({"CREATE"}), Json::array({"workloads"})));
+      Json::array({hook("mutate-kueue-x-k8s-io-v1beta1-workload", workloads),
+                   hook("mutate--v1-pod", pods)}));
+  Json changes = workloads;
+  changes["operations"] = Json::array({"CREATE", "UPDATE"});
+  changes["resources"] = Json::array({"workloads", "workloads/status"});
   add("validatingwebhookconfigurations", "ValidatingWebhookConfiguration",
-      hook("validate", Json::array({"CREATE", "UPDATE"}),
-           Json::array({"workloads", "workloads/status"})));
+      Json::array({hook("validate-kueue-x-k8s-io-v1beta1-workload", changes)}));
 }
 
 void make_racks(kube::Client& client, const std::string& name,
@@ -220,9 +229,10 @@ void set_quota(kube::Client& client, const std::string& name, int cpus) {
       .take();
 }
 
-void make_queue(kube::Client& client, const std::string& ns, const std::string& cluster_queue) {
+void make_queue(kube::Client& client, const std::string& ns, const std::string& cluster_queue,
+                const std::string& name) {
   (void)client
-      .create(kLocalQueues, object(kLocalQueues, {{"name", "team-a"}, {"namespace", ns}},
+      .create(kLocalQueues, object(kLocalQueues, {{"name", name}, {"namespace", ns}},
                                    {{"clusterQueue", cluster_queue}}))
       .take();
 }

@@ -12,8 +12,8 @@ extern const kube::Resource kWorkloads;
 extern const kube::Resource kClusterQueues;
 extern const kube::Resource kLocalQueues;
 
-/// The real controller of Kueue with its webhooks for Workloads, on a control plane without nodes.
-/// Ends with this.
+/// The real controller of Kueue with its webhooks for Workloads and pods, on a control plane
+/// without nodes. Pods of TrainingJobs that bear a queue's label it leaves alone. Ends with this.
 class Kueue {
  public:
   /// Why it cannot be started here; empty: it can.
@@ -26,7 +26,8 @@ class Kueue {
  private:
   void install(const ControlPlane& cluster) const;
   void write_files() const;
-  void guard_workloads(kube::Client& client) const;
+  Json hook(const std::string& path, const Json& rule) const;
+  void guard(kube::Client& client) const;
 
   const std::filesystem::path folder_;
   const int webhook_port_;
@@ -49,8 +50,9 @@ void make_check(kube::Client& client, const std::string& name);
 void check(Scene& scene, const std::string& name, const std::string& state,
            const std::string& message);
 void set_quota(kube::Client& client, const std::string& name, int cpus);
-/// The queue "team-a" of a namespace.
-void make_queue(kube::Client& client, const std::string& ns, const std::string& cluster_queue);
+/// A queue of a namespace.
+void make_queue(kube::Client& client, const std::string& ns, const std::string& cluster_queue,
+                const std::string& name = "team-a");
 /// A spec in which every pod asks for one CPU, in the queue "team-a".
 Json of_one_cpu_each(int workers, const Json& more = Json::object());
 /// "True/Reason" of the Workload of the scene's job; empty where there is none.

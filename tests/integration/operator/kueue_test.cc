@@ -237,6 +237,29 @@ TEST_F(QueuedJob, RunsInTheRackThatTheQueueChose) {
   job->until_condition("Running", "True/ServersReady");
 }
 
+// Whether Kueue keeps a job's pods from the scheduler, each by itself.
+bool are_gated(Scene& scene, const std::string& job) {
+  const auto pods = scene.pods();
+  return std::ranges::count_if(pods, [&](const Json& pod) {
+           return kube::name_of(pod).starts_with(job + "-") &&
+                  pod.at("spec").contains("schedulingGates");
+         }) == 2;
+}
+
+TEST_F(QueuedJob, WithTheLabelOfItsQueueIsQueuedOnceWhereAQueueIsTheDefault) {
+  auto job = scene("kueue-default", 4);
+  make_queue(client(), "kueue-default", "kueue-default", "default");
+  Json with_label = job->sample(of_one_cpu_each(1));
+  with_label["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "team-a";
+  Json without = job->sample(of_one_cpu_each(1));
+  without["metadata"]["name"] = "without";
+  (void)client().create(kJobs, without).take();
+  job->until("Kueue queues pods", [&] { return are_gated(*job, "without"); });
+  job->create(with_label);
+  job->until("its pods exist", [&] { return job->names().size() == 4; });
+  EXPECT_FALSE(are_gated(*job, "faces"));
+}
+
 TEST_F(QueuedJob, RunsOnWhileTheOperatorStartsAgain) {
   auto job = scene("kueue-runs-on", 3);
   job->create(job->sample(of_one_cpu_each(1)));

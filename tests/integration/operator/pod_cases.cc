@@ -136,6 +136,17 @@ void a_template_cannot_take_our_labels(Scene& scene, Surroundings&) {
   scene.expect_equal(labels.at(std::string(api::kIndexLabel)), "0", "index");
 }
 
+// Beside what the template says our defaults would be refused.
+void a_template_with_a_probe_and_rights_of_its_own(Scene& scene, Surroundings&) {
+  const Json container{
+      {"name", "server"},
+      {"readinessProbe", {{"exec", {{"command", Json::array({"true"})}}}}},
+      {"securityContext", {{"capabilities", {{"add", Json::array({"CAP_SYS_ADMIN"})}}}}}};
+  scene.start({{"server", {{"template", {{"spec", {{"containers", Json::array({container})}}}}}}}});
+  const Json made = scene.pod("faces-server-0-0").at(Pointer("/spec/containers/0"));
+  scene.expect(!made.at("readinessProbe").contains("httpGet"), made.dump());
+}
+
 bool mounts(const Json& pod, const std::string& path, const std::string& claim) {
   std::string volume;
   for (const Json& mount : pod.at(Pointer("/spec/containers/0/volumeMounts"))) {
@@ -196,6 +207,7 @@ std::vector<Case> pod_cases() {
           {"WorkersLeaveLostNodesSoon", workers_leave_lost_nodes_soon},
           {"OurContainerComesFirst", logs_show_our_container_first, restricted},
           {"ATemplateAddsAndOverrides", a_template_adds_and_overrides},
+          {"ATemplateWithAProbeAndRightsOfItsOwn", a_template_with_a_probe_and_rights_of_its_own},
           {"ATemplateCannotTakeOurLabels", a_template_cannot_take_our_labels},
           {"ClaimsAreMounted", claims_are_mounted},
           {"PullSecretsAreAdded", pull_secrets_are_added}};

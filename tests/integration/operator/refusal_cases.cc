@@ -52,101 +52,6 @@ void play(Scene& scene, Squatter squatter) {
   scene.expect(text.find(kube::name_of(made)) != std::string::npos, text);
 }
 
-void put_quota(Scene& scene, const Json& hard) {
-  const kube::Resource quotas{"", "v1", "resourcequotas", "ResourceQuota"};
-  (void)scene.client()
-      .create(quotas, {{"apiVersion", "v1"},
-                       {"kind", "ResourceQuota"},
-                       {"metadata", {{"name", "small"}, {"namespace", scene.ns()}}},
-                       {"spec", {{"hard", hard}}}})
-      .take();
-  scene.until("the quota counts",
-              [&] { return scene.get(quotas, "small").contains("/status/used"_json_pointer); });
-}
-
-void a_quota_of_no_pod(Scene& scene, Surroundings& around) {
-  put_quota(scene, {{"pods", "0"}});
-  scene.create(scene.sample());
-  scene.until_condition("PodsScheduled", "False/QuotaExceeded");
-  scene.expect(scene.message("PodsScheduled").find("exceeded quota") != std::string::npos,
-               scene.message("PodsScheduled"));
-  scene.expect(scene.condition("Failed").empty(), "not failed");
-  const kube::Resource quotas{"", "v1", "resourcequotas", "ResourceQuota"};
-  (void)around.client.remove(quotas, {scene.ns(), "small"}).take();
-  scene.until("its pods are made after all", [&] { return scene.names().size() == 3; });
-}
-
-void a_quota_of_no_service(Scene& scene, Surroundings& around) {
-  put_quota(scene, {{"services", "0"}});
-  scene.create(scene.sample());
-  scene.until_condition("PodsScheduled", "False/QuotaExceeded");
-  const std::string text = scene.message("PodsScheduled");
-  scene.expect(text.find("Service faces-server") != std::string::npos, text);
-  const kube::Resource quotas{"", "v1", "resourcequotas", "ResourceQuota"};
-  (void)around.client.remove(quotas, {scene.ns(), "small"}).take();
-  scene.until("its pods are made after all", [&] { return scene.names().size() == 3; });
-}
-
-void a_quota_for_the_server_alone(Scene& scene, Surroundings&) {
-  put_quota(scene, {{"pods", "1"}});
-  scene.create(scene.sample());
-  scene.until_pods({"faces-server-0-0"});
-  scene.run("faces-server-0-0");
-  scene.until_condition("Running", "True/ServersReady");
-  scene.until_condition("Degraded", "True/QuotaExceeded");
-  scene.expect_equal(scene.condition("PodsScheduled"), "False/QuotaExceeded", "PodsScheduled");
-}
-
-void a_quota_that_stays(Scene& scene, Surroundings&) {
-  put_quota(scene, {{"pods", "0"}});
-  scene.create(scene.sample({{"startupDeadlineSeconds", 5}}));
-  scene.until_condition("Failed", "True/StartupDeadlineExceeded");
-  scene.expect(scene.message("Failed").find("exceeded quota") != std::string::npos,
-               scene.message("Failed"));
-}
-
-void a_quota_of_cpus_wants_requests(Scene& scene, Surroundings&) {
-  put_quota(scene, {{"requests.cpu", "10"}});
-  scene.create(scene.sample());
-  scene.until_condition("PodsScheduled", "False/QuotaExceeded");
-  scene.expect(
-      scene.message("PodsScheduled").find("must specify requests.cpu") != std::string::npos,
-      scene.message("PodsScheduled"));
-}
-
-void a_limit_range_gives_defaults(Scene& scene, Surroundings& around) {
-  const kube::Resource ranges{"", "v1", "limitranges", "LimitRange"};
-  const Json limit{{"type", "Container"}, {"defaultRequest", {{"cpu", "250m"}}}};
-  (void)around.client
-      .create(ranges, {{"apiVersion", "v1"},
-                       {"kind", "LimitRange"},
-                       {"metadata", {{"name", "some"}, {"namespace", scene.ns()}}},
-                       {"spec", {{"limits", Json::array({limit})}}}})
-      .take();
-  put_quota(scene, {{"requests.cpu", "10"}});
-  scene.start();
-  scene.expect_equal(
-      scene.pod("faces-server-0-0").at("/spec/containers/0/resources/requests/cpu"_json_pointer),
-      "250m", "the request");
-}
-
-void a_limit_range_that_is_too_small(Scene& scene, Surroundings& around) {
-  const kube::Resource ranges{"", "v1", "limitranges", "LimitRange"};
-  const Json limit{{"type", "Container"}, {"max", {{"cpu", "1"}}}};
-  (void)around.client
-      .create(ranges, {{"apiVersion", "v1"},
-                       {"kind", "LimitRange"},
-                       {"metadata", {{"name", "some"}, {"namespace", scene.ns()}}},
-                       {"spec", {{"limits", Json::array({limit})}}}})
-      .take();
-  const Json container{{"name", "server"}, {"resources", {{"limits", {{"cpu", "4"}}}}}};
-  scene.create(scene.sample(
-      {{"server", {{"template", {{"spec", {{"containers", Json::array({container})}}}}}}}}));
-  scene.until("the server's text is told", [&] {
-    return scene.message("PodsScheduled").find("maximum cpu usage") != std::string::npos;
-  });
-}
-
 Json privileged(const std::string& role) {
   const Json container{
       {"name", role},
@@ -185,6 +90,17 @@ void a_pod_that_is_not_valid(Scene& scene, Surroundings&) {
       {{"server", {{"template", {{"spec", {{"containers", Json::array({container})}}}}}}}}));
   scene.until_condition("Failed", "True/InvalidPod");
   scene.expect(scene.message("Failed").find("nowhere") != std::string::npos,
+               scene.message("Failed"));
+}
+
+// The operator reads ports, and leaves it to the API server to name what is wrong.
+void a_port_that_is_a_text(Scene& scene, Surroundings&) {
+  const Json port{{"containerPort", "9000"}};
+  const Json container{{"name", "server"}, {"ports", Json::array({port})}};
+  scene.create(scene.sample(
+      {{"server", {{"template", {{"spec", {{"containers", Json::array({container})}}}}}}}}));
+  scene.until_condition("Failed", "True/InvalidPod");
+  scene.expect(scene.message("Failed").find("containerPort") != std::string::npos,
                scene.message("Failed"));
 }
 
@@ -277,13 +193,6 @@ std::vector<Case> refusal_cases() {
   std::vector<Case> cases{
       {"ANamespaceThatEnds", a_namespace_that_ends},
       {"ANamespaceThatEndsIsNoFailure", a_namespace_that_ends_is_no_failure},
-      {"AQuotaOfNoPod", a_quota_of_no_pod},
-      {"AQuotaOfNoService", a_quota_of_no_service},
-      {"AQuotaForTheServerAlone", a_quota_for_the_server_alone},
-      {"AQuotaThatStays", a_quota_that_stays},
-      {"AQuotaOfCpusWantsRequests", a_quota_of_cpus_wants_requests},
-      {"ALimitRangeGivesDefaults", a_limit_range_gives_defaults},
-      {"ALimitRangeThatIsTooSmall", a_limit_range_that_is_too_small},
       {"PodSecurityOfAServer",
        pod_security_of_a_server,
        {{"pod-security.kubernetes.io/enforce", "restricted"}}},
@@ -292,6 +201,7 @@ std::vector<Case> refusal_cases() {
        {{"pod-security.kubernetes.io/enforce", "baseline"}}},
       {"PodSecurityPutOnARunningJob", pod_security_put_on_a_running_job},
       {"APodThatIsNotValid", a_pod_that_is_not_valid},
+      {"APortThatIsAText", a_port_that_is_a_text},
       {"AnUnknownPriorityClass", an_unknown_priority_class},
       {"AQueueThatOnlyALabelNames", a_label_of_a_queue},
       {"AQueueWithoutKueue", a_queue_without_kueue},

@@ -4,8 +4,11 @@
 #include <csignal>
 #include <filesystem>
 #include <set>
+#include <sstream>
+#include <thread>
 
 #include "common/file.h"
+#include "http/client.h"
 #include "tests/integration/operator/outage.h"
 
 namespace outrigger::integration {
@@ -81,6 +84,21 @@ class Rights : public Outage {
     Outage::TearDown();
   }
 
+  /// How often its writes came too late, somebody else having written.
+  static int conflicts_of(const OperatorProcess& process) {
+    const std::string log = process.log();
+    const std::string words = "health and metrics on port ";
+    const int port = std::stoi(log.substr(log.find(words) + words.size()));
+    http::Client pages({.base_url = "http://127.0.0.1:" + std::to_string(port)});
+    std::istringstream page(pages.get("/metrics").body);
+    for (std::string line; std::getline(page, line);) {
+      if (line.starts_with("rest_client_requests_total{") &&
+          line.find("code=\"409\"") != line.npos && line.find("method=\"PUT\"") != line.npos)
+        return std::stoi(line.substr(line.rfind(' ')));
+    }
+    return 0;
+  }
+
   OperatorProcess& start_limited() {
     return start_operator({"--kubeconfig", limited_kubeconfig().string(), "--namespace",
                            scene_->ns(), "--leader-elect", "false"});
@@ -106,6 +124,29 @@ TEST_F(Rights, OfOneNamespaceAreEnoughForALifeWithRestartScalingAndPause) {
     scene.finish_deletions();
     return scene.condition("Suspended") == "True/Suspended";
   });
+  EXPECT_EQ(limited.log().find("forbidden"), std::string::npos) << limited.log();
+}
+
+TEST_F(Rights, OfOneNamespaceAreEnoughWhereOthersWriteTheJobAllTheTime) {
+  Scene& scene = *scene_;
+  const OperatorProcess& limited = start_limited();
+  scene.start_and_run({{"workers", {{"replicas", 1}}}});
+  std::jthread others([&](const std::stop_token& stop) {
+    for (int i = 0; !stop.stop_requested(); ++i) {
+      const Json note{{"metadata", {{"annotations", {{"example.org/note", std::to_string(i)}}}}}};
+      (void)client()->patch(kJobs, {scene.ns(), "faces"}, kube::PatchType::kMerge, note);
+    }
+  });
+  bool ready = true;
+  scene.until("a status was written too late", [&] {
+    ready = !ready;
+    scene.run("faces-worker-0-0", ready);
+    return conflicts_of(limited) > 0;
+  });
+  others.request_stop();
+  others.join();
+  scene.run("faces-worker-0-0");
+  scene.until_condition("PodsReady", "True/Ready");
   EXPECT_EQ(limited.log().find("forbidden"), std::string::npos) << limited.log();
 }
 

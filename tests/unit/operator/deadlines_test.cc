@@ -87,7 +87,7 @@ TEST(Deadlines, AServerThatOnceRanIsNeverFailedForNotBeingReady) {
   world.settle();
   world.run_all();
   world.settle();
-  world.pods.at("faces-server-0-0")["status"]["conditions"][0]["status"] = "False";
+  world.unready("faces-server-0-0");
   world.settle();
   EXPECT_EQ(world.condition("Running"), "False/ReadinessLost");
   world.advance(seconds(100'000));
@@ -111,14 +111,21 @@ TEST(Deadlines, TheStartupDeadlineHoldsForEachRestartFromItsOwnBeginning) {
   EXPECT_EQ(world.condition("Failed"), "True/StartupDeadlineExceeded");
 }
 
+// All servers run, then the last of them is put out, and all begin anew.
+World put_out(int servers = 1) {
+  World world = running(
+      "  startupDeadlineSeconds: 60\n  server: {replicas: " + std::to_string(servers) + "}\n");
+  world.disrupt("faces-server-" + std::to_string(servers - 1) + "-0");
+  for (int i = 0; i < 2; ++i) {
+    world.settle();
+    world.finish_deletions();
+  }
+  world.settle();
+  return world;
+}
+
 TEST(Deadlines, AServerThatWasPreemptedMayWaitForAnotherPlaceAsLongAsItTakes) {
-  World world = running("  startupDeadlineSeconds: 60\n");
-  world.ask_to_delete("faces-server-0-0");
-  world.end("faces-server-0-0", {143});
-  world.add_condition("faces-server-0-0", {{"type", "DisruptionTarget"}, {"status", "True"}});
-  world.settle();
-  world.finish_deletions();
-  world.settle();
+  World world = put_out();
   ASSERT_EQ(world.condition("Restarting"), "True/Disrupted");
   world.advance(seconds(5000));
   world.settle();
@@ -131,6 +138,97 @@ TEST(Deadlines, AServerThatWasPreemptedMayWaitForAnotherPlaceAsLongAsItTakes) {
   world.advance(seconds(1));
   world.settle();
   EXPECT_EQ(world.condition("Failed"), kTooLate);
+}
+
+TEST(Deadlines, OneThatFoundAPlaceAndFailedBeforeItRanMayWaitForAnotherAgain) {
+  World world = put_out();
+  world.advance(seconds(5000));
+  world.run("faces-server-0-1");
+  world.unready("faces-server-0-1");
+  world.settle();
+  world.end("faces-server-0-1", {22});
+  world.settle();
+  EXPECT_THAT(world.living("server"), testing::IsEmpty()) << "there is a pause";
+  world.advance(seconds(10));
+  world.settle();
+  ASSERT_EQ(world.living("server"), std::vector<std::string>{"faces-server-0-2"});
+  EXPECT_EQ(world.condition("Restarting"), "True/PutOutBeforeRunning");
+  world.advance(seconds(5000));
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "");
+  world.wait_in("faces-server-0-2", "ImagePullBackOff");
+  world.settle();
+  world.advance(seconds(59));
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "");
+  world.advance(seconds(1));
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), kTooLate);
+}
+
+TEST(Deadlines, OnceItsServersRanAJobThatWasPutOutIsAsAnyOther) {
+  World world = put_out();
+  world.run_all();
+  world.settle();
+  world.end("faces-server-0-1", {22});
+  world.settle();
+  EXPECT_EQ(world.condition("Restarting"), "True/IoFailure");
+  world.advance(seconds(60));
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), kTooLate);
+}
+
+TEST(Deadlines, APlaceMayAlsoBeMissingInTheQuota) {
+  World world = running("  startupDeadlineSeconds: 60\n");
+  world.disrupt("faces-server-0-0");
+  world.pass();
+  for (int i = 0; i < 3; ++i) {
+    world.refusals = {{"pod faces-server-0-1", api::Role::kServer, RefusalCause::kQuota,
+                       "exceeded quota", world.now}};
+    world.settle();
+    world.finish_deletions();
+    world.advance(seconds(1000));
+  }
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "");
+  EXPECT_EQ(world.living("server").size(), 1U) << "it is asked for again";
+}
+
+TEST(Deadlines, ARankThatFoundItsPlaceBeforeTheOthersIsNotBlamedForGivingUp) {
+  World world = put_out(2);
+  const std::string first = world.living("server").at(0);
+  world.run(first);
+  world.unready(first);
+  world.advance(seconds(61));
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "");
+  world.end(first, {23});
+  world.settle();
+  for (int i = 0; i < 2; ++i) {
+    world.advance(seconds(10));
+    world.settle();
+    world.finish_deletions();
+  }
+  EXPECT_EQ(world.condition("Failed"), "");
+  EXPECT_EQ(world.status().restarts, 0);
+  EXPECT_EQ(world.living("server").size(), 2U);
+  EXPECT_EQ(world.status().execution_attempts, 3);
+}
+
+TEST(Deadlines, ASidecarThatHasEndedLeavesItsServerReady) {
+  World world("  startupDeadlineSeconds: 60\n");
+  world.settle();
+  world.run_all();
+  Json& status = world.pods.at("faces-server-0-0")["status"];
+  for (Json& condition : status["conditions"]) condition["status"] = "False";
+  status["containerStatuses"].push_back(
+      {{"name", "aside"}, {"ready", false}, {"state", {{"terminated", {{"exitCode", 0}}}}}});
+  world.settle();
+  EXPECT_EQ(world.condition("Running"), "True/ServersReady");
+  EXPECT_EQ(world.condition("PodsReady"), "True/Ready");
+  world.advance(seconds(60));
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "");
 }
 
 TEST(Deadlines, ItsJobsWholeTimeIsBoundAllTheSame) {

@@ -86,6 +86,18 @@ TEST(Ends, CleanPodPolicySaysWhichPodsGo) {
   }
 }
 
+TEST(Ends, OfAJobThatFailedNothingRunsOnWhateverItsPolicy) {
+  World world =
+      running("  workers: {replicas: 2}\n  cleanPodPolicy: None\n  activeDeadlineSeconds: 100\n");
+  world.end("faces-worker-0-0", {1});
+  world.settle();
+  world.advance(seconds(100));
+  world.settle();
+  ASSERT_EQ(world.condition("Failed"), "True/DeadlineExceeded");
+  world.finish_deletions();
+  EXPECT_THAT(world.names(), ElementsAre("faces-worker-0-0"));
+}
+
 TEST(Ends, AFailureThatTryingAgainDoesNotMendFailsAtOnceWithItsLastWords) {
   World world = running("");
   world.end("faces-server-0-0",

@@ -62,7 +62,8 @@ TEST(Failures, ADisruptionDoesNotCountWhateverTheExitCode) {
 }
 
 TEST(Failures, APodThatTheKubeletDidNotTakeIsNoFailureOfTheJobs) {
-  for (const char* reason : {"UnexpectedAdmissionError", "OutOfcpu", "NodeAffinity"}) {
+  for (const char* reason :
+       {"UnexpectedAdmissionError", "OutOfcpu", "NodeAffinity", "NodeShutdown", "Evicted"}) {
     Pod pod;
     pod.phase = PodPhase::kFailed;
     pod.ended_for = Why{reason, "no healthy device"};

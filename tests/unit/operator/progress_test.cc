@@ -102,6 +102,30 @@ TEST(Progress, WhatAServerToldAtItsEndIsLaterThanItsPage) {
   EXPECT_EQ(world.status().checkpoint->path, "/runs/faces/step-150");
 }
 
+const api::CheckpointStatus* checkpoint_after_a_restart(World& world, const std::string& failed) {
+  world.report = read_report(kPage);
+  world.settle();
+  world.end(failed, {22});
+  world.settle();
+  EXPECT_EQ(world.status().execution_attempts, 2);
+  const auto& checkpoint = world.status().checkpoint;
+  return checkpoint ? &*checkpoint : nullptr;
+}
+
+TEST(Progress, ACheckpointThatWentWithItsServersPodIsForgotten) {
+  World alone = running();
+  EXPECT_EQ(checkpoint_after_a_restart(alone, "faces-server-0-0"), nullptr);
+  World with_another = running("  server: {replicas: 2}\n");
+  EXPECT_EQ(checkpoint_after_a_restart(with_another, "faces-server-1-0"), nullptr)
+      << "though the first server of the former attempt is still there and tells of it";
+}
+
+TEST(Progress, ACheckpointOnAClaimIsKeptOverARestart) {
+  World world = running("  checkpoint: {path: /kept, volumeClaimName: kept}\n");
+  ASSERT_NE(checkpoint_after_a_restart(world, "faces-server-0-0"), nullptr);
+  EXPECT_EQ(world.status().checkpoint->path, "/kept/faces/step-100");
+}
+
 TEST(Progress, StepsAloneAreWrittenNoMoreThanTwiceAMinute) {
   World world = running();
   world.report = read_report(kPage);

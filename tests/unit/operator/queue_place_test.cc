@@ -154,6 +154,18 @@ TEST(QueuePlace, AnEndedJobFinishesItsWorkloadOnceNoPodRuns) {
   EXPECT_EQ(workload_says(world, "Finished"), "True/Succeeded");
 }
 
+TEST(QueuePlace, OfAJobWhosePodsAreKeptOnlyThoseThatEndedNeedNoQuota) {
+  World world = admitted("  workers: {replicas: 1}\n  cleanPodPolicy: None\n");
+  world.end("faces-server-0-0", {0});
+  world.settle();
+  EXPECT_EQ(world.status().state, "Complete");
+  EXPECT_EQ(workload_says(world, "Finished"), "");
+  world.end("faces-worker-0-0", {0});
+  world.settle();
+  EXPECT_EQ(workload_says(world, "Finished"), "True/Succeeded");
+  EXPECT_EQ(world.names().size(), 2U);
+}
+
 TEST(QueuePlace, TheServersReadinessIsTold) {
   World world = queued();
   admit(world);

@@ -43,6 +43,27 @@ TEST(ReadPod, TakesWhatPoliciesAskFor) {
   EXPECT_TRUE(pod->runs) << "the sidecar does";
 }
 
+TEST(ReadPod, IsReadyAsItsOwnContainerIs) {
+  struct Case {
+    bool own;
+    const char* all;    // its containers
+    const char* whole;  // the pod
+    bool ready;
+  };
+  for (const Case& one : {Case{true, "True", "True", true}, Case{false, "False", "False", false},
+                          Case{true, "False", "False", true},     // a sidecar has ended
+                          Case{true, "True", "False", false}}) {  // its node does not answer
+    Json object = Json::parse(kPod);
+    Json& status = object["status"];
+    status["conditions"] = Json::array({{{"type", "Ready"}, {"status", one.whole}},
+                                        {{"type", "ContainersReady"}, {"status", one.all}}});
+    status["containerStatuses"][0]["ready"] = !one.own;
+    status["containerStatuses"][1] = {
+        {"name", "worker"}, {"ready", one.own}, {"state", {{"running", Json::object()}}}};
+    EXPECT_EQ(read_pod(object)->ready, one.ready) << one.own << one.all << one.whole;
+  }
+}
+
 TEST(ReadPod, WaitingForTheImageIsNoTroubleAndFailingToPullItIs) {
   Json object = Json::parse(kPod);
   Json& statuses = object["status"]["containerStatuses"];

@@ -128,6 +128,18 @@ TEST(Restarts, AfterTenSecondsALostPeerIsCauseEnough) {
   EXPECT_EQ(world.status().restarts, 1);
 }
 
+TEST(Restarts, ARankThatGivesUpWaitingForOneThatHasNotBegunIsNotCounted) {
+  World world("  server: {replicas: 2}\n  failurePolicy: {maxRestarts: 0}\n");
+  world.settle();
+  world.end("faces-server-0-0", {23});
+  world.settle();
+  world.advance(seconds(10));
+  world.settle();
+  EXPECT_EQ(world.status().execution_attempts, 2);
+  EXPECT_EQ(world.status().restarts, 0);
+  EXPECT_EQ(world.condition("Failed"), "");
+}
+
 TEST(Restarts, NoMoreThanMaxRestartsAreMade) {
   World world = running("  failurePolicy: {maxRestarts: 2}\n");
   for (int i = 0; i < 3; ++i) {

@@ -75,6 +75,59 @@ TEST(Workers, AFailedWorkerIsReplacedAfterABackOffThatDoublesUpToFiveMinutes) {
   EXPECT_THAT(waits, ElementsAre(1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300));
 }
 
+// A server waits for a place meanwhile; a rule restarts the job for 7.
+TEST(Workers, TheyBackOffWhileAServerIsStartedAgain) {
+  for (const int code : {1, 7}) {
+    World world = running(
+        "  workers: {replicas: 1}\n  failurePolicy: {rules: [{name: it, role: Worker, "
+        "onExitCodes: [7], action: RestartJob}]}\n");
+    world.disrupt("faces-server-0-0");
+    world.settle();
+    world.finish_deletions();
+    world.settle();
+    std::vector<int64_t> waits;
+    for (int failure = 0; failure < 5; ++failure) {
+      const std::string failed = world.living("worker").at(0);
+      if (!world.pods.at(failed).contains("status")) world.run(failed);
+      world.end(failed, {code});
+      world.settle();
+      world.finish_deletions();
+      world.settle();
+      EXPECT_THAT(world.living("worker"), IsEmpty());
+      const api::Time again = world.look().look_again.value();
+      waits.push_back((again - world.now).count());
+      world.advance(again - world.now);
+      world.settle();
+    }
+    EXPECT_THAT(waits, ElementsAre(1, 2, 4, 8, 16)) << code;
+    world.run_all();
+    world.settle();
+    world.finish_deletions();
+    world.settle();
+    EXPECT_EQ(world.condition("Restarting"), "False/Restarted") << code;
+    EXPECT_EQ(world.status().restarts, 0) << code;
+  }
+}
+
+TEST(Workers, OneThatCannotBeReplacedKeepsNoRestartFromItsEnd) {
+  World world = running(
+      "  workers: {replicas: 1}\n  failurePolicy: {rules: [{name: it, role: Worker, "
+      "onExitCodes: [7], action: RestartJob}]}\n");
+  world.end("faces-worker-0-0", {7});
+  world.pass();
+  world.refusals = {{"pod faces-worker-0-1", api::Role::kWorker, RefusalCause::kQuota,
+                     "exceeded quota", world.now}};
+  for (int i = 0; i < 2; ++i) {
+    world.settle();
+    world.finish_deletions();
+  }
+  world.settle();
+  world.run_all();
+  world.settle();
+  EXPECT_EQ(world.condition("Restarting"), "False/Restarted");
+  EXPECT_EQ(world.status().restarts, 1);
+}
+
 TEST(Workers, OneThatLivedWellIsForgivenItsFormerFailures) {
   World world = running("  workers: {replicas: 1}\n");
   for (int i = 0; i < 3; ++i) {

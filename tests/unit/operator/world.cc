@@ -144,9 +144,17 @@ void World::run(const std::string& pod) {
       {"phase", "Running"},
       {"podIP", "10.0.0.1"},
       {"startTime", text(now)},
-      {"conditions", Json::array({{{"type", "Ready"}, {"status", "True"}}})},
-      {"containerStatuses",
-       Json::array({{{"name", role}, {"state", {{"running", {{"startedAt", text(now)}}}}}}})}};
+      {"conditions", Json::array({{{"type", "Ready"}, {"status", "True"}},
+                                  {{"type", "ContainersReady"}, {"status", "True"}}})},
+      {"containerStatuses", Json::array({{{"name", role},
+                                          {"ready", true},
+                                          {"state", {{"running", {{"startedAt", text(now)}}}}}}})}};
+}
+
+void World::unready(const std::string& pod) {
+  Json& status = pods.at(pod)["status"];
+  for (Json& condition : status["conditions"]) condition["status"] = "False";
+  status["containerStatuses"][0]["ready"] = false;
 }
 
 void World::run_all() {
@@ -191,6 +199,12 @@ void World::ask_to_delete(const std::string& pod) {
   const seconds grace(spec.value("terminationGracePeriodSeconds", 30));
   Json& metadata = at->second["metadata"];
   if (!metadata.contains("deletionTimestamp")) metadata["deletionTimestamp"] = text(now + grace);
+}
+
+void World::disrupt(const std::string& pod) {
+  ask_to_delete(pod);
+  end(pod, {143});
+  add_condition(pod, {{"type", "DisruptionTarget"}, {"status", "True"}});
 }
 
 void World::add_condition(const std::string& pod, const Json& condition) {

@@ -37,6 +37,8 @@ class World {
   /// Every living pod is placed, runs and is ready.
   void run_all();
   void run(const std::string& pod);
+  /// It runs, and is not ready (any more).
+  void unready(const std::string& pod);
   struct End {
     int code = 0;
     std::string reason = "Error";
@@ -47,6 +49,8 @@ class World {
   void finish_deletions();
   /// As `kubectl delete pod`.
   void ask_to_delete(const std::string& pod);
+  /// As a drain or the scheduler; it ends at once.
+  void disrupt(const std::string& pod);
   void vanish(const std::string& pod) { pods.erase(pod); }
   void add_condition(const std::string& pod, const Json& condition);
   void wait_in(const std::string& pod, const std::string& reason);

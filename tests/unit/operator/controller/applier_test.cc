@@ -5,6 +5,7 @@
 #include <string>
 
 #include "http/server.h"
+#include "tests/fakes/api_server.h"
 
 namespace outrigger::controller {
 namespace {
@@ -53,6 +54,81 @@ TEST_F(ApplierTest, SoIsAWebhookThatDeniesWithTheCodeOfABrokenServer) {
 TEST_F(ApplierTest, AServerThatIsBrokenRefusesNothing) {
   EXPECT_THROW(make_pod("Internal error occurred: etcdserver: no leader"), kube::ApiError);
   EXPECT_TRUE(memory_.refusals(api::Time()).empty());
+}
+
+/// A job whose Secret is made, or is there, on an API server that may refuse it.
+class SecretTest : public testing::Test {
+ protected:
+  static constexpr const char* kSecretsPath = "/api/v1/namespaces/team/secrets";
+
+  SecretTest() { job_.metadata.namespace_name = "team"; }
+
+  Applier::Outcome make_secret(int attempt, bool likely_there = false) {
+    kube::Client client(server_.config());
+    Plan plan;
+    plan.status.execution_attempts = attempt;
+    Create create(ObjectKind::kSecret, secret());
+    create.likely_there = likely_there;
+    plan.actions.emplace_back(std::move(create));
+    return Applier(client, job_, memory_).apply(plan);
+  }
+  static Json secret() {
+    return {{"kind", "Secret"}, {"metadata", {{"name", "faces-tokens"}, {"namespace", "team"}}}};
+  }
+  void put_secret() { server_.store().create(*fakes::ApiPath::parse(kSecretsPath), secret()); }
+  bool is_stored() {
+    return server_.store()
+               .get(*fakes::ApiPath::parse(kSecretsPath + std::string("/faces-tokens")))
+               .status == 200;
+  }
+  size_t requests() const { return server_.requests("POST").size(); }
+  size_t counted() const { return requests() - server_.requests("dryRun=All").size(); }
+  bool is_known() const { return memory_.had_secret(); }
+
+  fakes::ApiServer server_;
+  api::TrainingJob job_;
+  JobMemory memory_{"uid"};
+};
+
+TEST_F(SecretTest, OfAFirstAttemptIsOneRequest) {
+  EXPECT_EQ(make_secret(1), Applier::Outcome::kDone);
+  EXPECT_TRUE(is_stored());
+  EXPECT_EQ(requests(), 1U);
+}
+
+TEST_F(SecretTest, ThatIsThereIsCountedByNoQuotaAgain) {
+  put_secret();
+  EXPECT_EQ(make_secret(1, true), Applier::Outcome::kDone) << "another process made it";
+  EXPECT_TRUE(is_known());
+  EXPECT_EQ(make_secret(1), Applier::Outcome::kDone) << "this one found it";
+  EXPECT_EQ(make_secret(2), Applier::Outcome::kDone);
+  EXPECT_EQ(requests(), 3U);
+  EXPECT_EQ(counted(), 0U);
+}
+
+TEST_F(SecretTest, ThatSomebodyDeletedIsMadeAgain) {
+  EXPECT_EQ(make_secret(2, true), Applier::Outcome::kDone);
+  EXPECT_TRUE(is_stored());
+  EXPECT_EQ(counted(), 1U);
+}
+
+TEST_F(SecretTest, IsTriedForWhereAWebhookTakesNoDryRun) {
+  server_.fail("dryRun=All", {.status = 400, .reason = "BadRequest"});
+  EXPECT_EQ(make_secret(2), Applier::Outcome::kDone);
+  EXPECT_TRUE(is_stored());
+}
+
+TEST_F(SecretTest, ThatAQuotaRefusesIsThereWherePodsWantIt) {
+  server_.fail("POST", {.status = 403, .reason = "Forbidden"}, 2);
+  EXPECT_EQ(make_secret(1, true), Applier::Outcome::kDone);
+  EXPECT_TRUE(memory_.refusals(api::Time()).empty());
+  EXPECT_TRUE(is_known());
+}
+
+TEST_F(SecretTest, ThatAQuotaRefusesAtFirstIsRefused) {
+  server_.fail("POST", {.status = 403, .reason = "Forbidden"});
+  EXPECT_EQ(make_secret(1), Applier::Outcome::kRefused);
+  EXPECT_EQ(memory_.refusals(api::Time()).size(), 1U);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class ReconcilerTest : public ManagerScene {
     return made;
   }
 
-  kube::Client client_{server_.config()};
+  kube::Client client_{server_.config(), {.dropped = kUnread}};  // as the operator's
   Memory memory_;
   Caches caches_{client_, {}, [](const auto&, const auto&) { return nullptr; }};
   kube::EventRecorder events_{client_, {}};
@@ -96,6 +96,32 @@ TEST_F(ReconcilerTest, AStatusThatWasWrittenThoughItsAnswerIsLostIsToldOf) {
   EXPECT_EQ(
       std::ranges::count_if(events, [](const Json& one) { return one["reason"] == "Restarting"; }),
       1);
+}
+
+// The chart's role may not get a job, and the operator's client drops fields of what it gets.
+TEST_F(ReconcilerTest, AJobThatWasEditedMeanwhileIsReadWithAllOfItsTemplates) {
+  ASSERT_TRUE(made_first_attempt());
+  server_.store().remove(*fakes::ApiPath::parse(std::string(kPodsPath) + "/faces-server-0-0"),
+                         Json::object());
+  ASSERT_TRUE(eventually([&] { return caches_.pods(kJobKey).size() == 2; }));
+  server_.silence_watches();
+  const std::string path = kTrainingJobs.path("team") + "/faces";
+  Json edited = get(path);
+  edited["metadata"]["generation"] = 2;
+  edited["spec"]["workers"]["replicas"] = 3;
+  edited["spec"]["workers"]["template"]["spec"] = Json::parse(
+      R"({"tolerations": [{"key": "pool", "operator": "Exists"}],
+          "containers": [{"name": "worker", "resources": {"requests": {"cpu": "2"}}}]})");
+  apply_again(edited);
+  ASSERT_TRUE(eventually([&] {
+    reconciler_.reconcile(kJobKey);
+    return get(std::string(kPodsPath) + "/faces-worker-2-0").contains("spec");
+  }));
+  EXPECT_EQ(status()["executionAttempts"], 2);
+  Json spec = get(std::string(kPodsPath) + "/faces-worker-2-0")["spec"];
+  EXPECT_EQ(spec["tolerations"][0]["key"], "pool");
+  EXPECT_EQ(spec["containers"][0]["resources"]["requests"]["cpu"], "2");
+  EXPECT_THAT(server_.requests("GET " + path), testing::IsEmpty());
 }
 
 // As if the API server had been put back to a backup: what was written last is gone.
