@@ -37,11 +37,16 @@ def server_image_is_missing():
 
 
 def worker_image_is_missing():
-    job = jobs.short_job("half-image", steps=20, workers=1)
+    job = jobs.short_job("half-image", workers=1)
     job["spec"]["workers"]["template"] = jobs.role_template("worker", NOWHERE)
     name = jobs.start(job)
-    until("the job is Degraded", 60, lambda: jobs.holds(name, "Degraded"))
-    expect("ImagePull" in jobs.condition(name, "Degraded")["reason"], str(jobs.condition(name, "Degraded")))
+
+    def told():
+        degraded = jobs.condition(name, "Degraded")
+        expect(degraded["status"] == "True" and "ImagePull" in degraded["reason"], str(degraded))
+        return True
+
+    jobs.wait_until(name, "the job is Degraded", 60, told)
     jobs.wait_for_end(name)
     jobs.remove(name)
 
@@ -64,11 +69,11 @@ def gpu_is_placed():
     name = jobs.start(job)
     until("the pod waits for a GPU", 60, lambda: "nvidia.com/gpu" in jobs.condition(name, "PodsScheduled")["message"])
     run(ROOT / "tests/cluster/node", "gpus", "1")
-    until("the pod is placed", 60, lambda: any(
+    until("the pod is placed", 120, lambda: any(
         event["reason"] == "Scheduled" and event["involvedObject"]["name"].startswith("on-gpu-server-0")
         for event in jobs.get_all("events")))
     # Our server image computes on CPUs; it says so instead of training on them unasked.
-    until("the server has told that it has no GPU", 60, lambda: jobs.holds(name, "Failed"))
+    until("the server has told that it has no GPU", 120, lambda: jobs.holds(name, "Failed"))
     expect(jobs.condition(name, "Failed")["reason"] in ("NotSupported", "NoDevice"), str(jobs.condition(name, "Failed")))
     run(ROOT / "tests/cluster/node", "gpus", "0")
     jobs.remove(name)
@@ -93,7 +98,7 @@ def faces_reach_accuracy():
     expect(status["progress"]["percent"] == 100, str(status["progress"]))
     expect(status.get("restarts", 0) == 0 and status["executionAttempts"] == 1, "the job was restarted")
     expect((jobs.VOLUMES / "runs/faces/weights.safetensors").exists(), "no weights were written")
-    until("no pod runs any more", 60, lambda: all(
+    until("no pod runs any more", 120, lambda: all(
         pod["status"]["phase"] == "Succeeded" for pod in jobs.pods("faces").values()))
     expect(jobs.pods("faces", "server"), "the pod of the finished server was deleted, and its log with it")
     expect("weights:" in kubectl("logs", "faces-server-0-0"), "the server's log does not tell where the weights are")

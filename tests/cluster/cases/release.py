@@ -31,8 +31,13 @@ def newer_definition():
 
 def start_long_job():
     jobs.start(jobs.short_job(JOB, steps=100000))
-    until("two workers are joined", 120, lambda: jobs.joined(JOB) == 2)
+    until("two workers are joined", 120, lambda: len(jobs.joined(JOB)) == 2)
     jobs.wait_for_step(JOB, 1)
+
+
+def operator_images():
+    return {pod["spec"]["containers"][0]["image"] for pod in get_all("pods", "app.kubernetes.io/component=operator", SYSTEM)
+            if "deletionTimestamp" not in pod["metadata"]}
 
 
 def upgrade():
@@ -48,9 +53,8 @@ def upgrade():
     run("helm", "upgrade", RELEASE, CHART, "--namespace", SYSTEM, "--reset-then-reuse-values", "--wait",
         "--timeout", "120s", *options, timeout=150)
     target.reached("helm upgrade, until the new operator is ready", 60)
-    images = {pod["spec"]["containers"][0]["image"] for pod in get_all("pods", "app.kubernetes.io/component=operator", SYSTEM)
-              if "deletionTimestamp" not in pod["metadata"]}
-    expect(images == {f"outrigger-operator:{NEXT}"}, f"the operator's pods have the images {images}")
+    # Helm waits for all replicas but maxUnavailable, and a former one may not have been asked to end yet.
+    until("the operator's pods have the new image alone", 60, lambda: operator_images() == {f"outrigger-operator:{NEXT}"})
     noted = jobs.short_job("noted")
     noted["spec"].update({"note": "kept", "suspend": True})
     jobs.start(noted)
@@ -60,21 +64,27 @@ def upgrade():
 
 
 def worker_joins_old_server():
-    server, images = jobs.uids(JOB, "server"), get("tjob", JOB)["status"]["images"]
+    server, before, images = jobs.uids(JOB, "server"), jobs.uids(JOB, "worker"), get("tjob", JOB)["status"]["images"]
     kubectl("delete", "pod", f"{JOB}-worker-0-0", "--grace-period=1")
-    until("another worker is joined", 90, lambda: f"{JOB}-worker-0-1" in jobs.pods(JOB) and jobs.joined(JOB) == 2)
-    made = jobs.pods(JOB)[f"{JOB}-worker-0-1"]["spec"]["containers"][0]["image"]
-    expect(made == images["worker"] and NEXT not in made, f"the replacement has the image {made}, not {images['worker']}")
+    # By uid: an operator that took over meanwhile may not have seen the former one, and gives its name again.
+    workers = until("another worker is joined", 90, lambda: jobs.without(JOB, [before[f"{JOB}-worker-0-0"]]))
+    made = {pod["spec"]["containers"][0]["image"] for pod in workers.values() if pod["metadata"]["uid"] not in before.values()}
+    expect(made == {images["worker"]} and NEXT not in images["worker"], f"the replacement has {made}, not {images['worker']}")
     expect(jobs.uids(JOB, "server") == server, "the server was replaced")
 
 
 def uninstall():
     before, done = jobs.uids(JOB), max(jobs.steps_done(JOB))
-    run("helm", "uninstall", RELEASE, "--namespace", SYSTEM, "--wait", "--timeout", "60s")
+    run("helm", "uninstall", RELEASE, "--namespace", SYSTEM, "--wait", "--timeout", "120s", timeout=150)
     expect(get("crd", CRD), "the definition is gone")
     expect(get("tjob", JOB), "the job is gone")
     jobs.wait_for_step(JOB, done + 20)
     expect(jobs.uids(JOB) == before, "the job's pods changed")
+    until("only the key is left of the release", 60, only_key_is_left)  # the collector takes pods after their Deployment
+    until("the lease goes with the operator's account", 120, lambda: get("lease", RELEASE, SYSTEM) is None)
+
+
+def only_key_is_left():
     of_release = f"app.kubernetes.io/instance={RELEASE}"
     left = []
     for kind in ("deployments,pods,services,serviceaccounts,configmaps,secrets,roles,rolebindings,networkpolicies,"
@@ -82,7 +92,7 @@ def uninstall():
         left += [item["kind"] + " " + item["metadata"]["name"] for item in get_all(kind, of_release, SYSTEM)
                  if "deletionTimestamp" not in item["metadata"]]
     expect(left == [f"Secret {RELEASE}-token-key"], f"left of the release: {left}")
-    until("the lease goes with the operator's account", 60, lambda: get("lease", RELEASE, SYSTEM) is None)
+    return True
 
 
 def install_again():
@@ -92,8 +102,7 @@ def install_again():
     server, lost = jobs.uids(JOB, "server"), jobs.uids(JOB, "worker")[f"{JOB}-worker-1-0"]
     kubectl("delete", "pod", f"{JOB}-worker-1-0", "--grace-period=1")
     target = Target()
-    until("another worker is joined", 90, lambda: jobs.joined(JOB) == 2 and len(
-        set(jobs.uids(JOB, "worker").values()) - {lost}) == 2)
+    until("another worker is joined", 90, lambda: jobs.without(JOB, [lost]))
     # The former leader's lease went with its release, so nobody waits it out.
     target.reached("a worker deleted after installing again, until another is joined", 30)
     expect(jobs.uids(JOB, "server") == server, "the server was replaced")

@@ -15,6 +15,10 @@ class Failed(Exception):
     """What was expected and what was found."""
 
 
+class Over(Failed):
+    """What is waited for will not come any more."""
+
+
 def run(*command, text_in=None, timeout=120):
     """The standard output of a command; Failed with its error output where it fails."""
     try:
@@ -46,14 +50,21 @@ def apply(thing, namespace=NAMESPACE):
 
 
 def until(what, seconds, probe):
-    """Asks again and again until `probe` returns something true, and returns it."""
+    """Asks again and again until `probe` returns something true, and returns it. A probe that fails is asked again, too, for an
+    API server may be busy and a page not there yet; Over alone ends the waiting."""
     end = time.monotonic() + seconds
     while True:
-        found = probe()
+        found, failure = None, ""
+        try:
+            found = probe()
+        except Over:
+            raise
+        except Failed as error:
+            failure = f"; {error}"
         if found:
             return found
         if time.monotonic() > end:
-            raise Failed(f"after {seconds} s still not: {what}")
+            raise Failed(f"after {seconds} s still not: {what}{failure}")
         time.sleep(0.3)
 
 

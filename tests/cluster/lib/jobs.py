@@ -3,18 +3,21 @@
 import copy
 import functools
 import hashlib
+import http.client
 import json
 import pathlib
 import tempfile
 import urllib.request
 
-from lib.harness import Failed, ROOT, apply, get, get_all, kubectl, until
+from lib.harness import Failed, Over, ROOT, apply, get, get_all, kubectl, until
 
 EXAMPLE = ROOT / "manifests" / "examples" / "faces.yaml"
 # The folders of the node that stand behind the claims of manifests/examples/claims.yaml.
 VOLUMES = pathlib.Path(tempfile.gettempdir()) / "outrigger-cluster-test"
 # The node is small, and a test's pods are to fit beside each other.
 SMALL = {"requests": {"cpu": "10m", "memory": "128Mi"}, "limits": {"memory": "2Gi"}}
+# Of a short job: several times longer than what is done to its pods takes, on a fast machine and on a loaded one.
+STEPS = 240
 
 
 @functools.cache
@@ -30,7 +33,7 @@ def role_template(role, image=None):
     return {"spec": {"containers": [container]}}
 
 
-def short_job(name, steps=80, workers=2):
+def short_job(name, steps=STEPS, workers=2):
     """The example's network and data over a few steps, with links that lose nothing and a plan that stays."""
     job = copy.deepcopy(example())
     job["metadata"] = {"name": name, "namespace": "research"}
@@ -85,7 +88,8 @@ def metrics(name):
     path = VOLUMES / "runs" / name / "metrics.jsonl"
     if not path.exists():
         return []
-    return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+    # The last line may be under way: who reads beside who writes sees a part of it.
+    return [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("}\n")]
 
 
 def steps_done(name):
@@ -102,7 +106,7 @@ def wait_until(name, what, seconds, probe):
     """As until(), but a job that has failed is not waited for."""
     def there():
         if holds(name, "Failed"):
-            raise Failed(f"{name} failed: {condition(name, 'Failed')}")
+            raise Over(f"{name} failed: {condition(name, 'Failed')}")
         return probe()
 
     return until(what, seconds, there)
@@ -112,7 +116,7 @@ def wait_for_step(name, step, seconds=120):
     wait_until(name, f"{name} is at step {step}", seconds, lambda: max(steps_done(name), default=-1) >= step)
 
 
-def wait_for_end(name, seconds=240):
+def wait_for_end(name, seconds=600):
     """Waits for Complete and returns the status."""
     wait_until(name, f"{name} is complete", seconds, lambda: holds(name, "Complete"))
     return status(name)
@@ -126,15 +130,24 @@ def weights_hash(name):
 
 
 def server_page(name, path="/status"):
-    """What the job's server says of itself over HTTP."""
-    server = next(iter(pods(name, "server").values()))
-    with urllib.request.urlopen(f"http://{server['status']['podIP']}:8080{path}", timeout=5) as answer:
-        return answer.read().decode()
+    """What the job's server says of itself over HTTP; Failed where none answers, as one that starts or ends."""
+    failure = f"{name} has no server"
+    for pod_name, pod in pods(name, "server").items():
+        try:
+            with urllib.request.urlopen(f"http://{pod['status']['podIP']}:8080{path}", timeout=5) as answer:
+                return json.load(answer)
+        except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
+            failure = f"{pod_name} does not answer: {type(error).__name__} {error}"
+    raise Failed(failure)
 
 
 def joined(name):
-    """How many workers are joined to the server; 0 where it does not answer."""
-    try:
-        return json.loads(server_page(name))["workers"]["joined"]
-    except (OSError, StopIteration, KeyError):
-        return 0
+    """The pods of the workers that are joined, as the server knew behind its last step; Failed where it does not answer."""
+    return {worker.split("/")[0] for worker in server_page(name)["workers"]["names"]}
+
+
+def without(name, lost):
+    """The job's two workers by name, none with a uid among the lost, once they and no others are joined; else nothing."""
+    workers = pods(name, "worker")
+    others = len(workers) == 2 and not any(pod["metadata"]["uid"] in lost for pod in workers.values())
+    return workers if others and joined(name) == set(workers) else None

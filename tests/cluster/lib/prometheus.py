@@ -1,5 +1,6 @@
 """Debian's Prometheus on this machine, scraping what the chart's ServiceMonitor and PodMonitor name, with the chart's rules."""
 
+import http.client
 import json
 import pathlib
 import re
@@ -30,7 +31,7 @@ def targets_of(selector):
     """What the ServiceMonitor or PodMonitor of the chart gives for the pods of a selector: their ports named status, status-1, …"""
     found = []
     for pod in json.loads(run("kubectl", "get", "pods", "-A", "-l", selector, "-o", "json"))["items"]:
-        if pod["status"]["phase"] != "Running":
+        if pod["status"]["phase"] != "Running" or "podIP" not in pod["status"]:
             continue
         labels = pod["metadata"]["labels"]
         for container in pod["spec"]["containers"]:
@@ -44,7 +45,7 @@ def targets_of(selector):
 
 
 def follow_pods():
-    while not _stopped.wait(2):
+    while True:
         for name, selector in (("operator", "app.kubernetes.io/component=operator"), ("jobs", "outrigger.dev/job-name")):
             try:
                 targets = json.dumps(targets_of(selector))
@@ -52,6 +53,8 @@ def follow_pods():
                 continue
             (FOLDER / f"{name}.new").write_text(targets)
             (FOLDER / f"{name}.new").rename(FOLDER / f"{name}.json")
+        if _stopped.wait(2):
+            return
 
 
 def rules():
@@ -86,8 +89,8 @@ def ask(path, **parameters):
     """The data of an answer of Prometheus' HTTP API."""
     address = f"http://127.0.0.1:{PORT}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
     try:
-        with urllib.request.urlopen(address, timeout=10) as answer:
+        with urllib.request.urlopen(address, timeout=30) as answer:
             return json.load(answer)["data"]
-    except OSError as error:
+    except (OSError, http.client.HTTPException, ValueError) as error:
         detail = error.read().decode()[:500] if hasattr(error, "read") else ""
         raise Failed(f"{path} {parameters}: {error} {detail}") from None
