@@ -30,17 +30,11 @@ data::Dataset list_train(const api::TrainingJob& job, const std::filesystem::pat
   return list_data(job.spec.data.train, root, {});
 }
 
-data::Dataset list_validation(const api::TrainingJob& job, const std::filesystem::path& root,
-                              const data::Dataset& train) {
-  if (!job.spec.data.validation) return {};
-  return list_data(*job.spec.data.validation, root, train.classes());
-}
-
-feed::SampleOrder order_of(const api::TrainingJob& job, const data::Dataset& train,
-                           const training::TrainingState& state) {
-  feed::SampleOrder order(order_options(job, train));
-  for (const uint32_t sample : state.bad_samples) order.mark_broken(sample);
-  return order;
+// Of itself each rank computes with the best that its machine has; a resume imposes one set on all.
+training::TrainingState state_in_common(RunFiles& files, Agreement& agreement) {
+  training::TrainingState state = files.first_state();
+  agreement.agree_on_instruction_set();
+  return state;
 }
 
 std::unique_ptr<nn::Backend> local_backend(const api::TrainingJob& job, const OpenDevice& device) {
@@ -105,6 +99,7 @@ feed::CoordinatorOptions coordinator_options(const api::TrainingJob& job, const 
   options.all_micro_batches = size.micro_batches * static_cast<uint32_t>(api::rank_count(job.spec));
   options.staleness = static_cast<uint64_t>(job.spec.training.staleness);
   options.max_bad_fraction = job.spec.data.max_bad_fraction;
+  options.known_broken = state.bad_samples;
   return options;
 }
 
@@ -130,7 +125,7 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       cpu_(local_backend(job_, device_)),
       threads_(launch_.threads.value_or(available_cores())),
       files_(job_, launch_, graph_, train_),
-      state_(files_.first_state()),
+      state_(state_in_common(files_, agreement_)),
       broken_(train_, job_.spec.data.max_bad_fraction, state_.bad_samples),
       plan_(first_plan()),
       gpu_metrics_(watch(device_, metrics_)),
@@ -140,7 +135,7 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       pixels_(pixels_of(job_, device_, train_root_, validation_root_)),
       feed_(feed::Coordinator(coordinator_options(job_, size_, state_, launch_.rank,
                                                   evaluation_stop_.get_token()),
-                              order_of(job_, train_, state_), train_, plan_),
+                              feed::SampleOrder(order_options(job_, train_)), train_, plan_),
             join_terms(job_, graph_, train_, train_root_, state_.incarnation, threads_, device_),
             context_of(job_, device_), clock_, trace_),
       local_({.leases = std::max(2u, size_.micro_batches),
@@ -150,10 +145,11 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
               .pixel_memory = device_.backend->input_memory(),
               .neighbour = device_is_cores() ? std::optional(ProcessorClock::of_this_thread())
                                              : std::nullopt},
-             graph_, *cpu_, threads_.size(), *pixels_, context_of(job_), metrics_),
+             graph_, *cpu_, threads_.size(), *pixels_, context_of(job_), metrics_,
+             [this](std::exception_ptr failure) { feed_.fail_local(std::move(failure)); }),
       trainer_(options_on(device_, trainer_options(job_, graph_, size_, device_.precision), graph_,
                           threads_),
-               graph_, *device_.backend, threads_, feed_, clock_, state_, reducer),
+               graph_, *device_.backend, threads_, feed_, clock_, std::move(state_), reducer),
       evaluator_(graph_, *device_.backend, threads_,
                  {.batch = worker::micro_batch(job_),
                   .precision = device_.precision,
@@ -220,7 +216,7 @@ api::ExitCode Run::begin_and_train() {
 
 void Run::train_to_the_end() {
   const uint64_t begun_at = trainer_.counters().step;
-  agreement_.check_start(begun_at);
+  agreement_.check_start({begun_at, size_.total_steps, train_.size(), files_.data()});
   if (begun_at > size_.total_steps)
     log::warning(
         "the run is at step {} already, past the {} that the job asks for: there is nothing "

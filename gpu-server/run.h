@@ -71,7 +71,8 @@ class Run {
   void take_edit();
   /// Measures what plans cost, where anybody wants a plan found.
   void plan_from_now_on();
-  PlannedDevice planned_device();
+  /// Nothing where the device cannot be measured.
+  std::optional<PlannedDevice> planned_device();
   void plan_ahead(const training::StepReport& report, const RankMeasures& measures);
   void tell_of_workers(const training::StepReport& report, const RankMeasures& measures);
   /// Of workers and layers as they were in the last step, wherever that was; ends the progress
@@ -159,11 +160,11 @@ class Run {
   const OpenDevice device_;                 // trains and evaluates
   const std::unique_ptr<nn::Backend> cpu_;  // the local worker's
   ThreadPool threads_;
-  // For the job, before its arrays are made; ranks of one pod share it.
+  // For the job, before its arrays are made; ranks of one machine share it.
   const uint64_t free_memory_ =
-      free_memory() / static_cast<uint64_t>(api::ranks_per_pod(job_.spec));
+      free_memory() / static_cast<uint64_t>(api::ranks_on_machine(job_, launch_));
   RunFiles files_;
-  training::TrainingState state_;
+  training::TrainingState state_;  // until the trainer has it
   BrokenSamples broken_;
   std::map<int32_t, feed::StemMemory> stem_memory_;  // by cut, of those that plans had
   feed::Plan plan_;                                  // the newest that was set

@@ -8,8 +8,8 @@
 
 namespace outrigger::gpu_server {
 
-/// What the job judges weights by. Nothing where it could not be measured: the labels give no
-/// pairs, or the network makes no numbers of the images.
+/// What the job judges weights by. Nothing where it could not be measured: no image could be
+/// decoded, the labels give no pairs, or the network makes no numbers of the images.
 std::optional<double> metric_of(api::EvaluationMetric metric,
                                 const training::EvaluationResult& result);
 

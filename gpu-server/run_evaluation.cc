@@ -147,7 +147,8 @@ std::optional<training::EvaluationResult> Run::scores() {
               100 * done);
     return std::nullopt;
   }
-  training::EvaluationSums sums(nn::score_width(graph_, worker::scores_embeddings(job_)));
+  training::EvaluationSums sums(nn::score_width(graph_, worker::scores_embeddings(job_)),
+                                static_cast<int32_t>(train_.classes().size()));
   for (const auto& batch : batches) sums.add(batch.rows, batch.labels);
   return sums.result(validation_.size(), wanted_of(*job_.spec.training.evaluate), threads_);
 }

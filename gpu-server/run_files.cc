@@ -27,6 +27,7 @@ constexpr const char* kBatchSizeKey = "batchSize";
 constexpr const char* kMicroBatchSizeKey = "microBatchSize";
 constexpr const char* kSettingsKey = "settings";
 constexpr const char* kSamplesKey = "samples";
+constexpr const char* kDataKey = "data";
 constexpr const char* kSeedKey = "seed";
 constexpr const char* kMetricKey = "evaluationMetric";
 
@@ -105,6 +106,7 @@ RunFiles::RunFiles(const api::TrainingJob& job, const api::Launch& launch, const
       launch_(launch),
       graph_(graph),
       train_(train),
+      data_(train.fingerprint()),
       checkpoints_(api::checkpoint_directory(job, launch)) {
   if (job.spec.training.evaluate) metric_ = api::to_string(job.spec.training.evaluate->metric);
   if (launch.rank == 0) {
@@ -151,17 +153,26 @@ void RunFiles::compare_with(training::Checkpoint& found) {
          kMicroBatchSizeKey);
   if (const auto seed = former_value(found.metadata, own, kSeedKey))
     tell("spec.training.seed", *seed, kSeedKey);
-  if (const auto samples = former_value(found.metadata, own, kSamplesKey)) {
-    tell("the number of samples in spec.data.train", *samples, kSamplesKey);
-    if (!found.state.bad_samples.empty())
-      log::warning("which {} samples were broken is forgotten: their numbers are others' now",
-                   found.state.bad_samples.size());
-    found.state.bad_samples.clear();
-  }
+  reconcile_samples(found, own);
   warn_of_settings(found, own);
   reconcile_average(found.state);
   if (found.state.evaluating != nullptr) reconcile_average(*found.state.evaluating);
   reconcile_metric(found);
+}
+
+// Samples are known by their numbers, which are others' in another listing.
+void RunFiles::reconcile_samples(training::Checkpoint& found,
+                                 const training::CheckpointMetadata& own) {
+  const auto size = former_value(found.metadata, own, kSamplesKey);
+  if (!size && !former_value(found.metadata, own, kDataKey)) return;
+  log::warning(
+      "spec.data.train lists other samples than up to step {}, {} then and {} now: the run will "
+      "not be one with either",
+      found.state.step, size.value_or(own.at(kSamplesKey)), own.at(kSamplesKey));
+  if (!found.state.bad_samples.empty())
+    log::warning("which {} samples were broken is forgotten: their numbers are others' now",
+                 found.state.bad_samples.size());
+  found.state.bad_samples.clear();
 }
 
 void RunFiles::reconcile_average(training::TrainingState& found) const {
@@ -241,6 +252,7 @@ training::CheckpointMetadata RunFiles::metadata() const {
   metadata[kMicroBatchSizeKey] = std::to_string(worker::micro_batch(job_));
   metadata[kSettingsKey] = settings_of(job_);
   metadata[kSamplesKey] = std::to_string(train_.size());
+  metadata[kDataKey] = to_hex(data_);
   metadata[kSeedKey] = std::to_string(worker::seed(job_));
   if (!metric_.empty()) metadata[kMetricKey] = metric_;
   return metadata;

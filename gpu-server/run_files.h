@@ -7,6 +7,7 @@
 
 #include "api/launch.h"
 #include "api/training_job.h"
+#include "common/hash.h"
 #include "data/sample.h"
 #include "nn/graph.h"
 #include "training/checkpoint/checkpoint.h"
@@ -29,10 +30,11 @@ class RunFiles {
            const data::Dataset& train);
 
   /// What the run starts from: the newest checkpoint where the launch resumes (its instruction set
-  /// is imposed where this machine has it), else fresh weights or those of the job's file. Throws
-  /// InvalidInput where the checkpoint's labels mean other classes; warns of what else has changed:
-  /// an average of weights begins anew where the job has none before, and the best is forgotten
-  /// where it was so by another metric.
+  /// is imposed where this machine has it), else fresh weights or those of the job's file. Comes
+  /// before the first program. Throws InvalidInput where the checkpoint's labels mean other
+  /// classes; warns of what else has changed: an average of weights begins anew where the job has
+  /// none before, the best is forgotten where it was so by another metric, and so are broken
+  /// samples where the data lists others.
   training::TrainingState first_state();
 
   /// Whether this rank saves behind this step, and whether any does.
@@ -45,6 +47,8 @@ class RunFiles {
   void write_weights(const training::TrainingState& state) const;
   void write_job() const;
 
+  /// Of the data that it trains on (data::Dataset::fingerprint).
+  const Sha256& data() const { return data_; }
   std::optional<uint64_t> saved_step() const { return saved_step_; }
   std::filesystem::path saved_path() const { return store_->step_path(saved_step_.value_or(0)); }
 
@@ -52,6 +56,7 @@ class RunFiles {
   void refuse_former_run() const;
   training::TrainingState fresh_state() const;
   void compare_with(training::Checkpoint& found);
+  void reconcile_samples(training::Checkpoint& found, const training::CheckpointMetadata& own);
   void reconcile_average(training::TrainingState& found) const;
   void reconcile_metric(training::Checkpoint& found);
   training::CheckpointMetadata metadata() const;
@@ -60,6 +65,7 @@ class RunFiles {
   const api::Launch& launch_;
   const nn::Graph& graph_;
   const data::Dataset& train_;
+  const Sha256 data_;
   const std::filesystem::path checkpoints_;
   std::optional<training::CheckpointStore> store_;  // of the first rank
   std::optional<uint64_t> saved_step_;

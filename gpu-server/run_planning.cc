@@ -2,7 +2,6 @@
 #include "common/log.h"
 #include "gpu-server/planning/memory_check.h"
 #include "gpu-server/run.h"
-#include "nn/cuda/errors.h"
 #include "training/planner/batch_advice.h"
 #include "training/planner/model/memory.h"
 #include "training/planner/reason.h"
@@ -24,38 +23,33 @@ void warn_of_share(const api::TrainingJob& job, const RunSize& size) {
 
 void Run::plan_from_now_on() {
   if (!first_rank() || !wants_planning(edited_)) return;
-  try {
-    const PlannedDevice device = planned_device();
-    // One that trains does, whatever was reckoned.
-    if (!ready_ && wants_planner(edited_) && !device_is_cores())
-      check_memory(device.costs, edited_, device.memory);
-    for (const training::CutCosts& cut : device.costs.cuts)
-      stem_memory_.try_emplace(cut.cut, training::stem_memory(device.costs, cut));
-    reporter_.profile(device.costs);
-    planning_.emplace(edited_, graph_, size_, device);
-    const auto& found = trainer_.counters().plan;
-    if (!ready_ && found) planning_->found_before(*found);
-  } catch (const nn::cuda::OutOfDeviceMemory& error) {
-    log::warning(
-        "the plan stays as it starts, or as POST /plan says, and nobody is told how many workers "
-        "are wanted: the GPU has no room to measure what plans cost: {}",
-        error.what());
-  }
+  const auto device = planned_device();
+  if (!device) return;
+  // One that trains does, whatever was reckoned.
+  if (!ready_ && wants_planner(edited_) && !device_is_cores())
+    check_memory(device->costs, edited_, device->memory);
+  for (const training::CutCosts& cut : device->costs.cuts)
+    stem_memory_.try_emplace(cut.cut, training::stem_memory(device->costs, cut));
+  reporter_.profile(device->costs);
+  planning_.emplace(edited_, graph_, size_, *device);
+  const auto& found = trainer_.counters().plan;
+  if (!ready_ && found) planning_->found_before(*found);
 }
 
-PlannedDevice Run::planned_device() {
+std::optional<PlannedDevice> Run::planned_device() {
   if (device_.emulation != nullptr)
     return emulated_device(device_.emulation->profile, launch_.emulate_cores, size_);
-  PlannedDevice device;
+  std::optional<PlannedDevice> device;
   if (device_.is_gpu) {
-    device =
-        measured_gpu(*device_.backend, trainer_.options().device, edited_, graph_, size_, threads_);
+    device = measured_gpu_if_possible(*device_.backend, trainer_.options().device, edited_, graph_,
+                                      size_, threads_);
+    if (!device) return std::nullopt;
     log::info("the GPU takes {:.3f} ms for a micro-batch, {:.3f} ms for the optimizer's step",
-              1e3 * device.costs.cuts.front().head, 1e3 * device.costs.optimizer);
+              1e3 * device->costs.cuts.front().head, 1e3 * device->costs.optimizer);
   } else {
     device = measured_device(edited_, graph_, size_, threads_);
   }
-  device.memory = static_cast<double>(free_memory_);
+  device->memory = static_cast<double>(free_memory_);
   return device;
 }
 

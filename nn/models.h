@@ -45,5 +45,8 @@ Graph build_model(const ModelOptions& options);
 /// cut and any machine.
 void initialize(const Graph& graph, uint64_t seed, std::span<float> parameters,
                 std::span<float> buffers);
+/// Those of a segment, whose ranges the arenas cover.
+void initialize(const Graph& graph, Segment segment, uint64_t seed, std::span<float> parameters,
+                std::span<float> buffers);
 
 }  // namespace outrigger::nn

@@ -39,11 +39,14 @@ class RecomputingProgram final : public Program {
     ends.push_back(options.segment.end);
     const Range parameters = graph.parameter_range(options.segment);
     const Range buffers = graph.buffer_range(options.segment);
+    const int trained =
+        options.input_gradient ? options.segment.begin : recompute_begin(graph, options.segment);
     int begin = options.segment.begin;
     for (const int end : ends) {
+      if (begin < trained) ++first_;
       ProgramOptions piece = options;
       piece.segment = {begin, end};
-      piece.input_gradient = begin > options.segment.begin || options.input_gradient;
+      piece.input_gradient = options.input_gradient || begin > trained;
       piece.work_space = space_;
       const Range of_parameters = graph.parameter_range(piece.segment);
       const Range of_buffers = graph.buffer_range(piece.segment);
@@ -54,9 +57,9 @@ class RecomputingProgram final : public Program {
       begin = end;
     }
     for (Piece& piece : pieces_) piece.tape = piece.program->new_tape();
-    for (size_t i = 1; i < pieces_.size(); ++i) {
+    for (size_t i = 0; i < pieces_.size(); ++i) {
       const TensorSpec spec = pieces_[i].program->input_spec();
-      gradients_.emplace_back(spec.type, spec.shape);
+      gradients_.push_back(i > first_ ? Tensor(spec.type, spec.shape) : Tensor());
     }
     const TensorSpec out = output_spec();
     output_ = Tensor(out.type, out.shape);
@@ -87,8 +90,8 @@ class RecomputingProgram final : public Program {
       const auto entering =
           static_cast<size_t>(element_count(spec.shape)) * element_size(spec.type);
       all.kept += entering;
-      if (&piece != &pieces_.front()) all.work_space += entering;  // its gradient
     }
+    for (const Tensor& gradient : gradients_) all.work_space += gradient.bytes();
     return all;
   }
 
@@ -115,17 +118,19 @@ class RecomputingProgram final : public Program {
                 const BackwardOutput& out) const override {
     auto& kept = static_cast<RecomputingTape&>(tape);
     const std::scoped_lock lock(one_pass_);
-    for (size_t i = pieces_.size(); i-- > 0;) {
+    for (size_t i = 0; i < first_; ++i)
+      std::ranges::fill(part_of(out.gradients, pieces_[i].parameters), 0.0f);
+    for (size_t i = pieces_.size(); i-- > first_;) {
       const Piece& piece = pieces_[i];
       if (held_ != Held{&tape, i})
         run_piece(weights, kept, i, {output_.view(), std::span(statistics_)});
       const bool last = i + 1 == pieces_.size();
-      BackwardOutput to{i > 0 ? gradients_[i - 1].view() : out.input_gradient,
+      BackwardOutput to{i > first_ ? gradients_[i].view() : out.input_gradient,
                         part_of(out.gradients, piece.parameters)};
       // What lies behind this piece is done.
       if (out.ready) to.ready = [&](int64_t first) { out.ready(piece.parameters.offset + first); };
       piece.program->backward(weights_of(weights, i), *piece.tape,
-                              last ? output_gradient : std::as_const(gradients_[i]).view(), to);
+                              last ? output_gradient : std::as_const(gradients_[i + 1]).view(), to);
     }
     held_ = {};
   }
@@ -162,9 +167,10 @@ class RecomputingProgram final : public Program {
 
   const std::shared_ptr<WorkSpace> space_;
   std::vector<Piece> pieces_;
+  size_t first_ = 0;  // piece with anything to do in a backward pass
   mutable std::mutex one_pass_;
   mutable Held held_;
-  mutable std::vector<Tensor> gradients_;  // of what enters each piece but the first
+  mutable std::vector<Tensor> gradients_;  // of what enters each piece behind that one
   mutable Tensor output_;                  // of what is computed again: not looked at
   mutable std::vector<float> statistics_;  // likewise
 };
@@ -254,16 +260,29 @@ class Divider {
 
 }  // namespace
 
+int recompute_begin(const Graph& graph, Segment segment) {
+  if (graph.frozen_before(segment.end)) return segment.end;
+  int begin = segment.begin;
+  for (const Cut& cut : graph.cuts()) {
+    if (cut.layers > begin && cut.layers < segment.end && graph.frozen_before(cut.layers))
+      begin = cut.layers;
+  }
+  return begin;
+}
+
 std::vector<int> recompute_cuts(const Graph& graph, Segment segment, int in_flight) {
-  const Divider divider(graph, segment);
+  const int begin = recompute_begin(graph, segment);
+  if (begin == segment.end) return {};
+  const Divider divider(graph, {begin, segment.end});
   std::vector<int> best;
-  int64_t least = divider.kept(segment.begin, segment.end);
+  int64_t least = divider.kept(begin, segment.end);
   for (auto& division : divider.divisions()) {
     const int64_t takes = in_flight * division.entering + division.largest;
     if (takes >= least) continue;
     least = takes;
     best = std::move(division.cuts);
   }
+  if (begin > segment.begin) best.insert(best.begin(), begin);
   return best;
 }
 

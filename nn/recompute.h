@@ -7,9 +7,14 @@
 
 namespace outrigger::nn {
 
+/// The layer from which a segment's backward pass computes again: all before it is frozen. The
+/// segment's end where all of it is.
+int recompute_begin(const Graph& graph, Segment segment);
+
 /// Where a segment is divided so that keeping what enters each piece, for `in_flight`
 /// micro-batches, and all of one piece takes least: legal cuts inside it, rising; none where it is
-/// kept whole.
+/// kept whole. What is frozen before all that trains is a piece of its own, of which nothing is
+/// kept.
 std::vector<int> recompute_cuts(const Graph& graph, Segment segment, int in_flight);
 /// The same with as many micro-batches as are usually in flight: one behind a cut, where backward
 /// follows forward; a worker's credits before it.

@@ -18,6 +18,12 @@ View row_of(View all, int64_t index) {
   return all;
 }
 
+/// Nothing of an image whose label is none of the network's classes.
+LossResult loss_if_known(std::span<const float> logits, int32_t label) {
+  const bool known = label >= 0 && static_cast<size_t>(label) < logits.size();
+  return known ? sample_cross_entropy(logits, label) : LossResult{};
+}
+
 void copy_as_floats(const ConstTensorView& view, float* to) {
   if (view.type == ElementType::kBFloat16) {
     std::ranges::transform(view.as<uint16_t>(), to, from_bfloat16);
@@ -102,7 +108,7 @@ std::span<const float> Scorer::score(const ConstTensorView& pixels,
   threads_.parallel_for(static_cast<int>(count), [&](int index) {
     float* const row = rows_.data() + static_cast<size_t>(index) * width_;
     const auto loss =
-        sample_cross_entropy(row_of(logits, index).as<float>(), labels[static_cast<size_t>(index)]);
+        loss_if_known(row_of(logits, index).as<float>(), labels[static_cast<size_t>(index)]);
     row[Score::kLoss] = static_cast<float>(loss.loss_sum);
     row[Score::kCorrect] = static_cast<float>(loss.correct);
     if (options_.embeddings)

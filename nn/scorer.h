@@ -12,8 +12,9 @@
 
 namespace outrigger::nn {
 
-/// What a network makes of one image whose class is known. One after the other in a row of floats:
-/// the loss, 1 where the largest logit is the label's (else 0), and the embedding if it is wanted.
+/// What a network makes of one image. One after the other in a row of floats: the loss, 1 where the
+/// largest logit is the label's (else 0), and the embedding if it is wanted. Loss and correct are 0
+/// where the label is none of the network's classes, whose logits say nothing of it.
 struct Score {
   static constexpr size_t kLoss = 0;
   static constexpr size_t kCorrect = 1;

@@ -109,10 +109,7 @@ std::optional<int> terminal_columns(std::FILE* stream) {
 ProgressLine::ProgressLine(const Clock& clock, ProgressLineOptions options)
     : clock_(clock), options_(options) {}
 
-ProgressLine::~ProgressLine() {
-  if (on_screen_) std::fputc('\n', options_.stream);
-  std::fflush(options_.stream);
-}
+ProgressLine::~ProgressLine() { log::end_line(); }
 
 void ProgressLine::show(const Progress& progress) {
   const Duration least = options_.columns ? options_.redraw : options_.plain_interval;
@@ -124,28 +121,17 @@ void ProgressLine::show(const Progress& progress) {
 
 void ProgressLine::finish(const Progress& progress) {
   draw(progress);
-  if (on_screen_) std::fputc('\n', options_.stream);
-  on_screen_ = false;
-  std::fflush(options_.stream);
-}
-
-void ProgressLine::clear() {
-  if (on_screen_) std::fputs("\r\x1b[K", options_.stream);
-  on_screen_ = false;
-  drawn_at_.reset();
-  std::fflush(options_.stream);
+  log::end_line();
 }
 
 void ProgressLine::draw(const Progress& progress) {
   if (options_.columns) {
     // The last column stays free: a full line would make some terminals wrap.
-    const std::string line = format_progress(progress, std::max(1, *options_.columns - 1));
-    fmt::print(options_.stream, "\r{}\x1b[K", line);
-    on_screen_ = true;
+    log::draw_line(options_.stream, format_progress(progress, std::max(1, *options_.columns - 1)));
   } else {
     fmt::print(options_.stream, "{}\n", format_progress(progress));
+    std::fflush(options_.stream);
   }
-  std::fflush(options_.stream);
 }
 
 }  // namespace outrigger::training

@@ -49,8 +49,9 @@ struct ProgressLineOptions {
   Duration plain_interval = std::chrono::seconds(10);  // and between two plain lines
 };
 
-/// The live line of a run. On a terminal one line that is drawn over and over; elsewhere a line now
-/// and then, so that a log stays short. Cheap to call after every step. Not thread-safe.
+/// The live line of a run. On a terminal one line that is drawn over and over, below what is
+/// logged; elsewhere a line now and then, so that a log stays short. Cheap to call after every
+/// step. Not thread-safe.
 class ProgressLine {
  public:
   /// `clock` outlives the line.
@@ -64,8 +65,6 @@ class ProgressLine {
   void show(const Progress& progress);
   /// Draws in any case and ends the line: at the end of a run.
   void finish(const Progress& progress);
-  /// Takes the drawn line away, so that other text can be written; the next show() draws at once.
-  void clear();
 
  private:
   void draw(const Progress& progress);
@@ -73,7 +72,6 @@ class ProgressLine {
   const Clock& clock_;
   ProgressLineOptions options_;
   std::optional<TimePoint> drawn_at_;
-  bool on_screen_ = false;
 };
 
 }  // namespace outrigger::training

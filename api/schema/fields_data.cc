@@ -111,8 +111,8 @@ void describe(Struct<DataSpec>& s) {
   s.add("train", &DataSpec::train, "Samples to train on.").required();
   s.add("validation", &DataSpec::validation, "Samples to evaluate on.").absent("no evaluation");
   s.add("sampling", &DataSpec::sampling,
-        "Uniform: every sample once an epoch. ClassBalanced: classes alike, samples of a class in "
-        "turn.");
+        "Uniform: every sample once an epoch. ClassBalanced: a class at random, then one of its "
+        "images at random.");
   s.add("shuffle", &DataSpec::shuffle,
         "Order by blocks, shuffled within a window; for data that is read in sequence.")
       .absent("one full permutation an epoch");

@@ -90,8 +90,8 @@ void describe(Struct<EvaluateSpec>& s) {
       .between(1, kMostSteps);
   s.add("metric", &EvaluateSpec::metric,
         "Accuracy: top-1 of the classes. Verification: same person or not, 10-fold over pairs. "
-        "Identification: rank-1 "
-        "against the other images.");
+        "Identification: rank-1 against the other images. Both also of people who are not in "
+        "data.train; accuracy and loss are not measured then.");
   s.add("keepBest", &EvaluateSpec::keep_best,
         "Keeps a checkpoint of the best value beside the newest.");
   s.add("stopAfterNoGain", &EvaluateSpec::stop_after_no_gain,

@@ -37,8 +37,9 @@ double take_local_percent(nlohmann::json& fields) {
   return percent;
 }
 
-/// `job` with these fields of spec.split.
-api::TrainingJob with_split(const api::TrainingJob& job, const nlohmann::json& fields) {
+/// `job` with these fields of spec.split, and without a bound that is for plans to be found.
+api::TrainingJob with_split(const api::TrainingJob& job, nlohmann::json fields) {
+  fields.emplace("maxBytesPerSecond", nullptr);
   nlohmann::json whole = api::to_json(job);
   whole["spec"]["split"].merge_patch(fields);
   auto resolved = api::resolve_training_job(whole.dump());
@@ -68,7 +69,7 @@ feed::Plan asked_plan(const api::TrainingJob& job, const nn::Graph& graph, const
                       const std::string& split) {
   nlohmann::json fields = parsed(split);
   const double local = take_local_percent(fields);
-  const api::TrainingJob asked = with_split(job, fields);
+  const api::TrainingJob asked = with_split(job, std::move(fields));
   const std::string& cut = asked.spec.split.cut;
   if (cut == api::kCutAuto)
     throw InvalidInput("spec.split.cut: Auto is no plan; write Input or a layer");

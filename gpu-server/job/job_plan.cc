@@ -26,6 +26,23 @@ WireFormat wire_of(api::WireFormat format, nn::Precision precision) {
   return precision == nn::Precision::kBFloat16 ? WireFormat::kBFloat16 : WireFormat::kFloat32;
 }
 
+/// Steps after each of which all ranks have the same weights: only then may one of them be judged
+/// or saved.
+int64_t synchronized_every(const api::TrainingJob& job) {
+  return api::rank_count(job.spec) == 1 ? 1 : job.spec.training.sync_every_steps;
+}
+
+void set_pace(const api::TrainingJob& job, RunSize& size) {
+  const auto least = static_cast<double>(synchronized_every(job));
+  size.steps_between_checkpoints =
+      std::max(least, static_cast<double>(job.spec.checkpoint.every_steps));
+  const auto& evaluate = job.spec.training.evaluate;
+  if (!evaluate || !job.spec.data.validation) return;
+  size.steps_between_evaluations =
+      std::max(least, evaluate->every_steps ? static_cast<double>(*evaluate->every_steps)
+                                            : static_cast<double>(size.samples) / size.batch);
+}
+
 }  // namespace
 
 RunSize run_size(const api::TrainingJob& job, const data::Dataset& train) {
@@ -39,13 +56,12 @@ RunSize run_size(const api::TrainingJob& job, const data::Dataset& train) {
       training.steps
           ? static_cast<uint64_t>(*training.steps)
           : (static_cast<uint64_t>(*training.epochs) * size.samples + size.batch - 1) / size.batch;
+  set_pace(job, size);
   return size;
 }
 
 uint64_t step_synchronized_before(const api::TrainingJob& job, uint64_t step) {
-  const uint64_t every = api::rank_count(job.spec) == 1
-                             ? 1
-                             : static_cast<uint64_t>(job.spec.training.sync_every_steps);
+  const auto every = static_cast<uint64_t>(synchronized_every(job));
   return (step - 1) / every * every;
 }
 

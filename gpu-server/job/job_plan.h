@@ -18,6 +18,9 @@ struct RunSize {
   uint64_t total_steps = 0;    // ceil(epochs * samples / batch), or training.steps
   uint32_t batch = 0;          // B, over all ranks
   uint32_t micro_batches = 0;  // M of one rank
+  // About, for forecasts; 0: none is made.
+  double steps_between_evaluations = 0;
+  double steps_between_checkpoints = 0;
   double epochs_of(uint64_t step) const {
     return static_cast<double>(step) * batch / static_cast<double>(samples);
   }

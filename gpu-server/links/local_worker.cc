@@ -1,7 +1,7 @@
 #include "gpu-server/links/local_worker.h"
 
 #include <condition_variable>
-#include <exception>
+#include <utility>
 
 #include "common/log.h"
 #include "common/thread_name.h"
@@ -12,11 +12,13 @@ namespace outrigger::gpu_server {
 
 LocalWorker::LocalWorker(const worker::AgentOptions& options, const nn::Graph& graph,
                          const nn::Backend& backend, int threads, worker::PixelSource& pixels,
-                         const worker::WireContext& context, telemetry::Metrics& metrics)
+                         const worker::WireContext& context, telemetry::Metrics& metrics,
+                         std::function<void(std::exception_ptr)> failed)
     : threads_(threads),
       agent_(options, graph, backend, threads_, pixels),
       counters_(metrics),
-      context_(context) {
+      context_(context),
+      failed_(std::move(failed)) {
   auto ends = transport::make_memory_links();
   server_end_ = std::move(ends.first);
   worker_end_ = std::move(ends.second);
@@ -26,6 +28,7 @@ LocalWorker::LocalWorker(const worker::AgentOptions& options, const nn::Graph& g
       worker::run_session(*worker_end_, agent_, context_, counters_, stop);
     } catch (const std::exception& error) {  // no memory, too: the others can go on without it
       log::error("the local worker ended: {}", error.what());
+      failed_(std::current_exception());
       worker_end_->close(error.what());
     }
     // Until then others may ask for this thread's time.

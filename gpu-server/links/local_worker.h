@@ -1,5 +1,7 @@
 #pragma once
 
+#include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <stop_token>
@@ -21,10 +23,12 @@ namespace outrigger::gpu_server {
 /// a link in memory.
 class LocalWorker {
  public:
-  /// References must outlive this. `threads`: how many cores it may use.
+  /// References must outlive this. `threads`: how many cores it may use. `failed` is told, on its
+  /// thread and before the link closes, of an exception that ends it.
   LocalWorker(const worker::AgentOptions& options, const nn::Graph& graph,
               const nn::Backend& backend, int threads, worker::PixelSource& pixels,
-              const worker::WireContext& context, telemetry::Metrics& metrics);
+              const worker::WireContext& context, telemetry::Metrics& metrics,
+              std::function<void(std::exception_ptr)> failed);
   ~LocalWorker();
 
   /// The server's end of the link; once.
@@ -37,6 +41,7 @@ class LocalWorker {
   worker::Agent agent_;
   worker::SessionCounters counters_;
   const worker::WireContext context_;
+  const std::function<void(std::exception_ptr)> failed_;
   std::unique_ptr<transport::Link> server_end_;
   std::unique_ptr<transport::Link> worker_end_;
   std::mutex mutex_;  // of the thread's sleep at the end

@@ -59,6 +59,12 @@ void ServerFeed::serve_local(std::unique_ptr<transport::Link> link, const Proces
   sessions_.push_back(std::move(session));
 }
 
+void ServerFeed::fail_local(std::exception_ptr failure) {
+  const std::scoped_lock lock(mutex_);
+  own_failure_ = std::move(failure);
+  changed_.notify_all();
+}
+
 feed::WorkerId ServerFeed::add_worker(const feed::WorkerTraits& traits, WorkerSession& session,
                                       const WorkerBook& book) {
   const std::scoped_lock lock(mutex_);
@@ -80,6 +86,23 @@ void ServerFeed::tell_what_is_given_back(feed::WorkerId worker) {
   if (!text.empty()) log::info("worker {} gives back {}", session->second->name(), text);
 }
 
+void ServerFeed::tell_of_failed_read(feed::WorkerId worker, const feed::ReadFailed& failed) {
+  constexpr Duration kEvery = std::chrono::seconds(30);
+  FailedReads& reads = failed_reads_[worker];
+  const TimePoint now = clock_.now();
+  if (reads.told_at && now < *reads.told_at + kEvery) {
+    ++reads.untold;
+    return;
+  }
+  reads.told_at = now;
+  const uint64_t untold = std::exchange(reads.untold, 0);
+  const WorkerSession& session = *joined_.at(worker);
+  const bool evaluation = failed.key.step >= feed::kFirstEvaluation;
+  log::warning("worker {} could not read: {}{}{}", session.name(), failed.reason,
+               evaluation && !session.local() ? "; it evaluates no more for a while" : "",
+               untold > 0 ? fmt::format(" ({} more failed since the last such line)", untold) : "");
+}
+
 void ServerFeed::lose_worker(feed::WorkerId worker) {
   const std::scoped_lock lock(mutex_);
   tell_what_is_given_back(worker);
@@ -88,6 +111,7 @@ void ServerFeed::lose_worker(feed::WorkerId worker) {
     joined_.erase(session);
   }
   books_.erase(worker);
+  failed_reads_.erase(worker);
   timeline_.left(worker);
   coordinator_.lose_worker(worker, clock_.now());
   distribute();
@@ -100,6 +124,8 @@ void ServerFeed::receive(feed::WorkerId worker, feed::WorkerMessage message) {
   books_.at(worker).note(message);
   timeline_.arrived(worker, message, measures_of(worker), clock_.now());
   if (std::holds_alternative<feed::Leaving>(message)) tell_what_is_given_back(worker);
+  if (const auto* failed = std::get_if<feed::ReadFailed>(&message))
+    tell_of_failed_read(worker, *failed);
   coordinator_.receive(worker, std::move(message), clock_.now());
   distribute();
   changed_.notify_all();

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <list>
 #include <map>
 #include <memory>
@@ -62,6 +63,9 @@ class ServerFeed final : public feed::Feed {
   void serve(std::unique_ptr<transport::Link> link);
   /// Works with the server's own worker, which needs no introduction. `worker`: its thread's.
   void serve_local(std::unique_ptr<transport::Link> link, const ProcessorClock& worker);
+  /// The server's own worker has ended with this: where no other is left, the trainer's calls throw
+  /// it instead of waiting. Any thread.
+  void fail_local(std::exception_ptr failure);
   /// From now on the trainer's calls throw Cancelled.
   void cancel();
   /// Tells all workers that the work is over (or to come again) and ends their sessions, within
@@ -118,6 +122,8 @@ class ServerFeed final : public feed::Feed {
   void lose_worker(feed::WorkerId worker);
   /// One line about what a worker held that leaves or is lost, if anything; the lock is held.
   void tell_what_is_given_back(feed::WorkerId worker);
+  /// One line about the newest of its failed reads, if the last is a while ago; the lock is held.
+  void tell_of_failed_read(feed::WorkerId worker, const feed::ReadFailed& failed);
   void receive(feed::WorkerId worker, feed::WorkerMessage message);
   const JoinTerms& terms() const { return terms_; }
   const worker::WireContext& context() const { return context_; }
@@ -153,6 +159,7 @@ class ServerFeed final : public feed::Feed {
   Timeline timeline_;  // under mutex_
   std::atomic<uint64_t> handed_out_{0};
   std::optional<ProcessorClock> own_worker_;
+  std::exception_ptr own_failure_;  // under mutex_
   std::atomic<Duration> own_work_in_waits_{};
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -160,6 +167,11 @@ class ServerFeed final : public feed::Feed {
   std::list<std::unique_ptr<WorkerSession>> sessions_;
   std::map<feed::WorkerId, WorkerSession*> joined_;
   std::map<feed::WorkerId, WorkerBook> books_;
+  struct FailedReads {
+    std::optional<TimePoint> told_at;
+    uint64_t untold = 0;
+  };
+  std::map<feed::WorkerId, FailedReads> failed_reads_;
   Traffic past_traffic_;  // over links that are gone
   std::optional<Wanted> wanted_;
   feed::StallTimes stalls_{};

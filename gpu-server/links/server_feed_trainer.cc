@@ -31,6 +31,7 @@ auto ServerFeed::wait_for(const Wanted& wanted, const Answer& answer) {
       if (wanted.device) timeline_.device_takes(*wanted.step, wanted.index, clock_.now());
       return result;
     }
+    if (own_failure_ && joined_.empty()) std::rethrow_exception(own_failure_);
     changed_.wait_for(lock, kTick);
   }
 }
@@ -129,7 +130,9 @@ std::vector<feed::AuditItem> ServerFeed::commit(uint64_t step) {
 
 std::vector<uint32_t> ServerFeed::broken_samples() {
   const std::scoped_lock lock(mutex_);
-  return {coordinator_.order().broken().begin(), coordinator_.order().broken().end()};
+  std::vector<uint32_t> ids;
+  for (const auto& broken : coordinator_.broken()) ids.push_back(broken.first);
+  return ids;
 }
 
 uint32_t ServerFeed::begin_evaluation(const data::Dataset& dataset, uint32_t batch) {

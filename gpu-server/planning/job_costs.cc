@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "common/error.h"
+#include "common/log.h"
 #include "gpu-server/device/device_times.h"
 #include "gpu-server/job/job_options.h"
+#include "gpu-server/planning/measured_graph.h"
 #include "nn/cpu/backend.h"
 #include "nn/cpu/blocks.h"
+#include "nn/cuda/errors.h"
 #include "nn/recompute.h"
 #include "training/planner/model/memory.h"
 #include "worker/job.h"
@@ -56,17 +59,21 @@ double forward_seconds(const std::vector<nn::cpu::LayerCost>& layers, int32_t be
   return sum;
 }
 
-/// What cores compute again in the backward pass: of a stem all, since other micro-batches came
-/// between.
-void add_stem_again(training::CutCosts& cut, const std::vector<nn::cpu::LayerCost>& layers) {
-  if (cut.trains) cut.stem_backward += forward_seconds(layers, 0, cut.cut);
+/// What cores compute again in the backward pass: of a stem all that trains, since other
+/// micro-batches came between.
+void add_stem_again(training::CutCosts& cut, const nn::Graph& graph,
+                    const std::vector<nn::cpu::LayerCost>& layers) {
+  const int begin = nn::recompute_begin(graph, {0, cut.cut});
+  cut.stem_backward += forward_seconds(layers, begin, cut.cut);
 }
 
 /// Likewise of a head all but the last piece.
 void add_head_again(training::CutCosts& cut, const nn::Graph& graph,
                     const std::vector<nn::cpu::LayerCost>& layers) {
-  const auto pieces = nn::recompute_cuts(graph, {cut.cut, graph.size()});
-  if (!pieces.empty()) cut.head += forward_seconds(layers, cut.cut, pieces.back());
+  const nn::Segment head{cut.cut, graph.size()};
+  const auto pieces = nn::recompute_cuts(graph, head);
+  if (pieces.empty()) return;
+  cut.head += forward_seconds(layers, nn::recompute_begin(graph, head), pieces.back());
 }
 
 struct SegmentMemory {
@@ -153,8 +160,9 @@ training::JobCosts sizes_of(const api::TrainingJob& job, const nn::Graph& graph,
                             const RunSize& size) {
   training::JobCosts costs;
   costs.parameters = sizeof(float) * static_cast<double>(graph.parameter_count());
-  // Weights, momentum, the device's gradients, their sum, and what went out to workers.
-  costs.copies = 5 + static_cast<double>(job.spec.training.staleness) +
+  // Weights and momentum; the device's gradients, their sum, and what went out to workers.
+  costs.copies = 2 + 3 * stepped_part(job, graph) +
+                 static_cast<double>(job.spec.training.staleness) +
                  (job.spec.training.average_weights ? 1 : 0);
   costs.micro_batches = size.micro_batches;
   costs.staleness = static_cast<uint64_t>(job.spec.training.staleness);
@@ -207,17 +215,18 @@ void add_device_times(training::JobCosts& costs, const DeviceTimes& times, int32
 
 training::JobCosts measure_job(const api::TrainingJob& job, const nn::Graph& graph,
                                const RunSize& size, ThreadPool& threads) {
+  const nn::Graph measured = measured_graph(job, graph);
   const auto layers =
-      profile_on_cores(graph.whole(), worker::micro_batch(job), job, graph, threads);
+      profile_on_cores(measured.whole(), worker::micro_batch(job), job, measured, threads);
   training::JobCosts costs = sizes_of(job, graph, size);
   costs.layers = layer_costs(graph, layers);
-  costs.optimizer = measure_optimizer(job, graph, size) * threads.size();
+  costs.optimizer = measure_optimizer(job, measured, size) * threads.size();
   for (training::CutCosts& cut : costs.cuts) {
-    add_head_memory(cut, job, graph, threads);
+    add_head_memory(cut, job, measured, threads);
     add_stem_memory(cut, job, graph, threads);
     add_times(cut, layers);
     if (!recomputes(job)) continue;
-    add_stem_again(cut, layers);
+    add_stem_again(cut, graph, layers);
     add_head_again(cut, graph, layers);
   }
   return costs;
@@ -227,7 +236,7 @@ training::JobCosts sizes_at(int32_t cut, const api::TrainingJob& job, const nn::
                             const RunSize& size, ThreadPool& threads) {
   training::JobCosts costs = sizes_of(job, graph, size);
   std::erase_if(costs.cuts, [cut](const auto& one) { return one.cut != 0 && one.cut != cut; });
-  add_head_memory(costs.cuts.back(), job, graph, threads);
+  add_head_memory(costs.cuts.back(), job, measured_graph(job, graph), threads);
   add_stem_memory(costs.cuts.back(), job, graph, threads);
   return costs;
 }
@@ -263,12 +272,33 @@ PlannedDevice measured_gpu(const nn::Backend& backend, const training::DeviceOpt
     if (cut.cut == 0) continue;
     add_stem_memory(cut, job, graph, threads);
     add_times(cut, layers);
-    if (recomputes(job)) add_stem_again(cut, layers);  // the device's times have its own
+    if (recomputes(job)) add_stem_again(cut, graph, layers);  // the device's times have its own
     heads.push_back({cut.cut, cut.trains});
   }
-  add_device_times(costs, time_device(backend, graph, options, heads, threads),
+  add_device_times(costs, time_device(backend, measured_graph(job, graph), options, heads, threads),
                    named_cut(job, graph));
   return {std::move(costs), 1, false};
+}
+
+std::optional<PlannedDevice> measured_gpu_if_possible(const nn::Backend& backend,
+                                                      const training::DeviceOptions& options,
+                                                      const api::TrainingJob& job,
+                                                      const nn::Graph& graph, const RunSize& size,
+                                                      ThreadPool& threads) {
+  const auto warn = [](const Error& error) {
+    log::warning(
+        "the plan stays as it starts, or as POST /plan says, and nobody is told how many workers "
+        "are wanted: the GPU has no room to measure what plans cost: {}",
+        error.what());
+  };
+  try {
+    return measured_gpu(backend, options, job, graph, size, threads);
+  } catch (const nn::cuda::OutOfDeviceMemory& error) {
+    warn(error);
+  } catch (const InvalidInput& error) {
+    warn(error);
+  }
+  return std::nullopt;
 }
 
 PlannedDevice emulated_device(const training::Profile& profile, int cores, const RunSize& size) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 
 #include "api/training_job.h"
 #include "common/thread_pool.h"
@@ -42,10 +43,17 @@ PlannedDevice measured_device(const api::TrainingJob& job, const nn::Graph& grap
                               const RunSize& size, ThreadPool& threads);
 /// A device with arrays of its own, measured now, and what stems take on cores: on those of this
 /// server, as on workers. Cuts whose programs do not fit into the device's memory are left out.
-/// Throws nn::cuda::OutOfDeviceMemory where there is no room to measure.
+/// Throws nn::cuda::OutOfDeviceMemory where there is no room to measure, InvalidInput where a pass
+/// has more values than the device's indexes reach.
 PlannedDevice measured_gpu(const nn::Backend& backend, const training::DeviceOptions& options,
                            const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
                            ThreadPool& threads);
+/// The same; nothing, and a warning, where it cannot be measured.
+std::optional<PlannedDevice> measured_gpu_if_possible(const nn::Backend& backend,
+                                                      const training::DeviceOptions& options,
+                                                      const api::TrainingJob& job,
+                                                      const nn::Graph& graph, const RunSize& size,
+                                                      ThreadPool& threads);
 /// As a profile has it. Throws InvalidInput where the profile is of another number of
 /// micro-batches.
 PlannedDevice emulated_device(const training::Profile& profile, int cores, const RunSize& size);

@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "gpu-server/planning/job_costs.h"
+#include "gpu-server/planning/measured_graph.h"
 #include "training/planner/batch_advice.h"
 #include "training/planner/model/memory.h"
 #include "worker/job.h"
@@ -67,6 +68,8 @@ void check_memory_to_measure(const api::TrainingJob& job, const nn::Graph& graph
                              const RunSize& size, double memory, ThreadPool& threads) {
   const CostsOf costs_of = [&](int64_t micro_batch) {
     training::JobCosts costs = sizes_with(micro_batch, job, graph, size, threads);
+    costs.parameters =
+        sizeof(float) * static_cast<double>(measured_graph(job, graph).parameter_count());
     costs.copies = 3;         // weights, momentum, gradients
     costs.micro_batches = 1;  // in hand
     return costs;

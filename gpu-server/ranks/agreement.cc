@@ -8,9 +8,11 @@
 #include <string>
 #include <utility>
 
+#include "common/bytes.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/thread_name.h"
+#include "nn/cpu/instruction_set.h"
 
 namespace outrigger::gpu_server {
 namespace {
@@ -73,6 +75,49 @@ Wishes wishes_of(const Votes& votes) {
   return all;
 }
 
+// Byte by byte: a float holds every whole number up to 2^24, and not all beyond.
+std::vector<float> to_floats(const Start& start) {
+  ByteWriter writer;
+  writer.number(start.step);
+  writer.number(start.total_steps);
+  writer.number(start.samples);
+  writer.raw(start.data.data(), start.data.size());
+  std::vector<float> floats;
+  for (const std::byte byte : writer.take())
+    floats.push_back(static_cast<float>(std::to_integer<uint8_t>(byte)));
+  return floats;
+}
+
+Start to_start(std::span<const float> floats) {
+  Bytes bytes;
+  for (const float value : floats) bytes.push_back(static_cast<std::byte>(value));
+  ByteReader reader(bytes);
+  Start start;
+  start.step = reader.number<uint64_t>();
+  start.total_steps = reader.number<uint64_t>();
+  start.samples = reader.number<uint32_t>();
+  std::ranges::copy(reader.raw(start.data.size()), start.data.begin());
+  return start;
+}
+
+std::string data_of(const Start& start) {
+  constexpr size_t kEnough = 16;
+  return std::to_string(start.samples) + " samples (" + to_hex(start.data).substr(0, kEnough) + ")";
+}
+
+/// `of`: what they must have in common, as text.
+template <typename Of>
+void refuse_unlike(const std::vector<Start>& starts, const Of& of, const std::string& what,
+                   const std::string& hint) {
+  std::string all;
+  bool same = true;
+  for (const Start& start : starts) {
+    all += (all.empty() ? "" : ", ") + of(start);
+    same = same && of(start) == of(starts.front());
+  }
+  if (!same) throw IoError("the replicas " + what + ", by rank " + all + ": " + hint);
+}
+
 }  // namespace
 
 Wishes Agreement::settle(const Wishes& mine) {
@@ -106,23 +151,32 @@ std::vector<std::vector<float>> Agreement::gather(std::span<const float> mine) {
   return told;
 }
 
-void Agreement::check_start(uint64_t step) {
+void Agreement::agree_on_instruction_set() {
   if (reducer_ == nullptr) return;
-  // In two parts: a float holds every whole number up to 2^24, and not all beyond.
-  constexpr int kExactBits = 24;
-  const std::array<float, 2> mine{static_cast<float>(step >> kExactBits),
-                                  static_cast<float>(step & ((1U << kExactBits) - 1))};
-  std::string starts;
-  bool same = true;
-  for (const std::vector<float>& theirs : gather(mine)) {
-    const auto start =
-        (static_cast<uint64_t>(theirs.at(0)) << kExactBits) + static_cast<uint64_t>(theirs.at(1));
-    starts += (starts.empty() ? "" : ", ") + std::to_string(start);
-    same = same && start == step;
-  }
-  if (same) return;
-  throw IoError("the replicas start from different steps, by rank " + starts +
-                ": do they see the same checkpoints?");
+  const std::vector<std::string> sets = nn::cpu::instruction_sets();
+  const std::string own = nn::cpu::instruction_set();
+  auto least = std::ranges::find(sets, own) - sets.begin();
+  const std::array mine{static_cast<float>(least)};
+  for (const std::vector<float>& theirs : gather(mine))
+    least = std::min(least, static_cast<ptrdiff_t>(theirs.at(0)));
+  const std::string& all = sets.at(static_cast<size_t>(least));
+  if (all != own) log::info("computing with {} instead of {}: another rank has no more", all, own);
+  nn::cpu::set_instruction_set(all);
+}
+
+void Agreement::check_start(const Start& mine) {
+  if (reducer_ == nullptr) return;
+  std::vector<Start> starts;
+  for (const std::vector<float>& theirs : gather(to_floats(mine)))
+    starts.push_back(to_start(theirs));
+  refuse_unlike(
+      starts, [](const Start& start) { return std::to_string(start.step); },
+      "start from different steps", "do they see the same checkpoints?");
+  refuse_unlike(starts, data_of, "list different data for spec.data.train",
+                "did files come or go while they started, or do they read copies that differ?");
+  refuse_unlike(
+      starts, [](const Start& start) { return std::to_string(start.total_steps); },
+      "would end at different steps", "were they started with the same job?");
 }
 
 KeepWaiting::KeepWaiting(training::Reducer& reducer, Duration every,

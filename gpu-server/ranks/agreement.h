@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "feed/plan.h"
 #include "training/trainer/trainer.h"
 
@@ -25,6 +26,15 @@ struct Wishes {
   bool hears = false;                // finds plans, and wants to know how the other ranks get on
   Duration progress_deadline{0};     // as the job says now
   bool tells_broken = false;         // has found broken samples that the others do not know of
+};
+
+/// What ranks must have in common before the first step, or they would silently train different
+/// models.
+struct Start {
+  uint64_t step = 0;
+  uint64_t total_steps = 0;
+  uint32_t samples = 0;
+  Sha256 data{};  // of those samples (data::Dataset::fingerprint)
 };
 
 /// Ranks of one job change course together: between the same two steps, and to the same plan.
@@ -44,9 +54,12 @@ class Agreement {
   /// What every rank has to tell, in their order; all call it between the same two steps. Only of
   /// several ranks.
   std::vector<std::vector<float>> gather(std::span<const float> mine);
-  /// Throws IoError where ranks start from different steps: they would silently train different
-  /// models.
-  void check_start(uint64_t step);
+  /// Imposes on each the least of the instruction sets that they would compute with; all call it
+  /// before the first program is compiled.
+  void agree_on_instruction_set();
+  /// Throws IoError where another rank starts otherwise: one may have seen a file later than the
+  /// others.
+  void check_start(const Start& mine);
 
  private:
   training::Reducer* const reducer_;

@@ -12,8 +12,9 @@
 namespace outrigger::gpu_server {
 
 /// What all ranks have found broken. Each finds samples of its own part of the batches; the job's
-/// limit is on all of them, and the first rank saves them for all. A rank reads again what only
-/// others have found: its slots are filled by the same samples either way. Not thread-safe.
+/// limit is on all of them, and the first rank saves them for all. They are counted and told, no
+/// more: what a slot shows of a sample may be whole where another's part of it was not. Not
+/// thread-safe.
 class BrokenSamples {
  public:
   /// `known`: of the checkpoint, which all ranks have. `dataset` must outlive this.

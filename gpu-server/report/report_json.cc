@@ -68,7 +68,8 @@ json to_json(std::span<const LayerSeconds> layers) {
 }
 
 json to_json(const training::EvaluationResult& result) {
-  json told{{"accuracy", result.accuracy}};
+  json told = json::object();
+  if (result.accuracy) told["accuracy"] = *result.accuracy;
   if (result.loss) told["loss"] = *result.loss;
   if (result.verification) told["verification"] = *result.verification;
   if (result.identification) told["identification"] = *result.identification;

@@ -27,7 +27,7 @@ nlohmann::json to_json(const WorkerMeasures& worker);
 nlohmann::json to_json(const training::LayerCosts& layer);
 /// A list of [forward, backward].
 nlohmann::json to_json(std::span<const LayerSeconds> layers);
-/// What was measured, without of how many images; what is no number is left out.
+/// What was measured, without of how many images; the rest is left out.
 nlohmann::json to_json(const training::EvaluationResult& result);
 
 }  // namespace outrigger::gpu_server

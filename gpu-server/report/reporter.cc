@@ -22,16 +22,6 @@ std::string describe(const feed::Plan& plan, uint32_t micro_batches) {
   return text;
 }
 
-std::string describe(const training::EvaluationResult& result) {
-  std::string text = fmt::format("accuracy {:.2f} %", 100 * result.accuracy);
-  if (result.loss) text += fmt::format(", loss {:.4f}", *result.loss);
-  if (result.verification)
-    text += fmt::format(", verification {:.2f} %", 100 * *result.verification);
-  if (result.identification)
-    text += fmt::format(", identification {:.2f} %", 100 * *result.identification);
-  return text;
-}
-
 /// What the device waits for most, the end of the step left out: workers cannot help that.
 std::string worst_cause(const feed::StallTimes& times) {
   const auto inputs = std::span(times).first(feed::kInputCauses);
@@ -50,13 +40,16 @@ Reporter::Reporter(std::string job, const std::filesystem::path& directory, Repo
                    RunSize size, uint64_t first_step, uint64_t incarnation,
                    telemetry::Metrics& metrics, const Clock& clock)
     : job_(std::move(job)),
+      clock_(clock),
       size_(size),
       ranks_(place.ranks),
       incarnation_(incarnation),
       metrics_file_(directory / file_name("metrics", place.rank)),
       audit_file_(directory / file_name("audit", place.rank)),
       instruments_(std::make_unique<Instruments>(metrics)),
-      line_(clock) {
+      line_(clock),
+      time_left_(size, first_step),
+      stands_since_(clock.now()) {
   progress_.step = first_step;
   progress_.total_steps = size.total_steps;
   progress_.epoch = size.epochs_of(first_step);
@@ -103,8 +96,8 @@ void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed
   progress_.stall_cause = worst_cause(smooth_stalls_);
   if (smooth_stall_ < 0.005) progress_.stall_cause.clear();
   progress_.plan = describe(report.plan, size_.micro_batches);
-  progress_.time_left = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(
-      smooth_step_seconds_ * static_cast<double>(size_.total_steps - report.step - 1)));
+  time_left_.step(report.step + 1, smooth_step_seconds_);
+  progress_.time_left = time_left_.now();
   line_.show(progress_);
 
   instruments_->steps.add();
@@ -119,6 +112,7 @@ void Reporter::step(const training::StepReport& report, const FeedSnapshot& feed
   instruments_->rate.set(*progress_.images_per_second / ranks_);
   write_metrics(report, stalls, {.workers = feed.workers, .stall = stall, .planning = planning});
   write_audit(report);
+  stands_since_ = clock_.now();
   const std::scoped_lock lock(mutex_);
   shown_ = progress_;
   feed_ = feed;
@@ -198,39 +192,6 @@ void Reporter::write_audit(const training::StepReport& report) {
                {"pixels", pixels}}));
 }
 
-void Reporter::evaluation(uint64_t step, const training::EvaluationResult& result, Duration took,
-                          const char* by) {
-  json line = to_json(result);
-  line.update({{"type", "evaluation"},
-               {"step", step},
-               {"samples", result.samples},
-               {"broken", result.broken},
-               {"notFinite", result.not_finite},
-               {"seconds", to_seconds(took)},
-               {"by", by}});
-  metrics_file_.append(text_of(line));
-  line_.clear();
-  log::info("step {}: held-out {} ({} images, by the {})", step, describe(result), result.samples,
-            by);
-  if (result.not_finite > 0)
-    log::warning(
-        "step {}: the network makes no numbers of {} of {} held-out images; they count as not "
-        "recognised, and what is computed of all images is left out",
-        step, result.not_finite, result.samples);
-  instruments_->evaluation(result);
-  const std::scoped_lock lock(mutex_);
-  evaluated_ = result;
-}
-
-void Reporter::checkpoint(uint64_t step, const std::filesystem::path& path, Duration took) {
-  metrics_file_.append(text_of({{"type", "checkpoint"},
-                                {"step", step},
-                                {"path", path.string()},
-                                {"seconds", to_seconds(took)}}));
-  const std::scoped_lock lock(mutex_);
-  checkpointed_ = step;
-}
-
 void Reporter::replacement(const feed::Replacement& one) {
   audit_file_.append(text_of({{"incarnation", incarnation_},
                               {"replacedSlot", one.slot},
@@ -261,6 +222,7 @@ void Reporter::plan(const feed::Plan& plan, uint64_t step, const std::string& re
 
 void Reporter::finish() {
   if (progress_.step > progress_.total_steps) return;
+  if (progress_.step == progress_.total_steps) progress_.time_left.reset();
   if (!std::exchange(finished_, true)) line_.finish(progress_);
 }
 

@@ -15,6 +15,7 @@
 #include "gpu-server/job/edits.h"
 #include "gpu-server/job/job_plan.h"
 #include "gpu-server/links/server_feed.h"
+#include "gpu-server/report/time_left.h"
 #include "telemetry/json_lines.h"
 #include "telemetry/metrics.h"
 #include "training/evaluation/evaluation.h"
@@ -96,8 +97,12 @@ class Reporter {
   /// Both under mutex_.
   nlohmann::json progress_now() const;
   nlohmann::json results() const;
+  /// For what ends now and `took` so long: none of it where that was made beside training.
+  Duration stood_still(Duration took);
+  void show_time_left();
 
   const std::string job_;
+  const Clock& clock_;
   const RunSize size_;
   const int ranks_;
   const uint64_t incarnation_;
@@ -106,6 +111,8 @@ class Reporter {
   std::unique_ptr<Instruments> instruments_;
   training::ProgressLine line_;
   training::Progress progress_;
+  TimeLeft time_left_;
+  TimePoint stands_since_;  // the end of the newest step, or of what came behind it
   double smooth_step_seconds_ = 0;
   double smooth_loss_ = 0;
   double smooth_accuracy_ = 0;

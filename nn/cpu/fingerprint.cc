@@ -6,6 +6,7 @@
 #include <span>
 
 #include "common/bytes.h"
+#include "common/error.h"
 #include "common/hash.h"
 #include "nn/cpu/program.h"
 #include "nn/cpu/synthetic.h"
@@ -13,20 +14,21 @@
 namespace outrigger::nn::cpu {
 namespace {
 
-double seconds_of(SyntheticPass& pass) {
+double seconds_of(SyntheticPass& pass, const std::stop_token& stop) {
+  if (stop.stop_requested()) throw Cancelled("asked to stop");
   const auto begin = std::chrono::steady_clock::now();
   pass.run();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 /// The shortest of up to three passes: something else may run on a machine where a process starts.
-double shortest_pass(SyntheticPass& pass) {
+double shortest_pass(SyntheticPass& pass, const std::stop_token& stop) {
   constexpr int kMost = 3;
   constexpr double kEnough = 0.3;
   double shortest = std::numeric_limits<double>::infinity();
   double all = 0;
   for (int i = 0; i < kMost && all < kEnough; ++i) {
-    const double took = seconds_of(pass);
+    const double took = seconds_of(pass, stop);
     shortest = std::min(shortest, took);
     all += took;
   }
@@ -36,13 +38,13 @@ double shortest_pass(SyntheticPass& pass) {
 }  // namespace
 
 Numerics measure_numerics(const Graph& graph, int cut, int64_t batch, Precision precision,
-                          ThreadPool& threads) {
+                          ThreadPool& threads, const std::stop_token& stop) {
   if (cut == 0) return {};
   const ProgramOptions options{.segment = {0, cut}, .batch = batch, .precision = precision};
   CpuProgram program(graph, options, threads);
   program.start_stopwatches();
   SyntheticPass pass(graph, options, program, 1);
-  const double cold = seconds_of(pass);
+  const double cold = seconds_of(pass, stop);
   ByteWriter writer;
   for (const auto bytes : {pass.output().view().raw(), std::as_bytes(std::span(pass.statistics())),
                            std::as_bytes(std::span(pass.gradients()))})
@@ -51,7 +53,7 @@ Numerics measure_numerics(const Graph& graph, int cut, int64_t batch, Precision 
   Numerics numerics{to_hex(sha256(writer.take())), cold};
   if (cold < kLong) {
     program.start_stopwatches();
-    numerics.seconds = shortest_pass(pass);
+    numerics.seconds = shortest_pass(pass, stop);
   }
   numerics.layers = program.take_layer_seconds();
   return numerics;

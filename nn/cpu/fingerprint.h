@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,8 @@ struct Numerics {
 /// processes that agree compute that stem alike, bit for bit; two that do not, because of another
 /// instruction set, oneDNN, cache size or a defect, must not share it. A pass of less than
 /// five seconds is run again, up to three times, to time it warm. Cut 0 runs no layer and gives the
-/// empty string.
+/// empty string. Throws Cancelled when asked to stop, before the next pass.
 Numerics measure_numerics(const Graph& graph, int cut, int64_t batch, Precision precision,
-                          ThreadPool& threads);
+                          ThreadPool& threads, const std::stop_token& stop = {});
 
 }  // namespace outrigger::nn::cpu

@@ -1,10 +1,14 @@
 #include "nn/cpu/instruction_set.h"
 
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
-#include <optional>
 
 #include "common/error.h"
 #include "nn/cpu/kernels/tables.h"
@@ -26,6 +30,19 @@ constexpr std::array kSets{
 };
 constexpr size_t kBFloat16 = 3;
 
+// oneDNN's own answer (dnnl_get_effective_cpu_isa) would fix for good what it may use.
+bool has_tiles() {
+  // Intel's manual, CPUID leaf 7, EDX: what oneDNN asks for to use any of it.
+  constexpr uint32_t kBFloat16Tiles = 1U << 22, kFloat16 = 1U << 23, kTiles = 1U << 24,
+                     kInt8Tiles = 1U << 25;
+  constexpr uint32_t kAll = kBFloat16Tiles | kFloat16 | kTiles | kInt8Tiles;
+  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (edx & kAll) != kAll) return false;
+  // The kernel must grant their state too: https://docs.kernel.org/arch/x86/xstate.html
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
 bool machine_has(size_t set) {
   switch (set) {
     case 0:
@@ -39,8 +56,7 @@ bool machine_has(size_t set) {
       return machine_has(2) && __builtin_cpu_supports("avx512vnni") &&
              __builtin_cpu_supports("avx512bf16");
     default:
-      // The kernel must have granted the tiles too, which oneDNN asks for.
-      return machine_has(3) && dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core_amx;
+      return machine_has(3) && has_tiles();
   }
 }
 
@@ -63,36 +79,42 @@ size_t index_of(const std::string& name) {
   throw InvalidInput("instruction set \"" + name + "\" is none of " + names);
 }
 
-// A property of the process, as it is one of oneDNN's: set at most once, never changed.
+void limit_onednn(const InstructionSet& set) {
+  if (dnnl::set_max_cpu_isa(set.limit) != dnnl::status::success)
+    throw Error(std::string("oneDNN was used before instruction set \"") + set.name +
+                "\" was settled");
+}
+
+// A property of the process, as it is one of oneDNN's: free until the first program.
 class InForce {
  public:
   static InForce& instance() {
     static InForce in_force;
     return in_force;
   }
-  void impose(size_t index) {
+  void set(size_t index) {
     const std::scoped_lock lock(mutex_);
-    if (index_ && *index_ != index) {
+    if (settled_ && index != chosen_) {
       throw InvalidInput(std::string("instruction set \"") + kSets[index].name +
-                         "\" cannot be imposed: \"" + kSets[*index_].name + "\" is in use already");
+                         "\" cannot be imposed: \"" + kSets[chosen_].name + "\" is in use already");
     }
-    settle(index);
+    chosen_ = index;
   }
-  size_t get() {
+  size_t get() const {
     const std::scoped_lock lock(mutex_);
-    if (!index_) settle(best());
-    return *index_;
+    return chosen_;
+  }
+  size_t settle() {
+    const std::scoped_lock lock(mutex_);
+    if (!settled_) limit_onednn(kSets[chosen_]);
+    settled_ = true;
+    return chosen_;
   }
 
  private:
-  void settle(size_t index) {
-    if (index_) return;
-    // Refused only where a primitive exists already, which none of ours does.
-    dnnl::set_max_cpu_isa(kSets[index].limit);
-    index_ = index;
-  }
-  std::mutex mutex_;
-  std::optional<size_t> index_;
+  mutable std::mutex mutex_;
+  size_t chosen_ = best();
+  bool settled_ = false;
 };
 
 }  // namespace
@@ -113,13 +135,15 @@ void set_instruction_set(const std::string& name) {
     throw InvalidInput("instruction set \"" + name +
                        "\" is more than this machine has, which is \"" + kSets[best()].name + "\"");
   }
-  InForce::instance().impose(index);
+  InForce::instance().set(index);
 }
 
 std::string instruction_set() { return kSets[InForce::instance().get()].name; }
 
+void settle_instruction_set() { InForce::instance().settle(); }
+
 bool computes_bfloat16() { return InForce::instance().get() >= kBFloat16; }
 
-const Kernels& kernels() { return kSets[InForce::instance().get()].kernels(); }
+const Kernels& kernels() { return kSets[InForce::instance().settle()].kernels(); }
 
 }  // namespace outrigger::nn::cpu

@@ -18,13 +18,17 @@ std::string best_instruction_set();
 /// instruction_sets().
 bool has_instruction_set(const std::string& name);
 
-/// Imposes `name` on this process: oneDNN and our own kernels. Call at start, before the first
-/// program is compiled; later calls may only repeat the same name (InvalidInput otherwise). Throws
-/// InvalidInput where the machine lacks it.
+/// Imposes `name` on this process: oneDNN and our own kernels. Until the first program is compiled
+/// the last call counts; later ones may only repeat what is in force (InvalidInput otherwise).
+/// Throws InvalidInput where the machine lacks it.
 void set_instruction_set(const std::string& name);
 
-/// The one in force: what was set, else the best.
+/// The one in force: what was set, else the best. Asking settles nothing.
 std::string instruction_set();
+
+/// From now on the one in force stays so. Called before the first kernel or primitive is made.
+/// Throws Error where oneDNN was used before.
+void settle_instruction_set();
 
 /// Whether bfloat16 programs compute in bfloat16 under the set in force; else they compute in
 /// float32.

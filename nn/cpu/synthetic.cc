@@ -29,11 +29,10 @@ SyntheticPass::SyntheticPass(const Graph& graph, const ProgramOptions& options,
       statistics_(static_cast<size_t>(graph.buffer_range(options.segment).size)),
       weights_(program.new_weights()),
       tape_(program.new_tape()) {
-  std::vector<float> parameters(static_cast<size_t>(graph.parameter_count()));
-  std::vector<float> buffers(static_cast<size_t>(graph.buffer_count()));
-  initialize(graph, seed, parameters, buffers);
-  program.load(*weights_, part_of(std::span(parameters), graph.parameter_range(options.segment)),
-               part_of(std::span(buffers), graph.buffer_range(options.segment)));
+  std::vector<float> parameters(gradients_.size());
+  std::vector<float> buffers(statistics_.size());
+  initialize(graph, options.segment, seed, parameters, buffers);
+  program.load(*weights_, parameters, buffers);
   RandomStream random(seed, RandomUse::kSyntheticData, 0);
   fill(random, input_);
   fill(random, output_gradient_);

@@ -56,8 +56,10 @@ EvaluationResult EvaluationSums::result(int64_t samples, FaceMetrics wanted,
   result.broken = samples - result.samples;
   result.not_finite = not_finite_;
   if (labels_.empty()) return result;
-  if (std::isfinite(loss_)) result.loss = loss_ / static_cast<double>(labels_.size());
-  result.accuracy = correct_ / static_cast<double>(labels_.size());
+  if (std::ranges::max(labels_) < classes_) {
+    if (std::isfinite(loss_)) result.loss = loss_ / static_cast<double>(labels_.size());
+    result.accuracy = correct_ / static_cast<double>(labels_.size());
+  }
   if (embeddings_.empty() || !finite_embeddings_) return result;
   const LabelledRows rows{embeddings_, static_cast<int64_t>(embeddings_.size() / labels_.size()),
                           labels_};
@@ -68,13 +70,16 @@ EvaluationResult EvaluationSums::result(int64_t samples, FaceMetrics wanted,
 
 Evaluator::Evaluator(const nn::Graph& graph, const nn::Backend& backend, ThreadPool& threads,
                      nn::ScorerOptions options)
-    : batch_(options.batch), threads_(threads), scorer_(graph, backend, threads, options) {}
+    : batch_(options.batch),
+      classes_(static_cast<int32_t>(element_count(graph.layers().back().output))),
+      threads_(threads),
+      scorer_(graph, backend, threads, options) {}
 
 EvaluationResult Evaluator::run(feed::Feed& feed, const data::Dataset& dataset,
                                 std::span<const float> parameters, std::span<const float> buffers,
                                 FaceMetrics wanted) {
   scorer_.load(parameters, buffers);
-  EvaluationSums sums(scorer_.width());
+  EvaluationSums sums(scorer_.width(), classes_);
   const uint32_t batches = feed.begin_evaluation(dataset, static_cast<uint32_t>(batch_));
   for (uint32_t index = 0; index < batches; ++index) {
     const feed::ReadyMicroBatch batch = feed.take_evaluation(index);

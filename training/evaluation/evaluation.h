@@ -14,9 +14,10 @@
 
 namespace outrigger::training {
 
-/// What an evaluation measured; what was not asked for is absent.
+/// What an evaluation measured; what was not asked for is absent. So are accuracy and loss, which
+/// are the classifier's, where an image shows somebody who is none of its classes.
 struct EvaluationResult {
-  double accuracy = 0;                 // top-1 of the classifier
+  std::optional<double> accuracy;      // top-1 of the classifier
   std::optional<double> loss;          // mean softmax cross-entropy, without smoothing
   std::optional<double> verification;  // 10-fold over pairs of embeddings
   std::optional<double>
@@ -38,8 +39,9 @@ struct FaceMetrics {
 /// Makes an evaluation's result of the scores of its images, which come in the data set's order.
 class EvaluationSums {
  public:
-  /// `width`: floats of a row, as nn::score_width gives them.
-  explicit EvaluationSums(size_t width) : width_(width) {}
+  /// `width`: floats of a row, as nn::score_width gives them. `classes`: of the network; who has a
+  /// label behind them was not trained on.
+  EvaluationSums(size_t width, int32_t classes) : width_(width), classes_(classes) {}
 
   /// A row for each label.
   void add(std::span<const float> rows, std::span<const int32_t> labels);
@@ -49,6 +51,7 @@ class EvaluationSums {
 
  private:
   const size_t width_;
+  const int32_t classes_;
   double loss_ = 0;
   double correct_ = 0;
   int64_t not_finite_ = 0;
@@ -70,6 +73,7 @@ class Evaluator {
 
  private:
   const int64_t batch_;
+  const int32_t classes_;
   ThreadPool& threads_;
   nn::Scorer scorer_;
 };

@@ -46,12 +46,6 @@ int64_t checked_count(int64_t classes, uint32_t rank, uint32_t ranks) {
   return first_class(classes, rank + 1, ranks) - first_class(classes, rank, ranks);
 }
 
-// All of a micro-batch's own classes may lie with one rank.
-int64_t compared_of(double rate, int64_t count, int64_t rows) {
-  const auto wanted = static_cast<int64_t>(std::ceil(rate * static_cast<double>(count)));
-  return std::min(count, std::max({wanted, std::min(rows, count), kLeastClasses}));
-}
-
 // A network of its own: embeddings cross its only cut.
 nn::Graph shard_graph(const nn::ArcFace& whole, int64_t width, int64_t classes) {
   const auto channels = static_cast<size_t>(width);
@@ -65,6 +59,12 @@ nn::Graph shard_graph(const nn::ArcFace& whole, int64_t width, int64_t classes) 
 
 }  // namespace
 
+// All of a micro-batch's own classes may lie with one rank.
+int64_t classes_compared(double sample_rate, int64_t classes, int64_t rows) {
+  const auto wanted = static_cast<int64_t>(std::ceil(sample_rate * static_cast<double>(classes)));
+  return std::min(classes, std::max({wanted, std::min(rows, classes), kLeastClasses}));
+}
+
 PartialFc::PartialFc(const PartialFcOptions& options, const nn::Graph& graph,
                      const nn::Backend& backend, ThreadPool& threads, Reducer* reducer)
     : options_(options),
@@ -76,7 +76,7 @@ PartialFc::PartialFc(const PartialFcOptions& options, const nn::Graph& graph,
       width_(weight_of(graph).shape.back()),
       first_(first_class(arcface_of(graph).classes, rank_, ranks_)),
       count_(checked_count(arcface_of(graph).classes, rank_, ranks_)),
-      compared_(compared_of(options.sample_rate, count_, options.micro_batch * ranks_)),
+      compared_(classes_compared(options.sample_rate, count_, options.micro_batch * ranks_)),
       graph_(shard_graph(arcface_of(graph), width_, compared_)),
       program_(backend.compile(graph_,
                                {.segment = {graph_.size() - 1, graph_.size()},

@@ -24,6 +24,9 @@ struct PartialFcOptions {
   uint64_t seed = 0;
 };
 
+/// With how many of its `classes` a rank compares `rows` samples.
+int64_t classes_compared(double sample_rate, int64_t classes, int64_t rows);
+
 /// The classifier of faces, shared out over the ranks (An et al., "Killing Two Birds with One
 /// Stone: Efficient and Robust Training of Face Recognition CNNs by Partial FC", CVPR 2022). Each
 /// rank has a contiguous part of the classes. For every micro-batch ranks gather each other's

@@ -33,10 +33,11 @@ Trainer::Trainer(TrainerOptions options, const nn::Graph& graph, const nn::Backe
       stem_away_(options_.micro_batches) {
   ensure(!float16() || (device_.resident() != nullptr && classifier_ == nullptr),
          "float16 is for devices that scale the loss");
+  forget_former();  // of a run that had another staleness
   if (device_.resident() != nullptr)
     device_.resident()->put(
         {trunk_of(state_.parameters), trunk_of(state_.momentum), trunk_of(state_.averaged)});
-  publish(feed::kFrozenStem, state_.parameters, static_cast<uint64_t>(graph_.parameter_count()));
+  publish_frozen_stem();
 }
 
 void Trainer::set_plan(const feed::Plan& plan) { feed_.set_plan(plan); }
@@ -88,10 +89,25 @@ std::span<const float> Trainer::stem_of(uint64_t version) {
                                                   : parameters_of(version);
 }
 
+uint64_t Trainer::most_stem_parameters() const {
+  const auto all = static_cast<uint64_t>(graph_.parameter_count());
+  return options_.most_stem_parameters > 0 ? options_.most_stem_parameters : all;
+}
+
+// The stems of all plans whose stems do not train.
+void Trainer::publish_frozen_stem() {
+  int32_t deepest = 0;
+  for (const nn::Cut& cut : graph_.cuts()) {
+    if (graph_.frozen_before(cut.layers)) deepest = cut.layers;
+  }
+  if (deepest == 0) return;
+  const auto frozen = static_cast<uint64_t>(graph_.parameter_range({0, deepest}).size);
+  publish(feed::kFrozenStem, state_.parameters, std::min(frozen, most_stem_parameters()));
+}
+
 // Under staleness the next step's version is known already: with it, workers run ahead.
 void Trainer::publish_stems() {
-  const uint64_t all = static_cast<uint64_t>(graph_.parameter_count());
-  const uint64_t count = options_.most_stem_parameters > 0 ? options_.most_stem_parameters : all;
+  const uint64_t count = most_stem_parameters();
   const uint64_t newest = std::min(state_.step, stem_version(state_.step + 1));
   for (uint64_t version = stem_version(state_.step); version <= newest; ++version) {
     if (published_ && version <= *published_) continue;

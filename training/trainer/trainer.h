@@ -125,6 +125,9 @@ class Trainer {
   /// Steps the classifier, if ranks share one out.
   void update_classes(const StepReport& report);
   void publish(uint64_t version, std::span<const float> parameters, uint64_t count);
+  /// How many parameters the stem of any plan may have.
+  uint64_t most_stem_parameters() const;
+  void publish_frozen_stem();
   void publish_stems();
   void run_micro_batches(StepReport& report, Sums& sums);
   feed::ReadyMicroBatch take(uint32_t index, StepReport& report);
@@ -152,6 +155,7 @@ class Trainer {
   bool update_on_device(StepReport& report);
   void after_update(bool finite, StepReport& report);
   void keep_former();
+  void forget_former();
   void update_statistics();
   uint64_t stem_version(uint64_t step) const;
   /// On the host, like what follows.

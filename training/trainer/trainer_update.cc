@@ -40,9 +40,13 @@ void Trainer::update(StepReport& report) {
 void Trainer::keep_former() {
   if (options_.staleness == 0) return;
   state_.former_parameters[state_.step] = parameters();
-  while (state_.former_parameters.size() > options_.staleness) {
-    state_.former_parameters.erase(state_.former_parameters.begin());
-  }
+  forget_former();
+}
+
+// Versions that no stem is asked for any more.
+void Trainer::forget_former() {
+  auto& former = state_.former_parameters;
+  while (former.size() > options_.staleness) former.erase(former.begin());
 }
 
 bool Trainer::update_on_device(StepReport& report) {

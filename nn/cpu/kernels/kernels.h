@@ -230,7 +230,7 @@ struct Kernels {
   }
 };
 
-/// Those compiled for the instruction set in force (instruction_set.h).
+/// Those compiled for the instruction set in force, which is settled thereby (instruction_set.h).
 const Kernels& kernels();
 
 }  // namespace outrigger::nn::cpu

@@ -28,7 +28,10 @@ void use_one_thread() {
 }
 
 const dnnl::engine& engine() {
-  static const dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine cpu = [] {
+    settle_instruction_set();
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return cpu;
 }
 

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "common/error.h"
+#include "nn/cpu/instruction_set.h"
 #include "tests/fakes/thread_reducer.h"
+#include "tests/support/own_process.h"
 
 namespace outrigger::gpu_server {
 namespace {
@@ -123,10 +125,10 @@ TEST(Agreement, OthersWaitAsLongAsTheFirstRankIsAtWorkAndItHearsThatTheyWishToSt
     waiting.wish_stop();
     interrupted.wait(false);
   }
-  EXPECT_GE(waiting.waits(), 1U);
   Agreement settling(&first);
   EXPECT_TRUE(settling.settle({.progress_deadline = std::chrono::seconds(7)}).stop);
   other.join();
+  EXPECT_GE(waiting.waits(), 1U);
   EXPECT_TRUE(heard.stop);
   EXPECT_EQ(heard.progress_deadline, std::chrono::seconds(7)) << "not what was told on the way";
   EXPECT_EQ(settling.waits(), 0U);
@@ -153,42 +155,65 @@ TEST(Agreement, TheFirstRanksWorkIsInterruptedWhereAnotherIsLost) {
   EXPECT_TRUE(interrupted);
 }
 
-/// Three ranks of which the others tell this much.
+/// Ranks of which the others tell this, each its own; the one under test has nothing there.
 class TellingRanks final : public training::Reducer {
  public:
-  uint32_t rank() const override { return 1; }
-  uint32_t replicas() const override { return 3; }
+  TellingRanks(uint32_t rank, std::vector<std::vector<float>> told)
+      : rank_(rank), told_(std::move(told)) {}
+  uint32_t rank() const override { return rank_; }
+  uint32_t replicas() const override { return static_cast<uint32_t>(told_.size()); }
   void all_reduce(std::span<float> values) override {
-    const std::vector<float> theirs =
-        sizes_told_ ? std::vector<float>{5, 6, 0, 0, 0, 9} : std::vector<float>{2, 0, 1};
-    sizes_told_ = true;
-    ASSERT_EQ(values.size(), theirs.size());
-    for (size_t i = 0; i < theirs.size(); ++i) values[i] += theirs[i];
+    if (sizes_.empty()) return add_sizes(values);
+    float* at = values.data();
+    for (size_t i = 0; i < told_.size(); at += static_cast<size_t>(sizes_[i++]))
+      for (size_t j = 0; j < told_[i].size(); ++j) at[j] += told_[i][j];
   }
   void all_reduce_bfloat16(std::span<float>) override { FAIL(); }
   void broadcast(std::span<std::byte>) override { FAIL(); }
 
  private:
-  bool sizes_told_ = false;
+  void add_sizes(std::span<float> values) {
+    ASSERT_EQ(values.size(), told_.size());
+    for (size_t i = 0; i < told_.size(); ++i) values[i] += static_cast<float>(told_[i].size());
+    sizes_.assign(values.begin(), values.end());
+  }
+
+  const uint32_t rank_;
+  const std::vector<std::vector<float>> told_;
+  std::vector<float> sizes_;
 };
 
 TEST(Agreement, GathersWhatRanksTellHoweverMuchThatIs) {
-  TellingRanks ranks;
+  TellingRanks ranks(1, {{5, 6}, {}, {9}});
   const auto told = Agreement(&ranks).gather(std::vector<float>{1, 2, 3});
   EXPECT_EQ(told, (std::vector<std::vector<float>>{{5, 6}, {1, 2, 3}, {9}}));
 }
 
-/// What the ranks say that refuse to start, each from its step.
-std::vector<std::string> refusals(const std::vector<uint64_t>& steps) {
-  fakes::RankMeeting ranks(static_cast<uint32_t>(steps.size()));
+TEST(Agreement, RanksComputeWithWhatAllOfThemHave) {
+  testing_support::in_own_process([] {
+    Agreement(nullptr).agree_on_instruction_set();
+    EXPECT_EQ(nn::cpu::instruction_set(), nn::cpu::best_instruction_set());
+    constexpr float kBeyondAny = 99;
+    TellingRanks better(0, {{}, {kBeyondAny}});
+    Agreement(&better).agree_on_instruction_set();
+    EXPECT_EQ(nn::cpu::instruction_set(), nn::cpu::best_instruction_set());
+    TellingRanks one_of_the_least(1, {{kBeyondAny}, {}, {0}});
+    Agreement(&one_of_the_least).agree_on_instruction_set();
+    EXPECT_EQ(nn::cpu::instruction_set(), nn::cpu::instruction_sets().front());
+  });
+}
+
+/// What the ranks say that refuse to start, each so.
+std::vector<std::string> refusals(const std::vector<Start>& starts) {
+  fakes::RankMeeting ranks(static_cast<uint32_t>(starts.size()));
   std::mutex mutex;
   std::vector<std::string> texts;
   std::vector<std::jthread> threads;
-  for (uint32_t rank = 0; rank < steps.size(); ++rank) {
+  for (uint32_t rank = 0; rank < starts.size(); ++rank) {
     threads.emplace_back([&, rank] {
       fakes::ThreadReducer reducer(ranks, rank);
       try {
-        Agreement(&reducer).check_start(steps[rank]);
+        Agreement(&reducer).check_start(starts[rank]);
       } catch (const IoError& error) {
         const std::scoped_lock lock(mutex);
         texts.emplace_back(error.what());
@@ -199,21 +224,42 @@ std::vector<std::string> refusals(const std::vector<uint64_t>& steps) {
   return texts;
 }
 
-TEST(Agreement, RanksThatStartFromOneStepGoOnHoweverManyTheyAre) {
-  constexpr uint64_t kBeyondFloat = (uint64_t{1} << 24) + 1;
-  for (const size_t ranks : {1, 2, 3, 8, 12})
+constexpr uint64_t kNoFloat = (uint64_t{1} << 24) + 1;
+
+TEST(Agreement, RanksThatStartAlikeGoOnHoweverManyTheyAre) {
+  Start start{.total_steps = 1000 * kNoFloat, .samples = kNoFloat};
+  start.data.fill(std::byte{0xfe});
+  for (const size_t ranks : {1, 2, 3, 8, 12}) {
     for (const uint64_t step : {uint64_t{0}, uint64_t{12}, uint64_t{4097}, uint64_t{15'000},
-                                uint64_t{123'457}, kBeyondFloat, 1000 * kBeyondFloat})
-      EXPECT_THAT(refusals(std::vector<uint64_t>(ranks, step)), IsEmpty())
-          << ranks << " at " << step;
+                                uint64_t{123'457}, kNoFloat, 1000 * kNoFloat}) {
+      start.step = step;
+      EXPECT_THAT(refusals(std::vector<Start>(ranks, start)), IsEmpty()) << ranks << " at " << step;
+    }
+  }
 }
 
 TEST(Agreement, RanksThatStartFromDifferentStepsAreAllRefused) {
-  constexpr uint64_t kLarge = uint64_t{1} << 24;
-  EXPECT_THAT(refusals({12, 8}), SizeIs(2));
-  EXPECT_THAT(refusals({12, 8, 12}), AllOf(SizeIs(3), Each(HasSubstr("by rank 12, 8, 12"))));
-  EXPECT_THAT(refusals({kLarge, kLarge + 1}), SizeIs(2)) << "which are one float";
-  EXPECT_THAT(refusals({0, kLarge}), SizeIs(2));
+  EXPECT_THAT(refusals({{.step = 12}, {.step = 8}}), SizeIs(2));
+  EXPECT_THAT(refusals({{.step = 12}, {.step = 8}, {.step = 12}}),
+              AllOf(SizeIs(3), Each(HasSubstr("by rank 12, 8, 12"))));
+  EXPECT_THAT(refusals({{.step = kNoFloat - 1}, {.step = kNoFloat}}), SizeIs(2))
+      << "which are one float";
+  EXPECT_THAT(refusals({{.step = 0}, {.step = kNoFloat - 1}}), SizeIs(2));
+}
+
+// Each draws its part of the batches by numbers in its own listing.
+TEST(Agreement, RanksThatListDifferentDataAreAllRefused) {
+  EXPECT_THAT(refusals({{.samples = 9}, {.samples = 10}}),
+              AllOf(SizeIs(2), Each(HasSubstr("different data for spec.data.train, by rank 9 "
+                                              "samples (0000000000000000), 10 samples"))));
+  Start other{.samples = 9};
+  other.data.front() = std::byte{1};
+  EXPECT_THAT(refusals({{.samples = 9}, other}), SizeIs(2)) << "as many, but others";
+}
+
+TEST(Agreement, RanksThatWouldEndAtDifferentStepsAreAllRefused) {
+  EXPECT_THAT(refusals({{.total_steps = 100}, {.total_steps = 110}}),
+              AllOf(SizeIs(2), Each(HasSubstr("end at different steps, by rank 100, 110"))));
 }
 
 }  // namespace

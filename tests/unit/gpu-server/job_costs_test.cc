@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpu-server/job/job_options.h"
+#include "gpu-server/planning/measured_graph.h"
 #include "gpu-server/planning/memory_check.h"
 #include "gpu-server/planning/planning.h"
 #include "host_engine.h"
@@ -24,6 +25,7 @@ namespace outrigger::gpu_server {
 namespace {
 
 constexpr int64_t kClasses = 4;
+constexpr int64_t kFarTooManyClasses = 100'000'000'000;  // no memory holds the weights of all
 
 /// A small net of which two cuts, behind strides, leave half of the work to the server.
 api::TrainingJob small_job() {
@@ -43,6 +45,13 @@ api::TrainingJob small_job() {
   api::TrainingJob job = result.job;
   job.spec.training.batch_size = 16;
   job.spec.training.micro_batch_size = 2;
+  return job;
+}
+
+/// The same with faces whose classes ranks share out.
+api::TrainingJob job_of_faces(double sample_rate) {
+  api::TrainingJob job = small_job();
+  job.spec.training.loss = api::ArcFace{.partial_fc = api::PartialFc{sample_rate}};
   return job;
 }
 
@@ -96,6 +105,40 @@ TEST(SizesAtACut, AreThoseThatMeasuringAllCutsFinds) {
               total(server_memory(all, {place, there.away, 1}, 2)))
         << cut.name;
   }
+}
+
+TEST(CostsOnCores, AreOfTheClassesThatFacesAreComparedWith) {
+  constexpr int64_t kCompared = 100;
+  const api::TrainingJob shared = job_of_faces(double{kCompared} / kFarTooManyClasses);
+  api::TrainingJob whole = shared;
+  whole.spec.training.loss = api::ArcFace{};
+  const RunSize size{.samples = 160, .total_steps = 30, .batch = 16, .micro_batches = 8};
+  ThreadPool threads(1);
+  const training::CutCosts input =
+      measure_job(shared, worker::build_graph(shared, kFarTooManyClasses), size, threads)
+          .cuts.front();
+  const training::CutCosts of_compared =
+      measure_job(whole, worker::build_graph(whole, kCompared), size, threads).cuts.front();
+  EXPECT_EQ(input.head_kept, of_compared.head_kept);
+  EXPECT_EQ(input.head_fixed, of_compared.head_fixed);
+}
+
+TEST(CheckOfMemory, MeasuresFacesWithoutTheWeightsOfAll) {
+  const api::TrainingJob job = job_of_faces(1e-9);
+  const nn::Graph graph = worker::build_graph(job, kFarTooManyClasses);
+  const RunSize size{.samples = 160, .total_steps = 30, .batch = 16, .micro_batches = 8};
+  ThreadPool threads(1);
+  EXPECT_NO_THROW(check_memory_to_measure(job, graph, size, 6e8, threads));
+  EXPECT_THROW(check_memory_of_cores(job, graph, size, 6e8, threads), InvalidInput);
+}
+
+TEST(CostsOnCores, HaveGradientsOfARanksOwnClasses) {
+  api::TrainingJob job = job_of_faces(1);
+  job.spec.server.replicas = 4;
+  const nn::Graph graph = worker::build_graph(job, 1'000'000);  // nearly all that it has
+  EXPECT_NEAR(stepped_part(job, graph), 0.25, 0.01);
+  job.spec.training.loss = api::ArcFace{};
+  EXPECT_EQ(stepped_part(job, graph), 1);
 }
 
 // Only compiled: to run it would take tens of gigabytes.
@@ -229,6 +272,42 @@ TEST_F(JobCostsOfAGpu, LeaveNoOtherCutToWhoNamesOneThatTheyLack) {
 
 TEST_F(JobCostsOfAGpu, ThrowWhereNotEvenTheWholeNetworkFits) {
   EXPECT_THROW(measured(Cramped(0)), nn::cuda::OutOfDeviceMemory);
+}
+
+/// A pass of any network has more values than its indexes reach.
+class WithoutIndexes final : public nn::Backend {
+ public:
+  std::string name() const override { return "without indexes"; }
+  std::unique_ptr<nn::Program> compile(const nn::Graph& /*graph*/,
+                                       const nn::ProgramOptions& /*options*/,
+                                       ThreadPool& /*threads*/) const override {
+    throw InvalidInput("too many values");
+  }
+  std::unique_ptr<nn::Resident> make_resident(const nn::Graph& graph,
+                                              const nn::ResidentOptions& options) const override {
+    return device_->make_resident(graph, options);
+  }
+
+ private:
+  const std::unique_ptr<nn::Backend> device_ = nn::cuda::testing::make_host_backend();
+};
+
+TEST_F(JobCostsOfAGpu, AreNoneWhereItCannotBeMeasured) {
+  const auto options = trainer_options(job_, graph_, size_, nn::Precision::kFloat32).device;
+  const auto costs_on = [&](const nn::Backend& backend) {
+    return measured_gpu_if_possible(backend, options, job_, graph_, size_, threads_);
+  };
+  EXPECT_FALSE(costs_on(Cramped(0)));
+  EXPECT_FALSE(costs_on(WithoutIndexes()));
+  EXPECT_TRUE(costs_on(Cramped()));
+}
+
+TEST_F(JobCostsOfAGpu, AreOfTheClassesThatFacesAreComparedWith) {
+  job_ = job_of_faces(1e-9);
+  const nn::Graph faces = worker::build_graph(job_, kFarTooManyClasses);
+  const auto options = trainer_options(job_, faces, size_, nn::Precision::kFloat32).device;
+  const PlannedDevice device = measured_gpu(Cramped(), options, job_, faces, size_, threads_);
+  EXPECT_GT(device.costs.cuts.front().head, 0);
 }
 
 TEST_F(JobCostsOfAGpu, SayNothingOfAPlanWhoseCutWasLeftOut) {

@@ -71,6 +71,19 @@ TEST_F(JobPlan, AnAskedPlanMayKeepInputLocal) {
   EXPECT_THAT(refused(R"({"localInputPercent": "half"})"), HasSubstr("a number from 0 to 100"));
 }
 
+TEST_F(JobPlan, AnAskedPlanIsNotHeldToTheBoundOfThoseThatAreFound) {
+  api::TrainingJob job = job_;
+  job.spec.split = {.max_bytes_per_second = 1'000'000};
+  const auto away = [&](const std::string& split) {
+    return asked_plan(job, graph_, size_, split).stems_away;
+  };
+  EXPECT_EQ(away(R"({"cut": "Input", "localInputPercent": 75})"), 0u);
+  EXPECT_EQ(away(R"({"cut": "layer1", "sharePercent": 50})"), 4u);
+  EXPECT_THROW(away(R"({"cut": "layer1", "sharePercent": 50, "maxBytesPerSecond": 1000})"),
+               InvalidInput)
+      << "who asks for both contradicts himself";
+}
+
 TEST_F(JobPlan, AnEditOpensNoDeeperCutThanWorkersWereToldOf) {
   const auto edited = [&](int least) {
     nlohmann::json told = nlohmann::json::parse(kJob);
@@ -176,6 +189,25 @@ TEST_F(JobPlan, AnEditGoesOnFromThePlanInForceByWhicheverNameOfItsCut) {
   EXPECT_TRUE(goes_on({.cut = "Auto"}));
   EXPECT_FALSE(goes_on({.cut = "layer2"}));
   EXPECT_FALSE(goes_on({.cut = "layer1", .share_percent = 50})) << "nothing is left to find";
+}
+
+TEST_F(JobPlan, KnowsAboutHowOftenTheRunIsEvaluatedAndSaved) {
+  data::Dataset train;
+  train.begin_container("ann", false);
+  for (int i = 0; i < 100; ++i) train.add_file("photo.jpg", 0);
+  api::TrainingJob job = job_;
+  job.spec.checkpoint.every_steps = 30;
+  EXPECT_EQ(run_size(job, train).steps_between_evaluations, 0);
+  EXPECT_EQ(run_size(job, train).steps_between_checkpoints, 30);
+  job.spec.data.validation.emplace();
+  job.spec.training.evaluate.emplace();
+  EXPECT_EQ(run_size(job, train).steps_between_evaluations, 100.0 / 32) << "after every epoch";
+  job.spec.training.evaluate->every_steps = 20;
+  EXPECT_EQ(run_size(job, train).steps_between_evaluations, 20);
+  job.spec.server.replicas = 2;
+  job.spec.training.sync_every_steps = 25;
+  EXPECT_EQ(run_size(job, train).steps_between_evaluations, 25) << "when ranks meet";
+  EXPECT_EQ(run_size(job, train).steps_between_checkpoints, 30);
 }
 
 TEST_F(JobPlan, ABoundOnBytesStartsWithNothingThatMoves) {

@@ -116,6 +116,41 @@ TEST_F(ReporterTest, LeavesOutWhatAnEvaluationMadeNoNumberOf) {
   EXPECT_FALSE(json::parse(reporter_.progress_json())["evaluation"].contains("loss"));
 }
 
+TEST_F(ReporterTest, OfPeopleWhoWereNotTrainedOnTellsNoAccuracyRatherThanNone) {
+  testing::internal::CaptureStderr();
+  reporter_.evaluation(5, {.verification = 0.75, .samples = 4}, {}, "server");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("held-out verification 75.00 % (4 images"));
+  EXPECT_FALSE(lines("evaluation").back().contains("accuracy"));
+  EXPECT_EQ(lines("evaluation").back()["verification"], 0.75);
+  EXPECT_THAT(metrics_.exposition(), Not(HasSubstr("{metric=\"accuracy\"}")));
+  EXPECT_THAT(metrics_.exposition(), HasSubstr("{metric=\"verification\"} 0.75"));
+  const json told{{"verification", 0.75}};
+  EXPECT_EQ(json::parse(reporter_.status_json())["evaluation"], told);
+  EXPECT_EQ(json::parse(reporter_.progress_json())["evaluation"], told);
+}
+
+TEST_F(ReporterTest, TheTimeLeftHasTheEvaluationsForWhichTrainingStandsStill) {
+  RunSize size = kSize;
+  size.steps_between_evaluations = 2;
+  const TemporaryDirectory folder;
+  telemetry::Metrics metrics;
+  Reporter reporter("faces", folder.path(), {}, size, 0, 1, metrics, clock_);
+  const auto left = [&] {
+    return json::parse(reporter.status_json())["progress"]["remainingSeconds"].get<double>();
+  };
+  reporter.step(report(0), {}, waits());
+  reporter.step(report(1), {}, waits());
+  EXPECT_NEAR(left(), 8, 1e-6);
+  clock_.advance(std::chrono::seconds(5));
+  reporter.evaluation(2, {.accuracy = 0.5, .samples = 4}, std::chrono::seconds(5), "server");
+  EXPECT_NEAR(left(), 8 + 4 * 5, 1e-6);
+  reporter.step(report(2), {}, waits());
+  clock_.advance(std::chrono::seconds(1));
+  reporter.evaluation(2, {.accuracy = 0.5, .samples = 4}, std::chrono::seconds(60), "workers");
+  EXPECT_NEAR(left(), 7 + 4 * 1, 1e-6) << "beside training it holds nothing up";
+}
+
 TEST_F(ReporterTest, TellsHowMuchOfTheNetworkTheServerDoes) {
   feed::Plan plan{.number = 1, .cut = 3, .cut_name = "relu1", .stems_away = 3};
   plan.stem_percent = 40;

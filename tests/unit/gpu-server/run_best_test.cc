@@ -16,11 +16,17 @@ TEST(Best, IsJudgedByWhatTheJobSays) {
 }
 
 TEST(Best, IsNotJudgedByWhatIsNoNumber) {
-  training::EvaluationResult result{.samples = 4, .not_finite = 3};
+  training::EvaluationResult result{.accuracy = 0, .samples = 4, .not_finite = 3};
   EXPECT_EQ(metric_of(EvaluationMetric::kVerification, result), std::nullopt);
   EXPECT_EQ(metric_of(EvaluationMetric::kIdentification, result), std::nullopt);
   EXPECT_EQ(metric_of(EvaluationMetric::kAccuracy, result), 0);
   result.not_finite = 4;
+  EXPECT_EQ(metric_of(EvaluationMetric::kAccuracy, result), std::nullopt);
+}
+
+TEST(Best, OfPeopleWhoWereNotTrainedOnIsJudgedByTheirEmbeddings) {
+  const training::EvaluationResult result{.verification = 0.75, .samples = 4};
+  EXPECT_EQ(metric_of(EvaluationMetric::kVerification, result), 0.75);
   EXPECT_EQ(metric_of(EvaluationMetric::kAccuracy, result), std::nullopt);
 }
 

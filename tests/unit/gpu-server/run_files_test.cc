@@ -6,6 +6,8 @@
 #include "api/parse.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "nn/cpu/instruction_set.h"
+#include "tests/support/own_process.h"
 #include "tests/unit/api/sample_job.h"
 #include "worker/job.h"
 
@@ -45,11 +47,11 @@ class RunFilesInAFolder : public testing::Test {
  protected:
   RunFilesInAFolder() { list({"ann", "bob"}, 4); }
 
-  void list(std::vector<std::string> classes, int samples) {
+  void list(std::vector<std::string> classes, int samples, const std::string& type = ".png") {
     train_ = {};
     train_.set_classes(std::move(classes));
     train_.begin_container("", false);
-    for (int i = 0; i < samples; ++i) train_.add_file(std::to_string(i) + ".png", i % 2);
+    for (int i = 0; i < samples; ++i) train_.add_file(std::to_string(i) + type, i % 2);
     train_.finish();
   }
   RunFiles start(bool resume) {
@@ -63,6 +65,13 @@ class RunFilesInAFolder : public testing::Test {
     training::TrainingState state = files.first_state();
     state.bad_samples = {1};
     files.save(state);
+  }
+  /// What it left tells this instead.
+  template <typename Edit>
+  void rewrite_metadata(const Edit& edit) {
+    auto found = training::load_newest_checkpoint(checkpoints(), graph_).value();
+    edit(found.metadata);
+    training::CheckpointStore(checkpoints(), {}).save(found.state, graph_, found.metadata);
   }
   std::string said_at_a_resumed_start() {
     testing::internal::CaptureStderr();
@@ -168,6 +177,29 @@ TEST_F(RunFilesInAFolder, KnowBrokenSamplesByNumbersThatOtherDataDoesNotShare) {
   EXPECT_THAT(start(true).first_state().bad_samples, ElementsAre(1));
   list({"ann", "bob"}, 5);
   EXPECT_THAT(start(true).first_state().bad_samples, IsEmpty());
+  list({"ann", "bob"}, 4, ".jpg");
+  EXPECT_THAT(start(true).first_state().bad_samples, IsEmpty()) << "as many, but others";
+  EXPECT_THAT(said_at_a_resumed_start(), HasSubstr("spec.data.train lists other samples"));
+}
+
+TEST_F(RunFilesInAFolder, OfAVersionThatDidNotTellItsDataAreGoneOnFrom) {
+  run_once();
+  rewrite_metadata([](training::CheckpointMetadata& metadata) { metadata.erase("data"); });
+  EXPECT_THAT(start(true).first_state().bad_samples, ElementsAre(1));
+  EXPECT_THAT(said_at_a_resumed_start(), Not(HasSubstr("spec.data.train")));
+}
+
+// Of a machine with less, which the run has left for this one.
+TEST_F(RunFilesInAFolder, ImposeTheInstructionSetThatTheRunWasComputedWith) {
+  testing_support::in_own_process([&] {
+    run_once();
+    rewrite_metadata([](training::CheckpointMetadata& metadata) {
+      EXPECT_EQ(metadata.at("instructionSet"), nn::cpu::best_instruction_set());
+      metadata["instructionSet"] = "baseline";
+    });
+    EXPECT_EQ(start(true).first_state().incarnation, 2U);
+    EXPECT_EQ(nn::cpu::instruction_set(), "baseline");
+  });
 }
 
 TEST_F(RunFilesInAFolder, WarnOfAnotherMicroBatchForBatchNorm) {

@@ -50,6 +50,27 @@ TEST_F(ServerFeedTest, KnowsAWorkerByANameThatFilesCanHold) {
   EXPECT_THAT(trace_.json(), testing::HasSubstr("caf\uFFFD"));
 }
 
+TEST_F(ServerFeedTest, TellsOfFailedReadsWithTheWorkersNameNowAndThen) {
+  PlayedWorker worker;
+  const auto feed = make();
+  feed->serve(worker.server_end());
+  worker.introduce();
+  worker.until_heard();
+  const auto told_of = [&](const feed::WorkKey& key, const std::string& reason) {
+    testing::internal::CaptureStderr();
+    worker.say(feed::ReadFailed{key, reason});
+    worker.until_heard();
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(told_of({}, "train/a: no such file"),
+              testing::HasSubstr("worker w (a test) could not read: train/a: no such file"));
+  EXPECT_EQ(told_of({}, "train/b: no such file"), "");
+  clock_.advance(std::chrono::seconds(31));
+  EXPECT_THAT(told_of({.step = feed::kFirstEvaluation}, "val/c: no such file"),
+              testing::HasSubstr("val/c: no such file; it evaluates no more for a while (1 more "
+                                 "failed since the last such line)"));
+}
+
 feed::Farewell answer_to(ServerFeed& feed, const worker::Hello& hello) {
   PlayedWorker worker;
   feed.serve(worker.server_end());

@@ -138,6 +138,18 @@ TEST(Initialize, DependsOnSeedAndNameAlone) {
       std::equal(one.parameters.begin(), one.parameters.begin() + shared, net.parameters.begin()));
 }
 
+TEST(Initialize, GivesASegmentItsPartOfTheWhole) {
+  const Graph graph = build("resnet18", HeadKind::kLinear, 32);
+  const Arenas whole = initialized(graph, 1);
+  const Segment segment{graph.cut("layer1").layers, graph.cut("layer2").layers};
+  const auto parameters = part_of(std::span(whole.parameters), graph.parameter_range(segment));
+  const auto buffers = part_of(std::span(whole.buffers), graph.buffer_range(segment));
+  Arenas part{std::vector<float>(parameters.size()), std::vector<float>(buffers.size())};
+  initialize(graph, segment, 1, part.parameters, part.buffers);
+  EXPECT_TRUE(std::ranges::equal(part.parameters, parameters));
+  EXPECT_TRUE(std::ranges::equal(part.buffers, buffers));
+}
+
 TEST(Initialize, ConvolutionsHaveKaimingsSpreadAndNormsStartAsIdentity) {
   const Graph graph = build("resnet18", HeadKind::kLinear, 32);
   const Arenas arenas = initialized(graph, 3);

@@ -250,6 +250,22 @@ TEST_F(DeviceTrainer, TrainsTheSameBitsWhereOnlyStemsAreFetched) {
   }
 }
 
+// Each is a whole arena, in memory and in every checkpoint.
+TEST_F(DeviceTrainer, ForgetsFormerWeightsThatALessenedStalenessNeedsNoMore) {
+  for (const uint64_t staleness : {0, 1, 3}) {
+    const Way way{.cut = "pool1", .away = 1, .staleness = staleness};
+    auto state = first_state(way);
+    state.step = 2;
+    state.former_parameters = {{0, state.momentum}, {1, state.parameters}};
+    fakes::Simulation simulation(world(way), {.plans = {plan(way)}}, nullptr);
+    training::Trainer trainer(trainer_options(way), graph_, *device_, threads_, simulation,
+                              simulation, state);
+    const auto& kept = trainer.counters().former_parameters;
+    EXPECT_EQ(kept.size(), std::min<size_t>(staleness, 2));
+    EXPECT_EQ(kept.contains(1), staleness > 0) << "the newest is needed first";
+  }
+}
+
 // Bit for bit, whoever has the loss and whatever is cut.
 TEST_F(DeviceTrainer, TrainsTheSameWhereActivationsAreComputedAgain) {
   ASSERT_FALSE(nn::cuda::choose_pieces(graph_, {.segment = graph_.whole(), .batch = kMicroBatch},

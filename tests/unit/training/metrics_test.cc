@@ -242,7 +242,7 @@ std::vector<float> scores_of(const Crowd& crowd) {
 
 TEST(EvaluationSums, ComputesOfEmbeddingsWhatIsWanted) {
   const Crowd crowd(20, 3, 0.3f);
-  EvaluationSums sums(kScoreWidth);
+  EvaluationSums sums(kScoreWidth, 20);
   sums.add(scores_of(crowd), crowd.labels);
   ThreadPool threads(2);
   const auto verified = sums.result(60, {.verification = true}, threads);
@@ -258,7 +258,7 @@ EvaluationResult with_one_value(size_t place, float value) {
   const Crowd crowd(20, 3, 0.3f);
   std::vector<float> rows = scores_of(crowd);
   rows[5 * kScoreWidth + place] = value;
-  EvaluationSums sums(kScoreWidth);
+  EvaluationSums sums(kScoreWidth, 20);
   sums.add(rows, crowd.labels);
   ThreadPool threads(2);
   return sums.result(60, {.verification = true, .identification = true}, threads);
@@ -278,6 +278,35 @@ TEST(EvaluationSums, LeavesOutWhatOneImageMakesNoNumber) {
   EXPECT_TRUE(lost.verification.has_value());
   EXPECT_EQ(lost.accuracy, 59.0 / 60);
   EXPECT_EQ(with_one_value(nn::Score::kLoss, 0.5f).not_finite, 0);
+}
+
+TEST(EvaluationSums, OfPeopleWhoWereNotTrainedOnMeasureOnlyWhatIsOfEmbeddings) {
+  const Crowd crowd(20, 3, 0.3f);
+  const auto rows = scores_of(crowd);
+  ThreadPool threads(2);
+  const auto trained_on = [&](int32_t classes) {
+    EvaluationSums sums(kScoreWidth, classes);
+    sums.add(rows, crowd.labels);
+    return sums.result(60, {.verification = true, .identification = true}, threads);
+  };
+  const EvaluationResult known = trained_on(20);
+  EXPECT_EQ(known.accuracy, 1);
+  EXPECT_EQ(known.loss, 0.5);
+  for (const int32_t classes : {19, 1}) {
+    const EvaluationResult strangers = trained_on(classes);
+    EXPECT_EQ(strangers.accuracy, std::nullopt);
+    EXPECT_EQ(strangers.loss, std::nullopt);
+    EXPECT_EQ(strangers.verification, known.verification);
+    EXPECT_EQ(strangers.identification, known.identification);
+    EXPECT_EQ(strangers.samples, 60);
+  }
+}
+
+TEST(EvaluationSums, MeasureNothingWhereNoImageCouldBeDecoded) {
+  ThreadPool threads(1);
+  const auto result = EvaluationSums(kScoreWidth, 20).result(60, {.verification = true}, threads);
+  EXPECT_EQ(result.accuracy, std::nullopt);
+  EXPECT_EQ(result.broken, 60);
 }
 
 }  // namespace

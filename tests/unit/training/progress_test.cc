@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <memory>
 
+#include "common/log.h"
+
 namespace outrigger::training {
 namespace {
 
@@ -142,15 +144,21 @@ TEST(ProgressLine, WritesPlainLinesNowAndThenElsewhere) {
   EXPECT_EQ(out.text(), "step 0\nstep 10\nstep 20\nstep 25\n");
 }
 
-TEST(ProgressLine, MakesRoomForOtherTextAndComesBackAtOnce) {
+TEST(ProgressLine, IsTakenAwayByWhatIsLoggedAndComesBack) {
   FakeClock clock;
   Captured out;
   Progress p;
-  ProgressLine line(clock, {.stream = out.stream(), .columns = 80});
-  line.show(p);
-  line.clear();
-  line.show(p);
-  EXPECT_EQ(out.text(), "\rstep 0\x1b[K\r\x1b[K\rstep 0\x1b[K");
+  {
+    ProgressLine line(clock, {.stream = out.stream(), .columns = 80});
+    line.show(p);
+    log::warning("a worker left");
+    log::warning("and another one");
+    EXPECT_EQ(out.text(), "\rstep 0\x1b[K\r\x1b[K") << "once";
+    clock.advance(milliseconds(200));
+    line.show(p);
+    log::warning("the run ends");
+  }
+  EXPECT_EQ(out.text(), "\rstep 0\x1b[K\r\x1b[K\rstep 0\x1b[K\r\x1b[K");
 }
 
 TEST(TerminalColumns, AreAbsentForAFile) {

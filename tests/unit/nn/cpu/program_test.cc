@@ -10,7 +10,6 @@
 #include "network_run.h"
 #include "nn/cpu/backend.h"
 #include "nn/cpu/fingerprint.h"
-#include "nn/cpu/instruction_set.h"
 #include "nn/graph_builder.h"
 #include "nn/models.h"
 #include "nn/reference/backend.h"
@@ -256,14 +255,25 @@ TEST(Fingerprint, IsTheSameForAnyThreadsAndTellsNetworksApart) {
   EXPECT_GT(layers[1].backward, 0);
 }
 
-TEST(InstructionSet, IsSettledByTheFirstUse) {
-  const std::string in_force = cpu::instruction_set();
-  EXPECT_TRUE(cpu::has_instruction_set(in_force));
-  EXPECT_TRUE(cpu::has_instruction_set("baseline"));
-  cpu::set_instruction_set(in_force);
-  EXPECT_THROW(cpu::set_instruction_set(in_force == "baseline" ? "avx2" : "baseline"),
-               InvalidInput);
-  EXPECT_THROW(cpu::set_instruction_set("neon"), InvalidInput);
+TEST(Fingerprint, TakesNothingForTheLayersBehindTheCut) {
+  constexpr int64_t kTooMany = 1'000'000'000'000;  // their weights fit into no memory
+  ThreadPool threads(1);
+  const auto print_with = [&](int64_t classes) {
+    const Graph graph = build_model(
+        {.name = "lenet5", .height = 28, .width = 28, .channels = 1, .classes = classes});
+    return fingerprint_of(graph, graph.cut("pool1").layers, 2, Precision::kFloat32, threads);
+  };
+  EXPECT_EQ(print_with(kTooMany), print_with(10));
+}
+
+TEST(Fingerprint, EndsBeforeTheNextPassWhenAskedToStop) {
+  const Graph graph = testing::narrow_resnet();
+  ThreadPool threads(1);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THROW(cpu::measure_numerics(graph, graph.cut("layer1").layers, 6, Precision::kFloat32,
+                                     threads, stop.get_token()),
+               Cancelled);
 }
 
 }  // namespace

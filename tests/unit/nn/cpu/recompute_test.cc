@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "network_run.h"
 #include "nn/cpu/backend.h"
@@ -50,8 +52,17 @@ TEST(RecomputeCuts, AreFewerTheMoreMicroBatchesAreInFlight) {
   EXPECT_EQ(before, 0u) << "where what enters counts for all";
 }
 
-TEST(Recomputing, GivesBitwiseTheSame) {
-  const Graph graph = narrow_resnet();
+TEST(RecomputeCuts, LeaveWhatIsFrozenWhole) {
+  const Graph graph = narrow_resnet("layer2");
+  const int trained = graph.cut("layer2").layers;
+  EXPECT_EQ(recompute_begin(graph, graph.whole()), trained);
+  EXPECT_EQ(recompute_cuts(graph, graph.whole(), 1).front(), trained);
+  const Segment frozen{0, graph.cut("layer1").layers};
+  EXPECT_EQ(recompute_begin(graph, frozen), frozen.end);
+  EXPECT_THAT(recompute_cuts(graph, frozen, 1), IsEmpty());
+}
+
+void expect_bitwise_the_same(const Graph& graph) {
   const NetworkValues values = draw_network_values(graph, kImages);
   ThreadPool threads(2);
   const NetworkResult kept =
@@ -61,6 +72,75 @@ TEST(Recomputing, GivesBitwiseTheSame) {
   std::vector<int> all;
   for (const Cut& cut : graph.cuts().subspan(1)) all.push_back(cut.layers);
   EXPECT_EQ(kept, run_network(*backend, threads, graph, Precision::kFloat32, values, all));
+}
+
+TEST(Recomputing, GivesBitwiseTheSame) { expect_bitwise_the_same(narrow_resnet()); }
+
+TEST(Recomputing, GivesBitwiseTheSameBehindFrozenLayers) {
+  expect_bitwise_the_same(narrow_resnet("layer2"));
+}
+
+/// Counts its passes.
+class CountedProgram final : public Program {
+ public:
+  struct Passes {
+    int forward = 0;
+    int backward = 0;
+    bool operator==(const Passes&) const = default;
+  };
+  CountedProgram(std::unique_ptr<Program> program, Passes& passes)
+      : program_(std::move(program)), passes_(passes) {}
+  TensorSpec input_spec() const override { return program_->input_spec(); }
+  TensorSpec output_spec() const override { return program_->output_spec(); }
+  std::unique_ptr<Weights> new_weights() const override { return program_->new_weights(); }
+  std::unique_ptr<Tape> new_tape() const override { return program_->new_tape(); }
+  void load(Weights& weights, std::span<const float> parameters,
+            std::span<const float> buffers) const override {
+    program_->load(weights, parameters, buffers);
+  }
+  void forward(const Weights& weights, Tape& tape, const ForwardInput& in,
+               const ForwardOutput& out) const override {
+    ++passes_.forward;
+    program_->forward(weights, tape, in, out);
+  }
+  void backward(const Weights& weights, Tape& tape, ConstTensorView output_gradient,
+                const BackwardOutput& out) const override {
+    ++passes_.backward;
+    program_->backward(weights, tape, output_gradient, out);
+  }
+
+ private:
+  const std::unique_ptr<Program> program_;
+  Passes& passes_;
+};
+
+/// Counts the passes of segments by where they begin.
+class CountingBackend final : public Backend {
+ public:
+  using Counts = std::map<int, CountedProgram::Passes>;
+  explicit CountingBackend(Counts& counts) : counts_(counts) {}
+  std::string name() const override { return "counting"; }
+  std::shared_ptr<WorkSpace> make_work_space() const override { return cpu_->make_work_space(); }
+  std::unique_ptr<Program> compile(const Graph& graph, const ProgramOptions& options,
+                                   ThreadPool& threads) const override {
+    return std::make_unique<CountedProgram>(cpu_->compile(graph, options, threads),
+                                            counts_[options.segment.begin]);
+  }
+
+ private:
+  const std::unique_ptr<Backend> cpu_ = cpu::make_cpu_backend();
+  Counts& counts_;
+};
+
+TEST(Recomputing, RunsFrozenLayersOnceAndNotBackward) {
+  const Graph graph = narrow_resnet("layer2");
+  ThreadPool threads(2);
+  CountingBackend::Counts passes;
+  run_network(*make_recomputing(std::make_unique<CountingBackend>(passes)), threads, graph,
+              Precision::kFloat32, draw_network_values(graph, kImages));
+  ASSERT_GT(passes.size(), 1u);
+  EXPECT_EQ(passes.at(0), (CountedProgram::Passes{1, 0}));
+  EXPECT_EQ(passes.rbegin()->second, (CountedProgram::Passes{1, 1})) << "its memory still has it";
 }
 
 /// A stem whose micro-batches wait for their gradients.
