@@ -17,6 +17,12 @@ class BrokenImage : public InvalidInput {
   using InvalidInput::InvalidInput;
 };
 
+/// Broken whichever part of the image is looked at, and in whatever size.
+class NoImage : public BrokenImage {
+ public:
+  using BrokenImage::BrokenImage;
+};
+
 struct DecodeLimits {
   /// Larger images (width x height) are refused from their header, before memory is taken for them;
   /// so are those that a pipeline's steps would make larger.
@@ -51,7 +57,7 @@ class Decoder {
   Decoder(Decoder&&) noexcept;
   Decoder& operator=(Decoder&&) noexcept;
 
-  /// Reads the header only. Throws BrokenImage.
+  /// Reads the header only. Throws NoImage.
   ImageInfo inspect(std::span<const std::byte> encoded);
 
   /// The whole image at full size with `channels` 1 or 3 into `image`. Throws BrokenImage.

@@ -1,16 +1,19 @@
 #include "data/image_folder.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "common/error.h"
 #include "data/names.h"
+#include "data/passed_over.h"
 
 namespace outrigger::data {
 namespace {
@@ -18,7 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Listing {
-  std::vector<std::string> files;
+  std::vector<std::string> images;
+  std::vector<std::string> others;
   std::vector<std::string> folders;
 };
 
@@ -32,12 +36,13 @@ Listing list_names(const fs::path& folder) {
     std::error_code ignored;  // a dangling link is neither a file nor a folder
     if (it->is_directory(ignored)) {
       listing.folders.push_back(std::move(name));
-    } else if (is_image_name(name) && it->is_regular_file(ignored)) {
-      listing.files.push_back(std::move(name));
+    } else if (it->is_regular_file(ignored)) {
+      (is_image_name(name) ? listing.images : listing.others).push_back(std::move(name));
     }
   }
   if (error) throw IoError("cannot list " + folder.string() + ": " + error.message());
-  std::sort(listing.files.begin(), listing.files.end());
+  std::sort(listing.images.begin(), listing.images.end());
+  std::sort(listing.others.begin(), listing.others.end());
   std::sort(listing.folders.begin(), listing.folders.end());
   return listing;
 }
@@ -50,16 +55,18 @@ std::string join(const std::string& folder, const std::string& name) {
 /// holds the real paths of the folders that lead here, so that a link back to one of them is not
 /// followed for ever.
 void add_images(const fs::path& root, const std::string& folder, int32_t label,
-                std::set<fs::path>& above, Dataset& dataset) {
+                std::set<fs::path>& above, Dataset& dataset, PassedOver& passed_over) {
   std::error_code error;
   const fs::path real = fs::canonical(root / folder, error);
   if (error) throw IoError("cannot enter " + (root / folder).string() + ": " + error.message());
   if (!above.insert(real).second) return;
   const Listing listing = list_names(root / folder);
-  if (!listing.files.empty()) dataset.begin_container(folder, false);
-  for (const std::string& name : listing.files) dataset.add_file(name, label);
+  if (!listing.images.empty()) dataset.begin_container(folder, false);
+  for (const std::string& name : listing.images) dataset.add_file(name, label);
+  for (const std::string& name : listing.others)
+    passed_over.add(suffix_of(name), join(folder, name));
   for (const std::string& name : listing.folders)
-    add_images(root, join(folder, name), label, above, dataset);
+    add_images(root, join(folder, name), label, above, dataset, passed_over);
   above.erase(real);
 }
 
@@ -81,6 +88,18 @@ class Labels {
   std::unordered_map<std::string_view, int32_t> by_name_;
 };
 
+/// Those that labels index.
+std::vector<std::string> classes_of(const std::vector<std::string>& folders,
+                                    const ListOptions& options) {
+  if (options.classes.empty()) return folders;
+  std::vector<std::string> classes = options.classes;
+  if (options.unknown == UnknownClass::kRefused) return classes;
+  const std::unordered_set<std::string_view> known(options.classes.begin(), options.classes.end());
+  std::ranges::copy_if(folders, std::back_inserter(classes),
+                       [&](const std::string& name) { return !known.contains(name); });
+  return classes;
+}
+
 }  // namespace
 
 Dataset list_image_folder(const fs::path& root, const ListOptions& options) {
@@ -95,13 +114,14 @@ Dataset list_image_folder(const fs::path& root, const ListOptions& options) {
     throw InvalidInput(root.string() +
                        ": no class in it; one folder of images per class is wanted");
   Dataset dataset;
-  dataset.set_classes(options.classes.empty() ? folders : options.classes);
+  dataset.set_classes(classes_of(folders, options));
   const Labels labels(dataset.classes());
+  PassedOver passed_over;
   for (const std::string& name : folders) {
     const int32_t label = labels.of(name, root);
     const uint32_t before = dataset.size();
     std::set<fs::path> above;
-    add_images(root, name, label, above, dataset);
+    add_images(root, name, label, above, dataset, passed_over);
     const uint32_t count = dataset.size() - before;
     if (count == 0) {
       throw InvalidInput((root / name).string() + ": class \"" + name +
@@ -114,6 +134,7 @@ Dataset list_image_folder(const fs::path& root, const ListOptions& options) {
                          " are wanted");
     }
   }
+  passed_over.warn(root);
   dataset.finish();
   return dataset;
 }

@@ -31,8 +31,8 @@ struct PipelineOptions {
 /// Neighbouring resizes, crops and flips are done as one resampling, and JPEGs are decoded only
 /// where that looks, at 1/2, 1/4 or 1/8 of their size when it shrinks them that much. So damage
 /// that lies below the part looked at may go unseen, the same way everywhere; a JPEG that does not
-/// end with its end marker is always broken. When the list leaves another size than wanted, the
-/// image is resized to cover it and cut to its middle.
+/// end with its end marker is always broken (NoImage). When the list leaves another size than
+/// wanted, the image is resized to cover it and cut to its middle.
 ///
 /// Constant after construction; threads share it, each with its own Scratch. The hot path takes no
 /// memory of its own once the scratch has seen the largest image.

@@ -15,6 +15,8 @@
 #include "common/file.h"
 #include "common/thread_pool.h"
 #include "data/names.h"
+#include "data/passed_over.h"
+#include "data/shard_names.h"
 #include "data/tar.h"
 
 namespace outrigger::data {
@@ -22,49 +24,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxNames = 1000000;
 constexpr uint64_t kMaxLabelText = 32;
 /// One class name is kept for each label up to the largest.
 constexpr int32_t kMaxLabel = 1 << 24;
 /// A header is read only when it is known where the one before it ends: over a network that is all
 /// waiting, which shards can do side by side.
 constexpr int kListedAtOnce = 16;
-
-/// What stands in one pair of braces.
-std::vector<std::string> choices(std::string_view inside, std::string_view pattern) {
-  std::vector<std::string> names;
-  const size_t dots = inside.find("..");
-  if (dots == std::string_view::npos) {
-    for (size_t from = 0; from <= inside.size();) {
-      const size_t comma = std::min(inside.find(',', from), inside.size());
-      names.emplace_back(inside.substr(from, comma - from));
-      from = comma + 1;
-    }
-    return names;
-  }
-  const auto number = [&](std::string_view text) {
-    uint64_t value = 0;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || parsed.ec != std::errc() || parsed.ptr != text.data() + text.size()) {
-      throw InvalidInput(std::string(pattern) + ": \"" + std::string(text) +
-                         "\" is no number; a range is {000..123}");
-    }
-    return value;
-  };
-  const std::string_view low = inside.substr(0, dots);
-  const uint64_t first = number(low);
-  const uint64_t last = number(inside.substr(dots + 2));
-  if (last < first || last - first >= kMaxNames) {
-    throw InvalidInput(std::string(pattern) + ": the range {" + std::string(inside) +
-                       "} must run up, over at most " + std::to_string(kMaxNames) + " names");
-  }
-  for (uint64_t i = first; i <= last; ++i) {
-    std::string digits = std::to_string(i);
-    if (digits.size() < low.size()) digits.insert(0, low.size() - digits.size(), '0');
-    names.push_back(std::move(digits));
-  }
-  return names;
-}
 
 struct Shard {
   std::string path;  // as in Sample::path
@@ -100,6 +65,7 @@ Shard open_shard(const fs::path& root, const std::string& path) {
 struct Group {
   std::string key;
   std::vector<TarMember> images;
+  std::vector<std::string> others;  // names of what is neither image nor label
   std::optional<int32_t> label;
 };
 
@@ -110,17 +76,24 @@ struct Range {
   int32_t label = 0;
 };
 
+/// What one of many shards that are listed at once gave.
+struct Listed {
+  std::vector<Range> images;
+  PassedOver passed_over;
+  std::exception_ptr failure;
+};
+
 class ShardLister {
  public:
   ShardLister(const Shard& shard, int32_t classes) : shard_(shard), classes_(classes) {}
 
-  std::vector<Range> list() {
+  Listed list() {
     TarWalker walker(shard_.path, shard_.size, [this](uint64_t offset, std::span<std::byte> to) {
       return shard_.read(offset, to);
     });
     while (const auto member = walker.next()) take(*member);
     flush();
-    return std::move(images_);
+    return std::move(listed_);
   }
 
  private:
@@ -139,6 +112,8 @@ class ShardLister {
       group_.label = read_label(member);
     } else if (extension.find('.') == std::string::npos && is_image_name(member.name)) {
       group_.images.push_back(member);
+    } else {
+      group_.others.push_back(member.name);
     }
   }
 
@@ -171,21 +146,19 @@ class ShardLister {
     for (const TarMember& image : group_.images) {
       if (!group_.label)
         fail(image, "has no label: no member " + group_.key + ".cls stands next to it");
-      images_.push_back({image.offset, image.size, *group_.label});
+      listed_.images.push_back({image.offset, image.size, *group_.label});
+    }
+    if (group_.images.empty()) {
+      for (const std::string& name : group_.others)
+        listed_.passed_over.add(name.substr(group_.key.size() + 1), shard_.path + ": " + name);
     }
     group_ = {};
   }
 
   const Shard& shard_;
   int32_t classes_;
-  std::vector<Range> images_;
+  Listed listed_;
   Group group_;
-};
-
-/// What one of many that are listed at once gave.
-struct Listed {
-  std::vector<Range> images;
-  std::exception_ptr failure;
 };
 
 std::vector<Listed> list_all(const fs::path& root, const std::vector<std::string>& shards,
@@ -196,7 +169,7 @@ std::vector<Listed> list_all(const fs::path& root, const std::vector<std::string
   threads.parallel_for(count, [&](int i) {
     const auto at = static_cast<size_t>(i);
     try {
-      listed[at].images = ShardLister(open_shard(root, shards[at]), classes).list();
+      listed[at] = ShardLister(open_shard(root, shards[at]), classes).list();
     } catch (const Error&) {
       listed[at].failure = std::current_exception();
     }
@@ -204,79 +177,39 @@ std::vector<Listed> list_all(const fs::path& root, const std::vector<std::string
   return listed;
 }
 
-std::vector<std::string> find_shards(const fs::path& root, std::string_view pattern) {
-  if (pattern.find("://") != std::string_view::npos) {
-    throw InvalidInput(std::string(pattern) +
-                       ": shards behind URLs cannot be read yet; give a path");
-  }
-  const fs::path folder = pattern.empty() ? root : root / pattern;
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) return expand_braces(pattern);
-  std::vector<std::string> shards;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() != ".tar") continue;
-    shards.push_back((fs::path(pattern) / it->path().filename()).string());
-  }
-  if (error) throw IoError("cannot list " + folder.string() + ": " + error.message());
-  if (shards.empty()) throw InvalidInput(folder.string() + ": no shard (*.tar) in it");
-  std::sort(shards.begin(), shards.end());
-  return shards;
-}
-
 }  // namespace
 
-std::vector<std::string> expand_braces(std::string_view pattern) {
-  std::vector<std::string> names{""};
-  size_t from = 0;
-  while (from < pattern.size()) {
-    const size_t open = std::min(pattern.find('{', from), pattern.size());
-    for (std::string& name : names) name += pattern.substr(from, open - from);
-    if (open == pattern.size()) break;
-    const size_t close = pattern.find('}', open);
-    if (close == std::string_view::npos)
-      throw InvalidInput(std::string(pattern) + ": \"{\" without \"}\"");
-    const std::vector<std::string> parts =
-        choices(pattern.substr(open + 1, close - open - 1), pattern);
-    if (names.size() * parts.size() > kMaxNames) {
-      throw InvalidInput(std::string(pattern) + ": more than " + std::to_string(kMaxNames) +
-                         " names");
-    }
-    std::vector<std::string> longer;
-    for (const std::string& name : names) {
-      for (const std::string& part : parts) longer.push_back(name + part);
-    }
-    names = std::move(longer);
-    from = close + 1;
-  }
-  return names;
-}
-
 Dataset list_web_dataset(const fs::path& root, std::string_view pattern,
-                         const std::vector<std::string>& classes) {
-  return list_shards(root, find_shards(root, pattern), classes);
+                         const std::vector<std::string>& classes, UnknownClass unknown) {
+  return list_shards(root, find_shards(root, pattern), classes, unknown);
 }
 
 Dataset list_shards(const fs::path& root, const std::vector<std::string>& shards,
-                    const std::vector<std::string>& classes) {
+                    const std::vector<std::string>& classes, UnknownClass unknown) {
   Dataset dataset;
-  const int32_t allowed = classes.empty() ? kMaxLabel : static_cast<int32_t>(classes.size());
+  const auto known = static_cast<int32_t>(classes.size());
+  const bool any = classes.empty() || unknown == UnknownClass::kAppended;
+  const int32_t allowed = any ? std::max(known, kMaxLabel) : known;
   int32_t largest = -1;
+  PassedOver passed_over;
   std::vector<Listed> listed = list_all(root, shards, allowed);
   for (size_t i = 0; i < shards.size(); ++i) {
     if (listed[i].failure) std::rethrow_exception(listed[i].failure);
     dataset.begin_container(shards[i], true);
     for (const Range& image : std::exchange(listed[i].images, {})) {
-      dataset.add_range(image.offset, image.size, image.label);
+      // Of an empty one the byte behind it, which is there and no image: the sample is broken, as
+      // an empty file is.
+      dataset.add_range(image.offset, std::max<uint64_t>(image.size, 1), image.label);
       largest = std::max(largest, image.label);
     }
+    passed_over.add(std::exchange(listed[i].passed_over, {}));
   }
+  passed_over.warn(root);
   if (dataset.size() == 0)
     throw InvalidInput(root.string() + ": no image in " + std::to_string(shards.size()) +
                        " shards");
   std::vector<std::string> names = classes;
-  if (names.empty()) {
-    for (int32_t i = 0; i <= largest; ++i) names.push_back(std::to_string(i));
-  }
+  for (int32_t i = known; i <= largest; ++i) names.push_back(std::to_string(i));
   dataset.set_classes(std::move(names));
   dataset.finish();
   return dataset;

@@ -17,7 +17,9 @@ Coordinator::Coordinator(CoordinatorOptions options, SampleOrder order,
       plan_(std::move(first_plan)),
       ledger_(options_.incarnation),
       step_(options_.first_step),
-      next_draw_(options_.first_step) {}
+      next_draw_(options_.first_step) {
+  for (const uint32_t id : options_.known_broken) broken_[id] = "known before";
+}
 
 void Coordinator::throw_if_failed() const {
   if (bad_data_) throw InvalidInput(*bad_data_);
@@ -67,17 +69,17 @@ WorkItem Coordinator::make_item(uint64_t step, uint32_t index, const Plan& plan)
   item.stem_version = stem_version(step, plan);
   item.activations = plan.activations;
   item.gradients = plan.gradients;
-  fill_samples(item);
+  const uint64_t first = first_slot(step, index);
+  for (uint64_t slot = first; slot < first + options_.micro_batch; ++slot)
+    item.samples.push_back(sample_at(slot, item.broken_before.emplace_back(0)));
   return item;
 }
 
-void Coordinator::fill_samples(WorkItem& item) {
-  const uint64_t first = first_slot(item.step, item.index);
-  item.samples.clear();
-  for (uint64_t slot = first; slot < first + options_.micro_batch; ++slot) {
-    const uint32_t id = order_.at(slot);
-    item.samples.push_back({slot, id, dataset_.at(id)});
-  }
+LeaseSample Coordinator::sample_at(uint64_t slot, uint32_t& broken) {
+  uint32_t id = order_.at(slot, broken);
+  // Where the data failed the job there may be nothing else.
+  while (no_images_.contains(id) && !bad_data_) id = order_.at(slot, ++broken);
+  return {slot, id, dataset_.at(id)};
 }
 
 void Coordinator::draw_step() {
@@ -192,13 +194,13 @@ std::vector<AuditItem> Coordinator::commit(uint64_t step, TimePoint now) {
   std::vector<AuditItem> audit;
   for (const WorkItem& item : ledger_.steps().at(step)) {
     AuditItem line{step, item.index, item.samples.front().slot, {}, item.pixel_hash};
-    for (const LeaseSample& sample : item.samples) {
+    for (size_t i = 0; i < item.samples.size(); ++i) {
+      const LeaseSample& sample = item.samples[i];
       line.samples.push_back(sample.id);
-      const uint32_t drawn = order_.drawn(sample.slot);
-      if (drawn == sample.id) continue;
-      const auto reason = broken_reasons_.find(drawn);
-      replacements_.push_back({sample.slot, drawn, sample.id, dataset_.at(drawn).path,
-                               reason == broken_reasons_.end() ? "known before" : reason->second});
+      if (item.broken_before[i] == 0) continue;
+      const uint32_t drawn = order_.at(sample.slot);
+      replacements_.push_back(
+          {sample.slot, drawn, sample.id, dataset_.at(drawn).path, broken_.at(drawn)});
     }
     audit.push_back(std::move(line));
   }
@@ -217,13 +219,12 @@ std::vector<AuditItem> Coordinator::commit(uint64_t step, TimePoint now) {
 
 void Coordinator::check_bad_fraction() {
   const size_t allowed = allowed_broken(options_.max_bad_fraction, dataset_.size());
-  if (order_.broken().size() <= allowed || bad_data_) return;
-  std::string text =
-      std::to_string(order_.broken().size()) + " of " + std::to_string(dataset_.size()) +
-      " samples are broken, data.maxBadFraction allows " + std::to_string(allowed) + ":";
-  for (const auto& broken : broken_reasons_) {
-    text += "\n  " + dataset_.at(broken.first).path + ": " + broken.second;
-  }
+  const bool all = broken_.size() >= dataset_.size();  // slots would be tried for ever
+  if ((broken_.size() <= allowed && !all) || bad_data_) return;
+  std::string text = std::to_string(broken_.size()) + " of " + std::to_string(dataset_.size()) +
+                     " samples are broken, data.maxBadFraction allows " + std::to_string(allowed) +
+                     ":";
+  for (const auto& [id, reason] : broken_) text += "\n  " + dataset_.at(id).path + ": " + reason;
   bad_data_ = text;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -92,7 +93,8 @@ class Coordinator {
   size_t scorers() const;
 
   // ---- what a person may ask
-  const SampleOrder& order() const { return order_; }
+  /// Samples that were broken in some slot, with why; those known from the run before, too.
+  const std::map<uint32_t, std::string>& broken() const { return broken_; }
   const std::vector<Replacement>& replacements() const { return replacements_; }
   const Ledger& ledger() const { return ledger_; }
   size_t workers() const { return workers_.size(); }
@@ -109,6 +111,8 @@ class Coordinator {
     WorkerTraits traits;
     int64_t appetite = 0;  // leases it has room for; below 0 where urgent work was put on top
     std::optional<TimePoint> set_aside_until;
+    std::optional<TimePoint> no_evaluation_until;
+    Duration no_evaluation{};                // how long that was, when it was last
     std::map<uint64_t, int32_t> stems_sent;  // version to deepest cut sent
     double pace = 0;                       // seconds a micro-batch while it has work; 0: not known
     std::optional<TimePoint> busy_since;   // its last result, or the lease that ended its idleness
@@ -136,13 +140,19 @@ class Coordinator {
   void take_in(WorkerId from, const Leaving& leaving, TimePoint now);
   void take_in(WorkerId from, const Scores& scores, TimePoint now);
 
-  /// In an item that is to be done again; an evaluation leaves them out.
+  /// Before the item is done again: training takes others, an evaluation leaves them out.
   void replace_broken(WorkItem& item, const Broken& broken);
+  void leave_out(WorkItem& item, const Broken& broken);
+  void keep_from_evaluations(Worker& worker, TimePoint now);
+  void count_failed_read(WorkItem& item, const Worker& worker, const std::string& reason,
+                         TimePoint now);
 
   void draw_step();
   double memory_for_stems(const Plan& plan) const;
   WorkItem make_item(uint64_t step, uint32_t index, const Plan& plan);
-  void fill_samples(WorkItem& item);
+  /// The first of the slot's series behind `broken` of it that is not known as no image; `broken`
+  /// becomes how many lie before it.
+  LeaseSample sample_at(uint64_t slot, uint32_t& broken);
   uint64_t first_slot(uint64_t step, uint32_t index) const;
   uint64_t stem_version(uint64_t step, const Plan& plan) const;
 
@@ -218,8 +228,9 @@ class Coordinator {
   std::vector<Outgoing> outbox_;
   std::optional<std::string> bad_data_;    // why the data failed the job
   std::optional<std::string> unreadable_;  // why reading failed the job
-  std::map<uint32_t, std::string> broken_reasons_;
-  std::optional<uint64_t> evaluation_;  // the pseudo-step of the evaluation under way
+  std::map<uint32_t, std::string> broken_;
+  std::unordered_set<uint32_t> no_images_;  // those of them that are broken in every slot
+  std::optional<uint64_t> evaluation_;      // the pseudo-step of the evaluation under way
   const data::Dataset* evaluation_data_ = nullptr;
   uint64_t evaluations_ = 0;
   uint32_t evaluation_taken_ = 0;

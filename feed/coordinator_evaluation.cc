@@ -70,7 +70,8 @@ bool Coordinator::may_lease_now(const WorkItem& item) const {
 // ---- beside training
 
 bool Coordinator::can_score(const Worker& worker) {
-  return !worker.traits.local && worker.traits.runs_stems && worker.traits.scores;
+  const WorkerTraits& traits = worker.traits;
+  return !traits.local && traits.runs_stems && traits.scores && !worker.no_evaluation_until;
 }
 
 size_t Coordinator::scorers() const {

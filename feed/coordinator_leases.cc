@@ -151,7 +151,7 @@ bool Coordinator::is_urgent(const WorkItem& item) const {
 }
 
 bool Coordinator::eligible(WorkerId id, const Worker& worker, const WorkItem& item) const {
-  if (worker.set_aside_until) return false;
+  if (worker.set_aside_until || (item.evaluation && worker.no_evaluation_until)) return false;
   const WorkerTraits& traits = worker.traits;
   if (item.cut > 0 && !traits.holds_stems(item.stem_memory)) return false;
   return std::ranges::none_of(item.holders,

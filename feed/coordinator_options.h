@@ -5,6 +5,7 @@
 #include <limits>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "common/clock.h"
 
@@ -22,11 +23,18 @@ struct CoordinatorOptions {
   uint32_t all_micro_batches = 0;  // of all replicas; 0: micro_batches
   uint64_t staleness = 0;          // s
   double max_bad_fraction = 0.01;  // of what this server's workers find
+  /// Found in the run before: counted, and tried again all the same.
+  std::vector<uint32_t> known_broken = {};
   Duration least_deadline =
       std::chrono::milliseconds(200);  // before a second lease, whatever the latencies say
   Duration set_aside =
-      std::chrono::seconds(5);     // how long a worker whose read failed gets no lease
-  uint32_t max_read_failures = 8;  // of one micro-batch, before the job fails
+      std::chrono::seconds(5);  // how long a worker whose read failed gets no lease
+  /// A micro-batch that failed to be read more often and for longer fails the job.
+  uint32_t max_read_failures = 8;
+  Duration unreadable_after = std::chrono::minutes(1);
+  /// How long a remote worker that could not read an evaluation's samples gets no more of them;
+  /// each time twice as long as before, since the set may be missing there.
+  Duration no_evaluation = std::chrono::minutes(5);
   /// Who asks for it ends evaluations before the last step, and nothing else: no worker scores any
   /// more, and the next batch that is taken throws Cancelled. Training goes on.
   std::stop_token evaluation_stop;

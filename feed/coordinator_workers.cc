@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "common/error.h"
@@ -6,10 +7,20 @@
 
 /// The coordinator's side towards workers: what comes back from them.
 namespace outrigger::feed {
+namespace {
+
+/// Whether they are some places of a lease of so many samples, in order.
+bool are_places(const std::vector<Broken::Item>& items, size_t samples) {
+  if (items.empty() || items.back().position >= samples) return false;
+  return std::ranges::adjacent_find(items, std::ranges::greater_equal{}, &Broken::Item::position) ==
+         items.end();
+}
+
+}  // namespace
 
 WorkerId Coordinator::add_worker(WorkerTraits traits, TimePoint now) {
   const WorkerId id = next_worker_++;
-  workers_[id] = Worker{std::move(traits), 0, std::nullopt, {}};
+  workers_[id].traits = std::move(traits);
   turn_.push_back(id);
   dispatch(now);
   return id;
@@ -88,11 +99,9 @@ void Coordinator::take_in(WorkerId from, const Broken& broken, TimePoint now) {
     ++dropped_;
     return;
   }
-  const auto outside = [&](const Broken::Item& one) {
-    return one.position >= item->samples.size();
-  };
-  if (broken.items.empty() || std::ranges::any_of(broken.items, outside))
-    throw InvalidInput("broken samples of " + to_string(broken.key) + ": none, or outside of its " +
+  if (!are_places(broken.items, item->samples.size()))
+    throw InvalidInput("broken samples of " + to_string(broken.key) +
+                       ": none, not ascending, or outside of its " +
                        std::to_string(item->samples.size()));
   if (item->missing() == WorkItem::Missing::kGradient) {
     // They were images when the head ran: the gradient at the cut is theirs, not of others.
@@ -107,49 +116,73 @@ void Coordinator::take_in(WorkerId from, const Broken& broken, TimePoint now) {
   cancel(*item, item->holders);
   for (const Holder& other : std::vector<Holder>(item->holders))
     ledger_.give_back(*item, other.attempt);
-  replace_broken(*item, broken);
+  if (item->evaluation) {
+    leave_out(*item, broken);
+  } else {
+    replace_broken(*item, broken);
+  }
   dispatch(now);
 }
 
+/// By the outcome in this slot alone: another one shows another part of the image, and whether it
+/// was tried by now depends on who works, and on resumes. Only what is the same in every slot may
+/// be remembered.
 void Coordinator::replace_broken(WorkItem& item, const Broken& broken) {
-  std::vector<uint32_t> ids;
-  for (const auto& one : broken.items) {
-    ids.push_back(item.samples[one.position].id);
-    if (item.evaluation) continue;
-    if (order_.mark_broken(ids.back())) broken_reasons_[ids.back()] = one.reason;
+  for (const Broken::Item& one : broken.items) {
+    const uint32_t id = item.samples[one.position].id;
+    broken_[id] = one.reason;
+    if (one.always) no_images_.insert(id);
   }
-  if (!item.evaluation) {
-    check_bad_fraction();
-    if (!bad_data_) fill_samples(item);
-    return;
+  check_bad_fraction();
+  for (const Broken::Item& one : broken.items) {
+    LeaseSample& sample = item.samples[one.position];
+    sample = sample_at(sample.slot, ++item.broken_before[one.position]);
   }
-  std::erase_if(item.samples,
-                [&](const LeaseSample& s) { return std::ranges::find(ids, s.id) != ids.end(); });
+}
+
+void Coordinator::leave_out(WorkItem& item, const Broken& broken) {
+  for (auto one = broken.items.rbegin(); one != broken.items.rend(); ++one)
+    item.samples.erase(item.samples.begin() + one->position);
   if (!item.samples.empty()) return;
   item.result = MicroBatch{.key = broken.key, .tensor = std::make_shared<Tensor>()};
   item.state = WorkState::kReceived;
 }
 
 void Coordinator::take_in(WorkerId from, const ReadFailed& failed, TimePoint now) {
-  uint32_t failures = 0;
-  if (of_scoring(failed.key)) {
-    failures = scoring_->read_failed(from, failed.key);
-  } else if (WorkItem* const item = ledger_.wanted(failed.key, from)) {
-    ledger_.give_back(*item, failed.key.attempt);
-    failures = ++item->read_failures;
-  }
-  if (failures == 0) {
+  WorkItem* const item = ledger_.wanted(failed.key, from);
+  const bool scores = of_scoring(failed.key) && scoring_->read_failed(from, failed.key);
+  if (item == nullptr && !scores) {
     ++dropped_;
     return;
   }
+  if (item != nullptr) ledger_.give_back(*item, failed.key.attempt);
   Worker& worker = workers_.at(from);
-  worker.set_aside_until =
-      now + (worker.traits.local ? options_.set_aside / 10 : options_.set_aside);
-  if (failures > options_.max_read_failures) {
-    unreadable_ = "reading failed " + std::to_string(failures) + " times, last on " +
-                  worker.traits.name + ": " + failed.reason;
+  if (scores || (item->evaluation && !worker.traits.local)) {
+    keep_from_evaluations(worker, now);
+  } else {
+    worker.set_aside_until =
+        now + (worker.traits.local ? options_.set_aside / 10 : options_.set_aside);
+    count_failed_read(*item, worker, failed.reason, now);
   }
   dispatch(now);
+}
+
+/// It may not have the set at all, which fails no job: the server can read it.
+void Coordinator::keep_from_evaluations(Worker& worker, TimePoint now) {
+  if (worker.no_evaluation_until) return;
+  worker.no_evaluation = std::max(options_.no_evaluation, 2 * worker.no_evaluation);
+  worker.no_evaluation_until = now + worker.no_evaluation;
+}
+
+void Coordinator::count_failed_read(WorkItem& item, const Worker& worker, const std::string& reason,
+                                    TimePoint now) {
+  if (item.read_failures++ == 0) item.unread_since = now;
+  const Duration unread = now - item.unread_since;
+  if (item.read_failures <= options_.max_read_failures || unread < options_.unreadable_after)
+    return;
+  unreadable_ = "reading failed " + std::to_string(item.read_failures) + " times in " +
+                std::to_string(std::chrono::round<std::chrono::seconds>(unread).count()) +
+                " s, last on " + worker.traits.name + ": " + reason;
 }
 
 void Coordinator::take_in(WorkerId from, const Leaving&, TimePoint now) {
@@ -161,8 +194,9 @@ void Coordinator::take_in(WorkerId from, const Leaving&, TimePoint now) {
 
 void Coordinator::tick(TimePoint now) {
   for (auto& entry : workers_) {
-    auto& until = entry.second.set_aside_until;
-    if (until && now >= *until) until.reset();
+    Worker& worker = entry.second;
+    for (auto* until : {&worker.set_aside_until, &worker.no_evaluation_until})
+      if (*until && now >= **until) until->reset();
   }
   lease_what_is_late(now);
   dispatch(now);

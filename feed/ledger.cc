@@ -79,6 +79,7 @@ std::pair<Holder, std::vector<Holder>> settle(WorkItem& item, uint32_t attempt) 
   ensure(winner.has_value(), "a result comes from an attempt that holds the lease");
   item.holders.clear();
   item.needed_since.reset();
+  item.read_failures = 0;
   return {*winner, std::move(others)};
 }
 

@@ -48,15 +48,17 @@ struct WorkItem {
   WireFormat activations = WireFormat::kFloat32;
   WireFormat gradients = WireFormat::kFloat32;
   std::vector<LeaseSample> samples;
+  std::vector<uint32_t> broken_before;  // of training's samples, each in its slot's series
 
   uint32_t attempts = 0;         // numbers given out so far
   std::optional<Holder> source;  // whose forward result was taken; it still holds the activations
   std::optional<MicroBatch> result;            // until the trainer takes it
   std::shared_ptr<const Tensor> cut_gradient;  // from HeadDone on
   std::optional<TimePoint> needed_since;  // when the trainer began to wait for the missing result
-  WorkTimes times;        // of the forward result that was taken, then of the stem's gradient
-  double sent_bytes = 0;  // of that result's tensor, on the wire
-  uint32_t read_failures = 0;
+  WorkTimes times;             // of the forward result that was taken, then of the stem's gradient
+  double sent_bytes = 0;       // of that result's tensor, on the wire
+  uint32_t read_failures = 0;  // since the last result
+  TimePoint unread_since;      // the first of them
   uint64_t pixel_hash = 0;
 
   /// A result is missing and nobody holds a lease for it.

@@ -145,11 +145,12 @@ struct Scores {
   WorkTimes times = {};
 };
 
-/// Bytes were read but are no image: the samples at these places of the lease.
+/// Bytes were read but are no image: the samples at these places of the lease, ascending.
 struct Broken {
   struct Item {
     uint32_t position = 0;
     std::string reason;
+    bool always = false;  // no image in any slot, whatever is shown of it
   };
   WorkKey key;
   std::vector<Item> items;

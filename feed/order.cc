@@ -26,18 +26,10 @@ SampleOrder::SampleOrder(OrderOptions options) : options_(std::move(options)) {
   for (auto& entry : classes) by_class_.push_back(std::move(entry.second));
 }
 
-uint32_t SampleOrder::at(uint64_t slot) {
-  uint32_t sample = drawn(slot);
-  for (uint32_t attempt = 1; broken_.contains(sample); ++attempt) {
-    if (broken_.size() >= options_.samples)
-      throw InvalidInput("every sample of the data set is broken");
-    sample =
-        RandomStream(options_.seed, RandomUse::kReplacement, slot, attempt).below(options_.samples);
-  }
-  return sample;
-}
-
-uint32_t SampleOrder::drawn(uint64_t slot) {
+uint32_t SampleOrder::at(uint64_t slot, uint32_t broken) {
+  if (broken > 0)
+    return RandomStream(options_.seed, RandomUse::kReplacement, slot, broken)
+        .below(options_.samples);
   if (options_.sampling == Sampling::kClassBalanced) return balanced(slot);
   return epoch(epoch_of(slot))[slot % options_.samples];
 }

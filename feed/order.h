@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <vector>
 
@@ -23,10 +22,9 @@ struct OrderOptions {
       block_starts;  // first sample of each block, ascending, from 0; empty: one block
 };
 
-/// The endless order of samples: a pure function from slot to sample, given (seed, data, which
-/// samples are broken). Slot s is position s mod N of epoch s / N. A broken sample's slot is filled
-/// by the first of a drawn series of replacements that is not broken, so it does not matter when a
-/// sample was found broken. Not thread-safe.
+/// The endless order of samples: a pure function from slot to sample, given (seed, data). Slot s is
+/// position s mod N of epoch s / N. Each slot has a series of samples, and is filled by the first
+/// of them that is an image there. Not thread-safe.
 class SampleOrder {
  public:
   explicit SampleOrder(OrderOptions options);
@@ -34,14 +32,9 @@ class SampleOrder {
   uint32_t samples() const { return options_.samples; }
   uint64_t epoch_of(uint64_t slot) const { return slot / options_.samples; }
 
-  /// The sample that fills the slot.
-  uint32_t at(uint64_t slot);
-  /// The sample that the order names, broken or not.
-  uint32_t drawn(uint64_t slot);
-
-  /// From now on the sample is known to be broken. False if it already was.
-  bool mark_broken(uint32_t sample) { return broken_.insert(sample).second; }
-  const std::set<uint32_t>& broken() const { return broken_; }
+  /// The sample behind the first `broken` of the slot's series; the first is the one that the order
+  /// names, and the others may be any.
+  uint32_t at(uint64_t slot, uint32_t broken = 0);
 
  private:
   const std::vector<uint32_t>& epoch(uint64_t number);
@@ -52,7 +45,6 @@ class SampleOrder {
   OrderOptions options_;
   std::vector<std::vector<uint32_t>> by_class_;       // classes that have samples
   std::map<uint64_t, std::vector<uint32_t>> epochs_;  // the two newest
-  std::set<uint32_t> broken_;
 };
 
 }  // namespace outrigger::feed

@@ -144,11 +144,11 @@ std::vector<std::pair<WorkerId, WorkKey>> Scoring::take(WorkerId from, const Bro
   return end_attempts(*work, broken.key, from);
 }
 
-uint32_t Scoring::read_failed(WorkerId from, const WorkKey& key) {
+bool Scoring::read_failed(WorkerId from, const WorkKey& key) {
   Work* const work = held(from, key);
-  if (work == nullptr) return 0;
+  if (work == nullptr) return false;
   release(*work, key.index, from);
-  return ++work->read_failures;
+  return true;
 }
 
 void Scoring::lose(WorkerId worker) {

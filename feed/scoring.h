@@ -43,8 +43,8 @@ class Scoring {
   std::vector<std::pair<WorkerId, WorkKey>> take(WorkerId from, const Scores& scores);
   /// Samples of the lease are no images: they are left out, the rest is done again. Likewise.
   std::vector<std::pair<WorkerId, WorkKey>> take(WorkerId from, const Broken& broken);
-  /// The attempt ended without a result; returns how often reading the batch has failed so far.
-  uint32_t read_failed(WorkerId from, const WorkKey& key);
+  /// The attempt ended without a result. False where it was none.
+  bool read_failed(WorkerId from, const WorkKey& key);
   /// All that the worker had in hand is given back, and it has no weights any more.
   void lose(WorkerId worker);
   /// What all have in hand, to cancel it.
@@ -66,7 +66,6 @@ class Scoring {
     std::vector<uint32_t> samples;                       // those that are not known as broken
     std::vector<std::pair<WorkerId, uint32_t>> holders;  // with the attempt's number
     uint32_t attempts = 0;
-    uint32_t read_failures = 0;
     bool done = false;
     std::vector<float> rows;
   };

@@ -20,7 +20,7 @@
 namespace outrigger::transport {
 
 /// Raised with every change of the handshake, of packets, of the codecs or of messages.
-constexpr uint16_t kProtocolVersion = 3;
+constexpr uint16_t kProtocolVersion = 4;
 
 /// What the connection is for.
 enum class Purpose : uint16_t { kSocketLink = 1, kGlooLink = 2, kCollective = 3 };

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "api/parse.h"
 #include "common/error.h"
 #include "nn/cpu/backend.h"
 #include "nn/graph_builder.h"
@@ -89,6 +90,13 @@ nn::Graph build_layers(const api::TrainingJob& job, int64_t classes) {
 }
 
 }  // namespace
+
+api::TrainingJob read_job(const std::string& text) {
+  auto parsed = api::parse_training_job(text);
+  if (!parsed.errors.empty())
+    throw InvalidInput("the server's job cannot be read: " + parsed.errors.front().message);
+  return std::move(parsed.job);
+}
 
 nn::ModelOptions model_options(const api::TrainingJob& job, int64_t classes) {
   const auto& spec = job.spec;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "api/training_job.h"
 #include "data/pipeline.h"
@@ -13,6 +14,8 @@
 /// functions, so they agree.
 namespace outrigger::worker {
 
+/// The job that the server's first words hold. Throws InvalidInput where it cannot be read.
+api::TrainingJob read_job(const std::string& text);
 /// How to build the model; InvalidInput for a model given as layers, which has no name.
 nn::ModelOptions model_options(const api::TrainingJob& job, int64_t classes);
 /// The network with its head for the job's loss. Throws InvalidInput that names the field.

@@ -10,9 +10,12 @@
 #include <utility>
 #include <variant>
 
+#include "common/clock.h"
 #include "common/error.h"
+#include "common/log.h"
 #include "common/thread_name.h"
 #include "worker/fault.h"
+#include "worker/read_failures.h"
 
 namespace outrigger::worker {
 namespace {
@@ -60,15 +63,6 @@ void receive_all(transport::Link& link, Inbox& inbox, const WireContext& context
   }
 }
 
-void count(const feed::WorkerMessage& message, SessionCounters& counters) {
-  if (std::holds_alternative<feed::MicroBatch>(message)) counters.micro_batches.add();
-  if (std::holds_alternative<feed::StemGradient>(message)) counters.stem_gradients.add();
-  if (const auto* broken = std::get_if<feed::Broken>(&message))
-    counters.broken_samples.add(static_cast<double>(broken->items.size()));
-  if (std::holds_alternative<feed::ReadFailed>(message)) counters.failed_reads.add();
-  if (std::holds_alternative<feed::Scores>(message)) counters.scored_batches.add();
-}
-
 /// What a fault point is called at which this message is received or was sent.
 const char* point_of(const feed::ServerMessage& message) {
   constexpr const char* kPoints[] = {"got-lease",  "got-weights",   "got-gradient",
@@ -89,61 +83,94 @@ const char* point_of(const feed::WorkerMessage& message) {
   return kPoints[message.index()];
 }
 
-void send(transport::Link& link, const feed::WorkerMessage& message, const WireContext& context,
-          FaultPoint& faults) {
-  link.send(to_frame(message, context));
-  const char* point = point_of(message);
-  if (faults.due(point)) static_cast<void>(link.flush(std::chrono::seconds(1)));
-  faults.reached(point);
+/// The working thread's side of a session.
+class Session {
+ public:
+  /// References must outlive this.
+  Session(transport::Link& link, Agent& agent, const WireContext& context,
+          SessionCounters& counters)
+      : link_(link), agent_(agent), context_(context), counters_(counters) {}
+
+  SessionResult work(Inbox& inbox, const std::stop_token& stop);
+
+ private:
+  void count(const feed::WorkerMessage& message);
+  void send(const feed::WorkerMessage& message);
+  void send_outbox();
+  void tell_link_rate();
+  SessionResult leave();
+
+  transport::Link& link_;
+  Agent& agent_;
+  const WireContext& context_;
+  SessionCounters& counters_;
+  FaultPoint faults_;
+  ReadFailures read_failures_;
+};
+
+void Session::count(const feed::WorkerMessage& message) {
+  if (std::holds_alternative<feed::MicroBatch>(message)) counters_.micro_batches.add();
+  if (std::holds_alternative<feed::StemGradient>(message)) counters_.stem_gradients.add();
+  if (const auto* broken = std::get_if<feed::Broken>(&message))
+    counters_.broken_samples.add(static_cast<double>(broken->items.size()));
+  if (const auto* failed = std::get_if<feed::ReadFailed>(&message)) {
+    counters_.failed_reads.add();
+    if (const auto line = read_failures_.note(failed->reason, system_now()))
+      log::warning("{}", *line);
+  }
+  if (std::holds_alternative<feed::Scores>(message)) counters_.scored_batches.add();
 }
 
-void send_outbox(transport::Link& link, Agent& agent, const WireContext& context,
-                 SessionCounters& counters, FaultPoint& faults) {
-  for (auto& message : agent.take_outbox()) {
-    count(message, counters);
-    send(link, message, context, faults);
+void Session::send(const feed::WorkerMessage& message) {
+  link_.send(to_frame(message, context_));
+  const char* point = point_of(message);
+  if (faults_.due(point)) static_cast<void>(link_.flush(std::chrono::seconds(1)));
+  faults_.reached(point);
+}
+
+void Session::send_outbox() {
+  for (auto& message : agent_.take_outbox()) {
+    count(message);
+    send(message);
   }
 }
 
 /// Lets results tell how fast the link is, once that is known.
-void tell_link_rate(const transport::Link& link, Agent& agent) {
-  const double rate = link.stats().rate();
-  if (rate > 0) agent.set_link_rate(rate);
+void Session::tell_link_rate() {
+  const double rate = link_.stats().rate();
+  if (rate > 0) agent_.set_link_rate(rate);
 }
 
-SessionResult leave(transport::Link& link, Agent& agent, const WireContext& context,
-                    FaultPoint& faults) {
-  agent.stop_pulling();
-  send(link, feed::Leaving{}, context, faults);
-  static_cast<void>(link.flush(std::chrono::seconds(1)));
-  link.close("the worker was asked to stop");
+SessionResult Session::leave() {
+  agent_.stop_pulling();
+  send(feed::Leaving{});
+  static_cast<void>(link_.flush(std::chrono::seconds(1)));
+  link_.close("the worker was asked to stop");
   return {SessionEnd::kStopped, "asked to stop"};
 }
 
-SessionResult work(transport::Link& link, Agent& agent, const WireContext& context,
-                   SessionCounters& counters, Inbox& inbox, const std::stop_token& stop) {
-  FaultPoint faults;
+SessionResult Session::work(Inbox& inbox, const std::stop_token& stop) {
   bool idle = false;
   while (!stop.stop_requested()) {
-    send_outbox(link, agent, context, counters, faults);
+    send_outbox();
     auto messages = inbox.take(idle, stop);
-    const Turn turn(counters.turns);
+    const Turn turn(counters_.turns);
     for (auto& message : messages) {
-      faults.reached(point_of(message));
-      agent.receive(std::move(message));
+      faults_.reached(point_of(message));
+      agent_.receive(std::move(message));
     }
-    if (agent.farewell()) return result_of(*agent.farewell());
+    if (agent_.farewell()) return result_of(*agent_.farewell());
     const auto begin = std::chrono::steady_clock::now();
-    idle = !agent.work();
+    idle = !agent_.work();
     if (!idle) {
-      faults.reached("worked");
-      tell_link_rate(link, agent);
-      counters.busy_seconds.add(
+      faults_.reached("worked");
+      tell_link_rate();
+      counters_.busy_seconds.add(
           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     }
-    counters.unfinished.set(static_cast<double>(agent.unfinished()));
+    counters_.unfinished.set(static_cast<double>(agent_.unfinished()));
   }
-  return leave(link, agent, context, faults);
+  return leave();
 }
 
 /// What the server said before its link was over: whoever sends sees the end first.
@@ -174,7 +201,7 @@ SessionResult run_session(transport::Link& link, Agent& agent, const WireContext
       [&](const std::stop_token& over) { receive_all(link, inbox, context, over); });
   SessionResult result;
   try {
-    result = work(link, agent, context, counters, inbox, stop);
+    result = Session(link, agent, context, counters).work(inbox, stop);
   } catch (const transport::LinkClosed& closed) {
     const auto farewell = last_words(inbox, stop);
     result = farewell ? result_of(*farewell) : SessionResult{SessionEnd::kLinkLost, closed.what()};

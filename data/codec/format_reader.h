@@ -19,7 +19,8 @@ class FormatReader {
 /// domain.
 std::unique_ptr<FormatReader> make_jpeg_reader(const DecodeLimits& limits);
 
-/// Through libpng. Every row is decoded, so damage is found wherever it is; never shrinks.
+/// Through libpng. Every row is decoded, so damage is found wherever it is, and is NoImage; never
+/// shrinks.
 std::unique_ptr<FormatReader> make_png_reader(const DecodeLimits& limits);
 
 /// PGM and PPM, as text (P2, P3) and binary (P5, P6), of up to 65535 levels. (Format: netpbm's

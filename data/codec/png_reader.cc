@@ -29,7 +29,7 @@ struct PngState {
   void run(Step step) {
     if (guarded(jump, step)) return;
     png.reset();
-    throw BrokenImage(std::string("broken PNG: ") + message);
+    throw NoImage(std::string("broken PNG: ") + message);
   }
   void create();
   void ask_for_8_bits();

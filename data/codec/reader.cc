@@ -35,9 +35,13 @@ Header Reader::open(std::span<const std::byte> encoded) {
   } else if (at(0) == 'P' && (at(1) == '2' || at(1) == '3' || at(1) == '5' || at(1) == '6')) {
     opened_ = pnm_.get();
   } else {
-    throw BrokenImage(encoded.empty() ? "an image of 0 bytes" : "neither JPEG, PNG, PGM nor PPM");
+    throw NoImage(encoded.empty() ? "an image of 0 bytes" : "neither JPEG, PNG, PGM nor PPM");
   }
-  return opened_->open(encoded);
+  try {
+    return opened_->open(encoded);
+  } catch (const BrokenImage& error) {
+    throw NoImage(error.what());
+  }
 }
 
 Decoded Reader::read(const Request& request, Image& image) {

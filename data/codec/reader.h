@@ -49,9 +49,9 @@ void check_size(uint64_t width, uint64_t height, const DecodeLimits& limits, con
 
 class FormatReader;
 
-/// Decodes one image at a time, in two steps: open() reads the header, read() the pixels wanted.
-/// The bytes must outlive both. Either throws BrokenImage, after which the reader serves the next
-/// image. One per thread.
+/// Decodes one image at a time, in two steps: open() reads the header and throws NoImage, read()
+/// reads the pixels wanted and throws BrokenImage; after either the reader serves the next image.
+/// The bytes must outlive both steps. One per thread.
 class Reader {
  public:
   explicit Reader(DecodeLimits limits);

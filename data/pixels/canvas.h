@@ -18,7 +18,7 @@ class Canvas {
   explicit Canvas(DecodeLimits limits) : limits_(limits), reader_(limits) {}
 
   /// Starts with an encoded image, which must outlive its use here; 1 or 4 channels. Throws
-  /// BrokenImage.
+  /// NoImage.
   void load(std::span<const std::byte> encoded, int channels);
 
   /// To be resized, cropped and mirrored; nothing is computed yet.

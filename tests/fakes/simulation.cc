@@ -238,6 +238,7 @@ std::optional<feed::Plan> Simulation::wanted_plan() {
 void Simulation::publish_stem(uint64_t version,
                               std::shared_ptr<const std::vector<float>> parameters,
                               std::shared_ptr<const std::vector<float>> buffers) {
+  published_[version] = parameters->size();
   coordinator_.publish_stem(version, std::move(parameters), std::move(buffers), now());
   post_outbox();
 }

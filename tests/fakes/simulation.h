@@ -100,6 +100,8 @@ class Simulation final : public feed::Feed, public Clock {
 
   const feed::Coordinator& coordinator() const { return coordinator_; }
   SyntheticPixels& pixels() { return pixels_; }
+  /// Floats of each version of the stem that was published.
+  const std::map<uint64_t, size_t>& published() const { return published_; }
   /// A plan for the trainer to set before the next step, if the world wants one.
   std::optional<feed::Plan> wanted_plan();
 
@@ -138,6 +140,7 @@ class Simulation final : public feed::Feed, public Clock {
   ThreadPool threads_{1};
   SyntheticPixels pixels_;
   std::map<feed::WorkerId, Peer> peers_;
+  std::map<uint64_t, size_t> published_;
   uint64_t next_plan_ = 2;
 };
 

@@ -122,16 +122,20 @@ Frame encode(const feed::Broken& broken, const WireContext&) {
   for (const auto& item : broken.items) {
     writer.number(item.position);
     writer.text(item.reason);
+    writer.number(static_cast<uint8_t>(item.always));
   }
   return frame_of(FrameType::kBroken, writer);
 }
 
 feed::Broken read_broken(ByteReader& reader) {
   feed::Broken broken{read_key(reader), {}};
-  const uint32_t items = reader.count(8);
+  const uint32_t items = reader.count(9);
   for (uint32_t i = 0; i < items; ++i) {
-    const auto position = reader.number<uint32_t>();
-    broken.items.push_back({position, reader.text()});
+    feed::Broken::Item item;
+    item.position = reader.number<uint32_t>();
+    item.reason = reader.text();
+    item.always = read_flag(reader);
+    broken.items.push_back(std::move(item));
   }
   return broken;
 }

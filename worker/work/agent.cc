@@ -77,7 +77,6 @@ void Agent::take(feed::Lease&& lease) {
                        std::to_string(options_.micro_batch));
   }
   had_work_ = true;
-  pixels_.prefetch(lease.samples, is_evaluation(lease));
   // Others are not for the server's device as they are.
   const bool sends_pixels = lease.kind == WorkKind::kForward && lease.cut == 0;
   Decoding decoding(lease.samples.size(), graph_.input(),
@@ -161,13 +160,22 @@ bool Agent::work() {
              whole != works_.end() && (next == works_.end() || whole->first < next->first)) {
     score(whole);
   } else if (next != works_.end()) {
-    Work& work = next->second;
-    work.decoding.make_some(work.lease, pixels_, threads_, quota_, options_.neighbour, work.times);
-    if (work.decoding.done()) finish_decoding(next);
+    decode(next);
   } else {
     return false;
   }
   return true;
+}
+
+void Agent::decode(Works::iterator at) {
+  const Crew crew{threads_, quota_, options_.neighbour};
+  const auto asked = std::ranges::find_if(works_, [](const auto& entry) {
+    return entry.second.stage == Stage::kDecode && !entry.second.decoding.prefetched();
+  });
+  if (asked != works_.end()) asked->second.decoding.prefetch(asked->second.lease, pixels_, crew);
+  Work& work = at->second;
+  work.decoding.make_some(work.lease, pixels_, crew, work.times);
+  if (work.decoding.done()) finish_decoding(at);
 }
 
 void Agent::finish_decoding(Works::iterator at) {

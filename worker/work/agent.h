@@ -84,6 +84,8 @@ class Agent {
   void take(feed::Farewell&& farewell);
 
   feed::WorkTimes times_of(const Work& work) const;
+  /// Makes some of its pixels; before that asks for the files of one more lease.
+  void decode(Works::iterator at);
   void finish_decoding(Works::iterator at);
   void forward(Works::iterator at);
   void backward(Works::iterator at);

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "common/error.h"
+#include "data/decode.h"
 
 namespace outrigger::worker {
 
@@ -16,12 +17,23 @@ Decoding::Decoding(size_t samples, const Shape& image, MemorySource* memory)
       count_(samples),
       sample_bytes_(static_cast<size_t>(element_count(image))) {}
 
-void Decoding::make_some(const feed::Lease& lease, PixelSource& source, ThreadPool& threads,
-                         Quota& quota, const std::optional<ProcessorClock>& neighbour,
+void Decoding::prefetch(const feed::Lease& lease, PixelSource& source, const Crew& crew) {
+  const Spent before = spent_;
+  Duration took{0};
+  {
+    const Stopwatch watch(spent_, crew.neighbour);
+    took = source.prefetch(lease.samples, is_evaluation(lease), crew.threads);
+  }
+  crew.quota.worked(spent_.processor - before.processor, crew.threads.size());
+  read_ += std::min(spent_.clock - before.clock, to_seconds(took));
+  prefetched_ = true;
+}
+
+void Decoding::make_some(const feed::Lease& lease, PixelSource& source, const Crew& crew,
                          feed::WorkTimes& times) {
   std::atomic<int64_t> read{0};  // of all threads' time, in nanoseconds
   std::atomic<int64_t> made{0};
-  const auto count = std::min<size_t>(count_ - made_, static_cast<size_t>(threads.size()));
+  const auto count = std::min<size_t>(count_ - made_, static_cast<size_t>(crew.threads.size()));
   const bool evaluation = is_evaluation(lease);
   std::mutex mutex;
   const auto make = [&](int task) {
@@ -33,8 +45,9 @@ void Decoding::make_some(const feed::Lease& lease, PixelSource& source, ThreadPo
                         {pixels_.view().data + position * sample_bytes_, sample_bytes_})
                   .count();
     } catch (const InvalidInput& error) {
+      const bool always = dynamic_cast<const data::NoImage*>(&error) != nullptr;
       const std::scoped_lock lock(mutex);
-      broken_.push_back({static_cast<uint32_t>(position), error.what()});
+      broken_.push_back({static_cast<uint32_t>(position), error.what(), always});
     } catch (const IoError& error) {
       const std::scoped_lock lock(mutex);
       read_error_ = error.what();
@@ -43,13 +56,13 @@ void Decoding::make_some(const feed::Lease& lease, PixelSource& source, ThreadPo
   };
   const Spent before = spent_;
   {
-    const Stopwatch watch(spent_, neighbour);
-    threads.parallel_for(static_cast<int>(count), make);
+    const Stopwatch watch(spent_, crew.neighbour);
+    crew.threads.parallel_for(static_cast<int>(count), make);
   }
-  quota.worked(spent_.processor - before.processor, static_cast<int>(count));
+  crew.quota.worked(spent_.processor - before.processor, static_cast<int>(count));
   read_ += (spent_.clock - before.clock) * static_cast<double>(std::min<int64_t>(read, made)) /
            static_cast<double>(std::max<int64_t>(1, made));
-  const double took = spent_.lasting(quota.slowdown(), read_);
+  const double took = spent_.lasting(crew.quota.slowdown(), read_);
   times.decode = static_cast<float>(took);
   times.read = static_cast<float>(std::min(read_, took));
   made_ += count;

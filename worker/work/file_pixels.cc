@@ -2,12 +2,42 @@
 
 #include <fcntl.h>
 
+#include <atomic>
 #include <chrono>
+#include <map>
+#include <string_view>
+#include <utility>
 
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/file.h"
 
 namespace outrigger::worker {
+namespace {
+
+using OfOneFile = std::vector<const data::Sample*>;
+
+std::vector<OfOneFile> by_file(std::span<const feed::LeaseSample> samples) {
+  std::map<std::string_view, OfOneFile> by_path;
+  for (const auto& sample : samples) by_path[sample.sample.path].push_back(&sample.sample);
+  std::vector<OfOneFile> files;
+  for (auto& entry : by_path) files.push_back(std::move(entry.second));
+  return files;
+}
+
+/// False: the file cannot be opened; whoever reads it says why.
+bool read_ahead(const std::filesystem::path& root, const OfOneFile& samples) {
+  const auto path = root / samples.front()->path;
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return false;
+  for (const data::Sample* sample : samples) {
+    ::posix_fadvise(file.get(), static_cast<off_t>(sample->offset),
+                    static_cast<off_t>(sample->length), POSIX_FADV_WILLNEED);
+  }
+  return true;
+}
+
+}  // namespace
 
 struct FilePixels::Tools {
   Tools(const std::filesystem::path& train_root, const std::filesystem::path& validation_root)
@@ -60,14 +90,16 @@ Duration FilePixels::make(const feed::LeaseSample& sample, bool evaluation,
   return read;
 }
 
-void FilePixels::prefetch(std::span<const feed::LeaseSample> samples, bool evaluation) {
-  for (const auto& sample : samples) {
-    const auto path = (evaluation ? validation_ : train_) / sample.sample.path;
-    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!file) continue;  // make() says what is wrong
-    ::posix_fadvise(file.get(), static_cast<off_t>(sample.sample.offset),
-                    static_cast<off_t>(sample.sample.length), POSIX_FADV_WILLNEED);
-  }
+Duration FilePixels::prefetch(std::span<const feed::LeaseSample> samples, bool evaluation,
+                              ThreadPool& threads) {
+  const TimePoint begin = system_now();
+  const auto files = by_file(samples);
+  const std::filesystem::path& root = evaluation ? validation_ : train_;
+  std::atomic<bool> failed = false;
+  threads.parallel_for(static_cast<int>(files.size()), [&](int file) {
+    if (!failed && !read_ahead(root, files[static_cast<size_t>(file)])) failed = true;
+  });
+  return system_now() - begin;
 }
 
 }  // namespace outrigger::worker

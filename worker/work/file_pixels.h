@@ -23,8 +23,10 @@ class FilePixels final : public PixelSource {
 
   Duration make(const feed::LeaseSample& sample, bool evaluation,
                 std::span<std::byte> pixels) override;
-  /// Tells the kernel to read whole files ahead, so that a slow disk is waited for once.
-  void prefetch(std::span<const feed::LeaseSample> samples, bool evaluation) override;
+  /// Tells the kernel to read ahead, so that a slow disk is waited for once. Opens each file once,
+  /// on all threads, and no more once one cannot be opened.
+  Duration prefetch(std::span<const feed::LeaseSample> samples, bool evaluation,
+                    ThreadPool& threads) override;
 
  private:
   struct Tools;

@@ -10,7 +10,7 @@
 namespace outrigger::worker {
 
 /// What a process takes of processors to what its work does, in the last second or two of that:
-/// links, weights and files that are opened early take some besides.
+/// links and weights take some besides.
 class Besides {
  public:
   /// `work`: seconds of processors, on all its threads.

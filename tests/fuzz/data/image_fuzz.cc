@@ -1,5 +1,5 @@
 // Any bytes as an image: either BrokenImage, or pixels, the same ones each time and whatever was
-// decoded before.
+// decoded before. What is NoImage once is broken in every slot and size.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,16 +27,33 @@ data::PipelineOptions options() {
   return result;
 }
 
+/// What the ways to look at the same bytes came to.
+struct Found {
+  bool pixels = false;
+  bool no_image = false;
+};
+
+/// False: they are broken.
+template <typename Look>
+bool try_to(const Look& look, Found& found) {
+  try {
+    look();
+  } catch (const data::NoImage&) {
+    found.no_image = true;
+    return false;
+  } catch (const data::BrokenImage&) {
+    return false;
+  }
+  found.pixels = true;
+  return true;
+}
+
 /// Nothing of a broken image.
 std::optional<std::vector<std::byte>> train(const data::Pipeline& pipeline,
-                                            std::span<const std::byte> encoded,
-                                            data::Pipeline::Scratch& scratch) {
+                                            std::span<const std::byte> encoded, uint64_t slot,
+                                            data::Pipeline::Scratch& scratch, Found& found) {
   std::vector<std::byte> pixels(pipeline.pixels_size());
-  try {
-    pipeline.train(encoded, encoded.size(), scratch, pixels);
-  } catch (const data::BrokenImage&) {
-    return std::nullopt;
-  }
+  if (!try_to([&] { pipeline.train(encoded, slot, scratch, pixels); }, found)) return std::nullopt;
   return pixels;
 }
 
@@ -48,19 +65,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   static data::Decoder decoder(kLimits);
   const auto encoded = std::as_bytes(std::span(bytes, size));
   data::Pipeline::Scratch fresh(kLimits);
-  const auto first = train(pipeline, encoded, scratch);
-  ensure(first == train(pipeline, encoded, fresh), "the same bytes and slot give the same pixels");
+  Found found;
+  for (const uint64_t slot : {size, size + 1}) {
+    const auto first = train(pipeline, encoded, slot, scratch, found);
+    ensure(first == train(pipeline, encoded, slot, fresh, found),
+           "the same bytes and slot give the same pixels");
+  }
   std::vector<std::byte> pixels(pipeline.pixels_size());
   data::Image image;
-  try {
-    pipeline.evaluate(encoded, scratch, pixels);
-  } catch (const data::BrokenImage&) {
-  }
-  for (const int channels : {1, 3}) {
-    try {
-      decoder.decode(encoded, channels, image);
-    } catch (const data::BrokenImage&) {
-    }
-  }
+  try_to([&] { pipeline.evaluate(encoded, scratch, pixels); }, found);
+  for (const int channels : {1, 3})
+    try_to([&] { decoder.decode(encoded, channels, image); }, found);
+  ensure(!found.pixels || !found.no_image, "what is no image is none wherever one looks");
   return 0;
 }

@@ -155,5 +155,64 @@ TEST(EvaluationBesideTraining, AutoMeasuresTheServerFirstAndThenTheWorkers) {
   EXPECT_EQ(run->weights(), by_server().weights());
 }
 
+/// Faces whose validation set shows people who are none of the classes.
+const fs::path& strangers() {
+  static const TemporaryDirectory folder("outrigger-strangers");
+  static const fs::path path = [] {
+    fs::copy(faces() / "train", folder.path() / "train", fs::copy_options::recursive);
+    fs::create_directory(folder.path() / "val");
+    for (const auto& person : fs::directory_iterator(faces() / "val")) {
+      const std::string name = "guest-" + person.path().filename().string();
+      fs::copy(person.path(), folder.path() / "val" / name, fs::copy_options::recursive);
+    }
+    return folder.path();
+  }();
+  return path;
+}
+
+JobText of_strangers(const std::string& place) {
+  JobText job = evaluated_by(place);
+  job.data = strangers();
+  return job;
+}
+
+/// The verification, by step, of a run that measured nothing of the classifier.
+std::map<int64_t, double> verified(const TrainingRun& run) {
+  std::map<int64_t, double> all;
+  for (const json& one : run.events("evaluation")) {
+    EXPECT_FALSE(one.contains("accuracy"));
+    EXPECT_FALSE(one.contains("loss"));
+    EXPECT_EQ(one.at("samples"), 36);
+    all[one.at("step")] = one.at("verification");
+  }
+  return all;
+}
+
+TEST(EvaluationOfStrangers, IsOfTheirEmbeddingsWhoeverMakesIt) {
+  const auto server = train(of_strangers("Server"), 2);
+  const auto workers = train(of_strangers("Workers"), 2);
+  EXPECT_THAT(verified(*server), SizeIs(6));
+  EXPECT_GE(makers(*workers)["workers"], 1);
+  EXPECT_EQ(verified(*workers), verified(*server));
+  EXPECT_EQ(best_of(*workers), best_of(*server));
+  EXPECT_EQ(workers->weights(), server->weights());
+  EXPECT_EQ(server->weights(), by_server().weights()) << "it changes nothing of the training";
+}
+
+TEST(EvaluationOfStrangers, IsMadeByTheFirstOfSeveralRanks) {
+  JobText job = of_strangers("Auto");
+  job.replicas = 2;
+  TrainingRun run(job);
+  run.start_server();
+  run.start_second_rank();
+  run.start_worker();
+  ASSERT_EQ(run.wait_for_server(), 0) << run.server_log();
+  EXPECT_EQ(run.wait_for_second_rank(), 0);
+  EXPECT_THAT(verified(run), SizeIs(6));
+  EXPECT_NE(
+      run.server_log().find("12 of 12 people in spec.data.validation are none of the classes"),
+      std::string::npos);
+}
+
 }  // namespace
 }  // namespace outrigger::integration

@@ -24,12 +24,12 @@ class SweepTest : public testing::Test {
     return *child.poll();
   }
   std::string log() const { return read_file(folder_.path() / "log"); }
-  int sweep(const JobText& job, const std::filesystem::path& output,
-            const std::string& shares) const {
+  int sweep(const JobText& job, const std::filesystem::path& output, const std::string& shares,
+            const std::string& steps = "6") const {
     const auto file = folder_.path() / "job.yaml";
     std::ofstream(file) << job_text(job, folder_.path() / "runs");
     return outrigger({"sweep", file.string(), "--output", output.string(), "--shares", shares,
-                      "--steps", "6", "--threads", "1", "--worker-threads", "1", "--mount",
+                      "--steps", steps, "--threads", "1", "--worker-threads", "1", "--mount",
                       "faces=" + faces().string()});
   }
   int sweep(const std::string& shares) const { return sweep({.cut = "relu2"}, output(), shares); }
@@ -51,6 +51,9 @@ TEST_F(SweepTest, RunsEveryShareAndDrawsMeasuredBesidePredictedAndAmdahl) {
   }
   EXPECT_GT(told["points"][1]["amdahlImagesPerSecond"], told["points"][0]["amdahlImagesPerSecond"]);
   EXPECT_THAT(read_file(output() / "sweep.html"), HasSubstr("<svg"));
+  EXPECT_THAT(log(), HasSubstr("2 runs of 6 steps take")) << "before the first";
+  for (const char* weights : {"weights.safetensors", "step-6"})
+    EXPECT_FALSE(std::filesystem::exists(output() / "share-100-0" / weights)) << weights;
   // What the runs left behind is a run like any other.
   ASSERT_EQ(outrigger({"report", (output() / "share-100-0").string()}), 0) << log();
   const std::string page = read_file(output() / "share-100-0" / "report.html");
@@ -60,6 +63,16 @@ TEST_F(SweepTest, RunsEveryShareAndDrawsMeasuredBesidePredictedAndAmdahl) {
 
   EXPECT_NE(sweep("0"), 0) << "the folder is there";
   EXPECT_THAT(log(), HasSubstr("is there and not empty"));
+}
+
+TEST_F(SweepTest, LeavesOutSharesWhoseRunsFailAndEndsAsTheFirstDid) {
+  const JobText job{.cut = "relu2", .rate = "100000.0"};
+  EXPECT_EQ(sweep(job, output(), "0,100", "200"), 13) << log();
+  const json told = json::parse(read_file(output() / "sweep.json"));
+  EXPECT_THAT(told["points"][0]["leftOut"].get<std::string>(),
+              HasSubstr("status 13 (NumericalError)"));
+  EXPECT_TRUE(std::filesystem::exists(output() / "share-100-0")) << "the sweep went on";
+  EXPECT_THAT(read_file(output() / "sweep.html"), HasSubstr("left out: its run ended"));
 }
 
 TEST_F(SweepTest, TakesACutByItsStageAndLeavesTheJobsCheckpointsAlone) {

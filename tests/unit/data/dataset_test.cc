@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -79,6 +80,41 @@ TEST_F(Folders, TakeTheLabelsOfTheTrainingClasses) {
       list_image_folder(root_, {.min_images_per_class = 1, .classes = {"anna", "bob"}});
   EXPECT_EQ(dataset.label(0), 1);
   EXPECT_THAT(dataset.classes(), ElementsAre("anna", "bob"));
+}
+
+TEST_F(Folders, GiveUnknownClassesLabelsBehindTheKnownOnesWhereWanted) {
+  for (const char* name : {"carl", "bob", "abel"}) put(root_ / name / "1.jpg");
+  const Dataset dataset = list_image_folder(
+      root_,
+      {.min_images_per_class = 1, .classes = {"zoe", "bob"}, .unknown = UnknownClass::kAppended});
+  EXPECT_THAT(dataset.classes(), ElementsAre("zoe", "bob", "abel", "carl"));
+  EXPECT_THAT(paths_of(dataset), ElementsAre("abel/1.jpg", "bob/1.jpg", "carl/1.jpg"));
+  EXPECT_EQ(dataset.label(0), 2);
+  EXPECT_EQ(dataset.label(1), 1);
+  EXPECT_EQ(dataset.label(2), 3);
+}
+
+TEST_F(Folders, TellOnceOfFilesThatArePassedOver) {
+  for (const char* name : {"1.jpg", "2.webp", "3.WEBP", "4.bmp", "notes", ".hidden.webp"})
+    put(root_ / "a" / name);
+  put(root_ / "a" / "deep" / "5.webp");
+  put(root_ / "b" / "1.jpg");
+  put(root_ / "b" / "2.tif");
+  put(root_ / "readme.txt");
+  fs::create_symlink("nowhere.webp", root_ / "a" / "dangling.webp");
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(list_image_folder(root_).size(), 2U);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said,
+              HasSubstr("faces: images are *.jpg, *.jpeg, *.png, *.pgm and *.ppm; passed over are "
+                        "3 *.webp (a/2.webp), 1 without a suffix (a/notes), 1 *.bmp "
+                        "(a/4.bmp) and 1 more\n"));
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1);
+  fs::remove_all(root_ / "a");
+  fs::remove(root_ / "b" / "2.tif");
+  ::testing::internal::CaptureStderr();
+  static_cast<void>(list_image_folder(root_));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "there is nothing to tell";
 }
 
 TEST_F(Folders, FollowLinksButNotInCircles) {

@@ -275,6 +275,43 @@ TEST(Pipeline, RefusesThinImagesWhosePixelsAResizeMakesTooMany) {
   EXPECT_EQ(cut.row(20)[20], 90) << "only the crop is computed";
 }
 
+TEST(Pipeline, CallsNoImageWhatIsBrokenWhereverOneLooks) {
+  const Bytes jpeg = make_jpeg(test_picture(64, 64));
+  const Bytes png = make_png(test_picture(64, 64));
+  for (const AugmentStep& step : {AugmentStep{CenterCrop{}}, AugmentStep{RandomResizedCrop{}}}) {
+    const Pipeline pipeline(options_of({step}, 8, 8));
+    for (const Bytes& bytes :
+         {Bytes{}, to_bytes("this is no image"), to_bytes("P5 100000 100000 255\n"),
+          Bytes(jpeg.begin(), jpeg.end() - 1), Bytes(png.begin(), png.end() - 20)}) {
+      EXPECT_THROW(train(pipeline, bytes, 0), NoImage) << bytes.size();
+      EXPECT_THROW(evaluate(pipeline, bytes), NoImage) << bytes.size();
+    }
+  }
+}
+
+TEST(Pipeline, AJpegThatIsDamagedBelowSomeCropsIsBrokenForOthersAlone) {
+  Bytes jpeg = make_jpeg(test_picture(256, 256), {.restart_rows = 1});
+  // A marker that does not belong there ends the data of the scan early.
+  const size_t low = jpeg.size() - jpeg.size() / 8;
+  jpeg[low] = std::byte{0xFF};
+  jpeg[low + 1] = std::byte{0xC4};
+  const Pipeline pipeline(options_of({RandomResizedCrop{0.05, 0.1}}));
+  int whole = 0;
+  int broken = 0;
+  for (uint64_t slot = 0; slot < 40; ++slot) {
+    try {
+      train(pipeline, jpeg, slot);
+      ++whole;
+    } catch (const NoImage& error) {
+      FAIL() << "slot " << slot << ": " << error.what();
+    } catch (const BrokenImage&) {
+      ++broken;
+    }
+  }
+  EXPECT_GT(whole, 0);
+  EXPECT_GT(broken, 0);
+}
+
 TEST(Pipeline, ThrowsForBrokenBytesAndGoesOn) {
   const Pipeline pipeline(options_of(every_step()));
   Pipeline::Scratch scratch;

@@ -47,7 +47,7 @@ TEST_F(BackwardLeaseTest, ThatFindsABrokenImageIsDoneAgainWithTheSameSamples) {
   ASSERT_TRUE(lease);
   EXPECT_EQ(ids(*lease), ids(forward_));
   feed_.receive(second, Broken{lease->key, {{1, "no image"}}}, clock_.now());
-  EXPECT_THAT(feed_.order().broken(), testing::IsEmpty()) << "it was one when the head ran";
+  EXPECT_THAT(feed_.broken(), testing::IsEmpty()) << "it was one when the head ran";
   const auto again = backward_of(join(feed_, 1));
   ASSERT_TRUE(again);
   EXPECT_EQ(ids(*again), ids(forward_)) << "which the gradient is of";

@@ -31,7 +31,8 @@ class CoordinatorTest : public testing::Test {
             .micro_batches = 2,
             .micro_batch = 2,
             .max_bad_fraction = 0.125,
-            .max_read_failures = 2};
+            .max_read_failures = 2,
+            .unreadable_after = std::chrono::seconds(10)};
   }
   static Plan pixels() { return {.number = 1}; }
   static Plan one_stem_away() {

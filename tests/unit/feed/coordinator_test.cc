@@ -223,55 +223,6 @@ TEST_F(CoordinatorTest, ANewPlanStartsAtTheFirstStepNotYetDrawn) {
   EXPECT_EQ(feed.plan_of(2, clock_.now()).number, 2u);
 }
 
-TEST_F(CoordinatorTest, ABrokenSampleIsReplacedAndTooManyFailTheJobWithTheList) {
-  Coordinator feed = make(pixels());
-  const WorkerId worker = join(feed, 1);
-  const auto lease = sent<Lease>(feed, worker);
-  feed.receive(worker, Broken{lease[0].key, {{1, "cut short"}}}, clock_.now());
-  feed.receive(worker, Pull{1}, clock_.now());
-  const auto again = sent<Lease>(feed, worker);
-  ASSERT_FALSE(again.empty());
-  EXPECT_EQ(again[0].samples[0].id, lease[0].samples[0].id);
-  EXPECT_NE(again[0].samples[1].id, lease[0].samples[1].id);
-  feed.receive(worker, Broken{again[0].key, {{0, "no image"}}}, clock_.now());
-  try {
-    feed.try_take(0, 0, clock_.now());
-    FAIL() << "two of eight broken, one allowed";
-  } catch (const InvalidInput& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("2 of 8 samples are broken"));
-    EXPECT_THAT(error.what(), testing::HasSubstr(lease[0].samples[1].sample.path + ": cut short"));
-  }
-}
-
-TEST_F(CoordinatorTest, AFailedReadSetsTheWorkerAsideAndSaysNothingOfTheSample) {
-  Coordinator feed = make(pixels());
-  const WorkerId worker = join(feed, 1);
-  const auto lease = sent<Lease>(feed, worker);
-  feed.receive(worker, ReadFailed{lease[0].key, "stale handle"}, clock_.now());
-  feed.receive(worker, Pull{1}, clock_.now());
-  EXPECT_THAT(sent<Lease>(feed, worker), IsEmpty());
-  EXPECT_THAT(feed.order().broken(), IsEmpty());
-  clock_.advance(seconds(6));
-  feed.tick(clock_.now());
-  const auto again = sent<Lease>(feed, worker);
-  ASSERT_THAT(again, SizeIs(1));
-  EXPECT_EQ(again[0].samples[0].id, lease[0].samples[0].id);
-}
-
-TEST_F(CoordinatorTest, ReadsThatFailAgainAndAgainFailTheJobWithTheLastReason) {
-  Coordinator feed = make(pixels());
-  const WorkerId worker = join(feed, 1);
-  for (int i = 0; i < 3; ++i) {
-    const auto lease = sent<Lease>(feed, worker);
-    ASSERT_THAT(lease, SizeIs(1)) << i;
-    feed.receive(worker, ReadFailed{lease[0].key, "no such file"}, clock_.now());
-    feed.receive(worker, Pull{1}, clock_.now());
-    clock_.advance(seconds(6));
-    feed.tick(clock_.now());
-  }
-  EXPECT_THROW(feed.try_take(0, 0, clock_.now()), IoError);
-}
-
 TEST_F(CoordinatorTest, AResultOfAnotherSizeBreaksTheProtocol) {
   Coordinator feed = make(pixels());
   const WorkerId worker = join(feed, 1);

@@ -7,8 +7,6 @@
 #include <numeric>
 #include <set>
 
-#include "common/error.h"
-
 namespace outrigger::feed {
 namespace {
 
@@ -102,29 +100,21 @@ TEST(SampleOrder, BalancedClassesComeEquallyOften) {
   EXPECT_NEAR(rare, 500, 64);  // four standard deviations
 }
 
-TEST(SampleOrder, ABrokenSampleIsReplacedWheneverItWasFound) {
-  SampleOrder early({.seed = 1, .samples = kSamples});
-  SampleOrder late({.seed = 1, .samples = kSamples});
-  for (const uint32_t broken : {4u, 17u, 31u}) EXPECT_TRUE(early.mark_broken(broken));
-  static_cast<void>(epoch_of(late, 0));
-  for (const uint32_t broken : {31u, 4u, 17u}) late.mark_broken(broken);
-  const auto replaced = epoch_of(early, 0);
-  EXPECT_EQ(replaced, epoch_of(late, 0));
-  SampleOrder whole({.seed = 1, .samples = kSamples});
-  const auto drawn = epoch_of(whole, 0);
-  for (size_t i = 0; i < drawn.size(); ++i) {
-    const bool broken = early.broken().contains(drawn[i]);
-    EXPECT_EQ(replaced[i] != drawn[i], broken);
-    EXPECT_EQ(early.drawn(i), drawn[i]);
-    EXPECT_FALSE(early.broken().contains(replaced[i]));
+TEST(SampleOrder, EachSlotHasASeriesOfItsOwnThatStartsWithWhatTheOrderNames) {
+  SampleOrder order({.seed = 1, .samples = kSamples});
+  SampleOrder same({.seed = 1, .samples = kSamples});
+  std::vector<uint32_t> named;
+  std::set<std::vector<uint32_t>> all;
+  for (uint64_t slot = 0; slot < kSamples; ++slot) {
+    std::vector<uint32_t> series;
+    for (uint32_t broken = 0; broken < 5; ++broken) series.push_back(order.at(slot, broken));
+    for (uint32_t broken = 5; broken-- > 0;) EXPECT_EQ(same.at(slot, broken), series[broken]);
+    named.push_back(series.front());
+    EXPECT_LT(*std::ranges::max_element(series), kSamples);
+    all.insert(series);
   }
-  EXPECT_FALSE(early.mark_broken(4)) << "known already";
-}
-
-TEST(SampleOrder, OfNothingButBrokenSamplesIsRefused) {
-  SampleOrder order({.seed = 1, .samples = 3});
-  for (uint32_t i = 0; i < 3; ++i) order.mark_broken(i);
-  EXPECT_THROW(order.at(0), InvalidInput);
+  EXPECT_TRUE(is_permutation(named));
+  EXPECT_EQ(all.size(), kSamples);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 
 /// The promises of the feed, held before there is a socket: whatever workers do, the same samples
 /// in the same order with the same pixels, each slot exactly once, and bitwise the same weights as
-/// the local worker alone.
+/// the local worker alone, whether or not it is remembered what is no image in any slot.
 namespace outrigger {
 namespace {
 
@@ -79,10 +79,10 @@ class FeedProperty : public ::testing::Test {
     world.coordinator.micro_batches = kMicroBatches;
     world.coordinator.micro_batch = kMicroBatch;
     world.coordinator.staleness = staleness;
-    world.coordinator.max_bad_fraction = 0.2;
+    world.coordinator.max_bad_fraction = 0.5;
+    world.coordinator.known_broken = state.bad_samples;
     world.coordinator.set_aside = std::chrono::milliseconds(100);
     world.order = {.seed = 9, .samples = kSamples};
-    world.bad_samples = state.bad_samples;
     return world;
   }
 
@@ -178,6 +178,7 @@ class FeedProperty : public ::testing::Test {
               options.plans[random.below(static_cast<uint32_t>(options.plans.size()))]);
     if (random.below(3) == 0) options.server_dies_at = random.below(kSteps);
     options.workers_that_only_decode = random.below(4) == 0;
+    options.tells_no_images = random.below(2) == 0;
     return options;
   }
 
@@ -185,6 +186,7 @@ class FeedProperty : public ::testing::Test {
     fakes::SimulationOptions options;
     options.first_workers = 0;
     options.plans = {plan(0, 0)};
+    options.tells_no_images = false;
     return options;
   }
 

@@ -161,14 +161,13 @@ TEST(Scoring, AWrongNumberOfValuesBreaksTheProtocol) {
   EXPECT_THROW(scoring.take(1, scores), InvalidInput);
 }
 
-TEST(Scoring, AFailedReadGivesTheBatchBackAndIsCounted) {
+TEST(Scoring, AFailedReadGivesTheBatchBack) {
   const auto dataset = images(2);
   Scoring scoring(options_on(dataset, 2));
   const Lease lease = leases_in(scoring.give(1)).at(0);
-  EXPECT_EQ(scoring.read_failed(1, lease.key), 1u);
-  EXPECT_EQ(scoring.read_failed(1, lease.key), 0u) << "nobody has it";
-  const Lease again = leases_in(scoring.give(2)).at(0);
-  EXPECT_EQ(scoring.read_failed(2, again.key), 2u);
+  EXPECT_TRUE(scoring.read_failed(1, lease.key));
+  EXPECT_FALSE(scoring.read_failed(1, lease.key)) << "nobody has it";
+  EXPECT_EQ(leases_in(scoring.give(2)).at(0).key.index, lease.key.index);
 }
 
 // Workers come, die, repeat and send what nobody wants any more, at random: every image is scored
@@ -238,31 +237,58 @@ TEST(CoordinatorScoring, GoesToRemoteWorkersThatRunStemsAndTakesNoRoomOfTraining
   EXPECT_EQ(feed.dropped_results(), 1u);
 }
 
-TEST(CoordinatorScoring, ReadingThatKeepsFailingFailsTheJob) {
-  const auto dataset = images(2);
-  fakes::FakeClock clock;
-  Coordinator feed({.incarnation = 1,
-                    .total_steps = 10,
-                    .micro_batches = 2,
-                    .micro_batch = 1,
-                    .max_read_failures = 1},
-                   SampleOrder({.seed = 1, .samples = 2}), dataset, Plan{.number = 1});
-  const WorkerId worker = feed.add_worker({"worker", false, true}, clock.now());
-  feed.begin_scoring(options_on(dataset, 2), clock.now());
-  for (int failure = 0; failure < 2; ++failure) {
-    std::vector<Lease> leases;
-    for (const Outgoing& out : feed.take_outbox()) {
-      const auto* lease = std::get_if<Lease>(&out.message);
-      if (lease != nullptr && lease->kind == WorkKind::kScore) leases.push_back(*lease);
+/// A worker that may not have the set that is scored.
+class UnreadableScores : public testing::Test {
+ protected:
+  /// Scores that it is given meanwhile, each of which it cannot read.
+  size_t fail_for(Duration time) {
+    size_t given = 0;
+    for (const TimePoint end = clock_.now() + time; clock_.now() < end;) {
+      feed_.tick(clock_.now());
+      for (const Outgoing& out : feed_.take_outbox()) {
+        const auto* lease = std::get_if<Lease>(&out.message);
+        if (lease == nullptr || lease->kind != WorkKind::kScore) continue;
+        ++given;
+        feed_.receive(worker_, ReadFailed{lease->key, "no such file"}, clock_.now());
+      }
+      clock_.advance(std::chrono::seconds(1));
     }
-    ASSERT_THAT(leases, SizeIs(1)) << "failure " << failure;
-    EXPECT_NO_THROW(static_cast<void>(feed.try_take(0, 0, clock.now())));
-    feed.receive(worker, ReadFailed{leases[0].key, "no such file"}, clock.now());
-    clock.advance(std::chrono::seconds(6));
-    feed.tick(clock.now());
+    return given;
   }
-  EXPECT_THROW(static_cast<void>(feed.try_take(0, 0, clock.now())), IoError);
-  EXPECT_THROW(feed.throw_if_failed(), IoError) << "who waits for scores would wait for ever";
+  const data::Dataset dataset_ = images(8);
+  fakes::FakeClock clock_;
+  Coordinator feed_{{.incarnation = 1,
+                     .total_steps = 10,
+                     .micro_batches = 2,
+                     .micro_batch = 1,
+                     .max_read_failures = 1,
+                     .unreadable_after = std::chrono::seconds(1)},
+                    SampleOrder({.seed = 1, .samples = 8}),
+                    dataset_,
+                    Plan{.number = 1}};
+  const WorkerId worker_ = feed_.add_worker({"worker", false, true}, clock_.now());
+};
+
+TEST_F(UnreadableScores, AreTheServersAndTheWorkerIsAskedAgainMoreAndMoreSeldom) {
+  using std::chrono::minutes;
+  feed_.begin_scoring(options_on(dataset_, 2), clock_.now());
+  EXPECT_EQ(feed_.scorers(), 1u);
+  EXPECT_EQ(fail_for(minutes(5)), 2u) << "what it had in hand";
+  EXPECT_EQ(feed_.scorers(), 0u) << "who waits for scores makes them itself";
+  EXPECT_EQ(fail_for(minutes(10)), 2u);
+  EXPECT_EQ(fail_for(minutes(20)), 2u);
+  EXPECT_EQ(fail_for(minutes(30)), 2u) << "and not for 40 minutes";
+  EXPECT_NO_THROW(feed_.throw_if_failed());
+  EXPECT_EQ(feed_.scoring()->batches_done(), 0u);
+}
+
+TEST_F(UnreadableScores, KeepNoWorkerFromTraining) {
+  feed_.begin_scoring(options_on(dataset_, 2), clock_.now());
+  fail_for(std::chrono::seconds(1));
+  feed_.receive(worker_, Pull{1}, clock_.now());
+  const auto messages = feed_.take_outbox();
+  ASSERT_THAT(messages, SizeIs(1));
+  EXPECT_EQ(std::get<Lease>(messages[0].message).kind, WorkKind::kForward);
 }
 
 }  // namespace

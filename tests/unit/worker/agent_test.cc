@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "common/error.h"
+#include "data/decode.h"
 #include "nn/graph_builder.h"
 #include "nn/reference/backend.h"
 #include "tests/fakes/memory_blocks.h"
@@ -36,12 +37,22 @@ class Pixels final : public PixelSource {
  public:
   Duration make(const feed::LeaseSample& sample, bool evaluation,
                 std::span<std::byte> pixels) override {
-    if (sample.sample.path == "broken") throw InvalidInput("no image");
+    ++tried;
+    if (sample.sample.path == "damaged") throw data::BrokenImage("damaged");
+    if (sample.sample.path == "empty") throw data::NoImage("no image");
     if (sample.sample.path == "missing") throw IoError("no such file");
     std::ranges::fill(pixels, static_cast<std::byte>(sample.slot + (evaluation ? 100 : 0)));
     return read;
   }
-  Duration read{0};  // what a sample's bytes are said to have taken
+  Duration prefetch(std::span<const feed::LeaseSample> samples, bool /*evaluation*/,
+                    ThreadPool& /*threads*/) override {
+    asked.push_back(samples.front().slot);
+    return asking;
+  }
+  Duration read{0};    // what a sample's bytes are said to have taken
+  Duration asking{0};  // what asking for a lease's files is said to have taken
+  int tried = 0;
+  std::vector<uint64_t> asked;  // for the files of leases that begin with these slots
 };
 
 class AgentTest : public testing::Test {
@@ -137,11 +148,37 @@ TEST_F(AgentTest, MakesPixelsThatTheDeviceGetsInTheMemoryThatIsForThem) {
 TEST_F(AgentTest, TellsWhatOfItsTimeWasSpentOnReading) {
   agent_.receive(lease(0, 0));
   EXPECT_EQ(results<feed::MicroBatch>().at(0).times.read, 0);
-  pixels_.read = std::chrono::hours(1);
+  pixels_.read = pixels_.asking = std::chrono::hours(1);
   agent_.receive(lease(1, 0));
   const feed::WorkTimes times = results<feed::MicroBatch>().at(0).times;
   EXPECT_GT(times.decode, 0);
   EXPECT_FLOAT_EQ(times.read, times.decode) << "all of it, and no more";
+}
+
+TEST_F(AgentTest, AsksForFilesAheadAsAPieceOfWorkThatCountsAsReading) {
+  pixels_.asking = std::chrono::hours(1);
+  agent_.receive(lease(0, 0));
+  agent_.receive(lease(1, 0));
+  EXPECT_THAT(pixels_.asked, IsEmpty()) << "whoever receives waits for no disk";
+  ASSERT_TRUE(agent_.work());
+  EXPECT_THAT(pixels_.asked, testing::ElementsAre(0U));
+  ASSERT_TRUE(agent_.work());
+  EXPECT_THAT(pixels_.asked, testing::ElementsAre(0U, 2U));
+  const auto done = results<feed::MicroBatch>();
+  ASSERT_THAT(done, SizeIs(2));
+  for (const auto& result : done) {
+    EXPECT_GT(result.times.read, 0);
+    EXPECT_LE(result.times.read, result.times.decode);
+  }
+  EXPECT_THAT(pixels_.asked, SizeIs(2)) << "once each";
+}
+
+TEST_F(AgentTest, GivesALeaseBackAtItsFirstFailedRead) {
+  auto missing = lease(0, 0);
+  missing.samples[0].sample.path = "missing";
+  agent_.receive(missing);
+  EXPECT_THAT(results<feed::ReadFailed>(), SizeIs(1));
+  EXPECT_EQ(pixels_.tried, 1) << "there is one thread";
 }
 
 TEST_F(AgentTest, AnEvaluationMayBeSmallerAndHasItsOwnCrop) {
@@ -251,12 +288,19 @@ TEST_F(AgentTest, TheGradientThatIsHereGoesBeforeNewWork) {
 
 TEST_F(AgentTest, TellsBrokenSamplesByTheirPlacesAndUnreadableOnesApart) {
   auto broken = lease(0, 0);
-  broken.samples[1].sample.path = "broken";
+  broken.samples[1].sample.path = "damaged";
+  agent_.receive(broken);
+  broken.key.index = 1;
+  broken.samples[1].sample.path = "empty";
   agent_.receive(broken);
   const auto told = results<feed::Broken>();
-  ASSERT_THAT(told, SizeIs(1));
-  ASSERT_THAT(told[0].items, SizeIs(1));
-  EXPECT_EQ(told[0].items[0].position, 1u);
+  ASSERT_THAT(told, SizeIs(2));
+  for (const feed::Broken& one : told) {
+    ASSERT_THAT(one.items, SizeIs(1));
+    EXPECT_EQ(one.items[0].position, 1u);
+  }
+  EXPECT_FALSE(told[0].items[0].always);
+  EXPECT_TRUE(told[1].items[0].always);
   auto missing = lease(1, 0);
   missing.samples[0].sample.path = "missing";
   agent_.receive(missing);

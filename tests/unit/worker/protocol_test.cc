@@ -163,10 +163,11 @@ TEST(Protocol, SmallMessagesComeBackAsTheyWere) {
   EXPECT_TRUE(!refused.again && refused.refused);
   EXPECT_EQ(refused.reason, "other data");
   EXPECT_EQ(there_and_back(feed::ReadFailed{kKey, "why"}).reason, "why");
-  const auto broken = there_and_back(feed::Broken{kKey, {{1, "cut"}, {3, "huge"}}});
+  const auto broken = there_and_back(feed::Broken{kKey, {{1, "cut"}, {3, "huge", true}}});
   ASSERT_EQ(broken.items.size(), 2u);
   EXPECT_EQ(broken.items[1].position, 3u);
   EXPECT_EQ(broken.items[1].reason, "huge");
+  EXPECT_TRUE(broken.items[1].always && !broken.items[0].always);
   there_and_back(feed::Leaving{});
   feed::Scores scores{kKey, {1.5f, 1, -0.25f}};
   scores.times.forward = 2;

@@ -1,10 +1,13 @@
 #include "worker/session.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
 #include <thread>
 
+#include "common/error.h"
 #include "nn/graph_builder.h"
 #include "nn/reference/backend.h"
 #include "transport/memory_link.h"
@@ -33,6 +36,14 @@ class HeldPixels final : public PixelSource {
   }
   std::promise<void> begun;
   std::promise<void> may_end;
+};
+
+class MissingPixels final : public PixelSource {
+ public:
+  Duration make(const feed::LeaseSample& /*sample*/, bool /*evaluation*/,
+                std::span<std::byte> /*pixels*/) override {
+    throw IoError("cannot open faces/1.jpg");
+  }
 };
 
 /// Once it waits, and has waited for a while.
@@ -72,6 +83,30 @@ TEST_F(SessionTest, ShowsWhetherItIsAtWorkOrWaits) {
   EXPECT_GT(until_it_waits(counters_.turns), during);
   ends.first->send(to_frame(feed::ServerMessage(feed::Farewell{false, "done"}), {}));
   session.join();
+}
+
+TEST_F(SessionTest, TellsTheLogWhatCouldNotBeReadAndNotForEveryLease) {
+  MissingPixels pixels;
+  Agent agent({.leases = 2}, graph_, *backend_, threads_, pixels);
+  const auto ends = transport::make_memory_links();
+  testing::internal::CaptureStderr();
+  std::jthread session([&](const std::stop_token& stop) {
+    static_cast<void>(run_session(*ends.second, agent, {}, counters_, stop));
+  });
+  for (uint64_t step = 0; step < 2; ++step) {
+    feed::Lease lease{.key = {.step = step}, .kind = feed::WorkKind::kForward};
+    lease.samples.push_back({step, 0, {"faces/1.jpg", 0, 0, 1}});
+    ends.first->send(to_frame(feed::ServerMessage(lease), {}));
+    auto frame = ends.first->receive(std::chrono::seconds(60));
+    while (frame && frame->type != static_cast<uint16_t>(FrameType::kReadFailed))
+      frame = ends.first->receive(std::chrono::seconds(60));
+  }
+  ends.first->send(to_frame(feed::ServerMessage(feed::Farewell{false, "done"}), {}));
+  session.join();
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(counters_.failed_reads.value(), 2);
+  EXPECT_THAT(said, testing::HasSubstr("a read failed: cannot open faces/1.jpg"));
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1);
 }
 
 TEST_F(SessionTest, HearsARefusalThatItsOwnFirstWordsCameTooLateFor) {
