@@ -12,6 +12,7 @@
 #include <string>
 
 #include "common/file.h"
+#include "common/tcp.h"
 #include "known_failures.h"
 #include "link_pairs.h"
 #include "transport/internal/acceptor.h"
@@ -225,10 +226,10 @@ TEST_P(LinkProcessTest, AWorkerThatMayNotListenGetsALink) {
 
 /// What a worker tells about the port of its pair: Gloo's address is a sockaddr_storage and a
 /// number.
-Address port_of_pair(const std::vector<char>& address) {
+tcp::SocketAddress port_of_pair(const std::vector<char>& address) {
   sockaddr_in in{};
   std::memcpy(&in, address.data(), sizeof in);
-  return {"127.0.0.1", ntohs(in.sin_port)};
+  return tcp::resolve("127.0.0.1", ntohs(in.sin_port), tcp::ResolveFor::kConnecting).front();
 }
 
 class StrangerTest : public LinkProcessTest {
@@ -256,7 +257,7 @@ class StrangerTest : public LinkProcessTest {
     return false;
   }
 
-  Address pair_;
+  tcp::SocketAddress pair_;
 };
 
 TEST_P(StrangerTest, AStrangerOnALinksOwnPortDoesNotEndTheProcess) {
