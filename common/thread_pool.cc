@@ -69,7 +69,8 @@ ThreadPool::ThreadPool(int size) : size_(std::max(1, size)) {
 ThreadPool::~ThreadPool() { stop(); }
 
 void ThreadPool::stop() {
-  unclaimed_.store(kStopping, std::memory_order_release);
+  // In one order with the waiters' count, or notify_all() may see none of them.
+  unclaimed_.store(kStopping);
   unclaimed_.notify_all();
 }
 

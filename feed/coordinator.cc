@@ -71,14 +71,17 @@ WorkItem Coordinator::make_item(uint64_t step, uint32_t index, const Plan& plan)
   item.gradients = plan.gradients;
   const uint64_t first = first_slot(step, index);
   for (uint64_t slot = first; slot < first + options_.micro_batch; ++slot)
-    item.samples.push_back(sample_at(slot, item.broken_before.emplace_back(0)));
+    item.samples.push_back(sample_at(slot, item.tries.emplace_back()));
   return item;
 }
 
-LeaseSample Coordinator::sample_at(uint64_t slot, uint32_t& broken) {
-  uint32_t id = order_.at(slot, broken);
+LeaseSample Coordinator::sample_at(uint64_t slot, SlotTries& tries) {
+  uint32_t id = order_.at(slot, tries.broken);
   // Where the data failed the job there may be nothing else.
-  while (no_images_.contains(id) && !bad_data_) id = order_.at(slot, ++broken);
+  while (no_images_.contains(id) && !bad_data_) {
+    if (tries.broken++ == 0) tries.reason = broken_.at(id);
+    id = order_.at(slot, tries.broken);
+  }
   return {slot, id, dataset_.at(id)};
 }
 
@@ -197,10 +200,10 @@ std::vector<AuditItem> Coordinator::commit(uint64_t step, TimePoint now) {
     for (size_t i = 0; i < item.samples.size(); ++i) {
       const LeaseSample& sample = item.samples[i];
       line.samples.push_back(sample.id);
-      if (item.broken_before[i] == 0) continue;
+      if (item.tries[i].broken == 0) continue;
       const uint32_t drawn = order_.at(sample.slot);
       replacements_.push_back(
-          {sample.slot, drawn, sample.id, dataset_.at(drawn).path, broken_.at(drawn)});
+          {sample.slot, drawn, sample.id, dataset_.at(drawn).path, item.tries[i].reason});
     }
     audit.push_back(std::move(line));
   }

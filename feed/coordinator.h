@@ -152,7 +152,7 @@ class Coordinator {
   WorkItem make_item(uint64_t step, uint32_t index, const Plan& plan);
   /// The first of the slot's series behind `broken` of it that is not known as no image; `broken`
   /// becomes how many lie before it.
-  LeaseSample sample_at(uint64_t slot, uint32_t& broken);
+  LeaseSample sample_at(uint64_t slot, SlotTries& tries);
   uint64_t first_slot(uint64_t step, uint32_t index) const;
   uint64_t stem_version(uint64_t step, const Plan& plan) const;
 

@@ -111,6 +111,7 @@ void Coordinator::take_in(WorkerId from, const Scores& scores, TimePoint now) {
     return;
   }
   cancel(scoring_->take(from, scores));
+  workers_.at(from).no_evaluation = {};
   dispatch(now);
 }
 

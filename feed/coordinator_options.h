@@ -33,7 +33,7 @@ struct CoordinatorOptions {
   uint32_t max_read_failures = 8;
   Duration unreadable_after = std::chrono::minutes(1);
   /// How long a remote worker that could not read an evaluation's samples gets no more of them;
-  /// each time twice as long as before, since the set may be missing there.
+  /// each time in a row twice as long as before, to an hour, since the set may be missing there.
   Duration no_evaluation = std::chrono::minutes(5);
   /// Who asks for it ends evaluations before the last step, and nothing else: no worker scores any
   /// more, and the next batch that is taken throws Cancelled. Training goes on.

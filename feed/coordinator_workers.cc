@@ -63,7 +63,9 @@ void Coordinator::take_in(WorkerId from, MicroBatch& result, TimePoint now) {
   }
   if (!crossings_.empty()) check_crossing(result, crossings_.at(item->cut), item->samples.size());
   note_pace(from, *item, result.key.attempt, now);
-  if (!item->evaluation)
+  if (item->evaluation)
+    workers_.at(from).no_evaluation = {};
+  else
     forward_latency_.add(item->needed_since ? now - *item->needed_since : Duration{0});
   const WorkKey key = result.key;
   note_rivals(*item, now);
@@ -136,7 +138,9 @@ void Coordinator::replace_broken(WorkItem& item, const Broken& broken) {
   check_bad_fraction();
   for (const Broken::Item& one : broken.items) {
     LeaseSample& sample = item.samples[one.position];
-    sample = sample_at(sample.slot, ++item.broken_before[one.position]);
+    SlotTries& tries = item.tries[one.position];
+    if (tries.broken++ == 0) tries.reason = one.reason;
+    sample = sample_at(sample.slot, tries);
   }
 }
 
@@ -170,7 +174,8 @@ void Coordinator::take_in(WorkerId from, const ReadFailed& failed, TimePoint now
 /// It may not have the set at all, which fails no job: the server can read it.
 void Coordinator::keep_from_evaluations(Worker& worker, TimePoint now) {
   if (worker.no_evaluation_until) return;
-  worker.no_evaluation = std::max(options_.no_evaluation, 2 * worker.no_evaluation);
+  constexpr Duration kLongest = std::chrono::hours(1);
+  worker.no_evaluation = std::clamp(2 * worker.no_evaluation, options_.no_evaluation, kLongest);
   worker.no_evaluation_until = now + worker.no_evaluation;
 }
 

@@ -30,6 +30,12 @@ struct Holder {
 /// What a tensor takes on the wire: pixels travel as they are, whatever the format.
 double bytes_on_wire(const Tensor& tensor, WireFormat wire);
 
+/// What of a slot's series was no image there.
+struct SlotTries {
+  uint32_t broken = 0;
+  std::string reason;  // of the first of them
+};
+
 /// One micro-batch of one step.
 struct WorkItem {
   // What is looked at with every message lies together.
@@ -48,7 +54,7 @@ struct WorkItem {
   WireFormat activations = WireFormat::kFloat32;
   WireFormat gradients = WireFormat::kFloat32;
   std::vector<LeaseSample> samples;
-  std::vector<uint32_t> broken_before;  // of training's samples, each in its slot's series
+  std::vector<SlotTries> tries;  // of training's samples, each of its slot's series
 
   uint32_t attempts = 0;         // numbers given out so far
   std::optional<Holder> source;  // whose forward result was taken; it still holds the activations

@@ -100,6 +100,9 @@ feed::CoordinatorOptions coordinator_options(const api::TrainingJob& job, const 
   options.staleness = static_cast<uint64_t>(job.spec.training.staleness);
   options.max_bad_fraction = job.spec.data.max_bad_fraction;
   options.known_broken = state.bad_samples;
+  // Before the watchdog, which could not say what it was.
+  options.unreadable_after =
+      std::min<Duration>(options.unreadable_after, job.spec.progress_deadline / 2);
   return options;
 }
 

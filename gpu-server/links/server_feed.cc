@@ -87,6 +87,8 @@ void ServerFeed::tell_what_is_given_back(feed::WorkerId worker) {
 }
 
 void ServerFeed::tell_of_failed_read(feed::WorkerId worker, const feed::ReadFailed& failed) {
+  const WorkerSession& session = *joined_.at(worker);
+  if (session.local()) return;  // it logs here itself
   constexpr Duration kEvery = std::chrono::seconds(30);
   FailedReads& reads = failed_reads_[worker];
   const TimePoint now = clock_.now();
@@ -96,10 +98,9 @@ void ServerFeed::tell_of_failed_read(feed::WorkerId worker, const feed::ReadFail
   }
   reads.told_at = now;
   const uint64_t untold = std::exchange(reads.untold, 0);
-  const WorkerSession& session = *joined_.at(worker);
   const bool evaluation = failed.key.step >= feed::kFirstEvaluation;
   log::warning("worker {} could not read: {}{}{}", session.name(), failed.reason,
-               evaluation && !session.local() ? "; it evaluates no more for a while" : "",
+               evaluation ? "; it evaluates no more for a while" : "",
                untold > 0 ? fmt::format(" ({} more failed since the last such line)", untold) : "");
 }
 

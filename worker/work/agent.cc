@@ -169,11 +169,13 @@ bool Agent::work() {
 
 void Agent::decode(Works::iterator at) {
   const Crew crew{threads_, quota_, options_.neighbour};
+  Work& work = at->second;
+  if (!work.decoding.prefetched()) work.decoding.prefetch(work.lease, pixels_, crew);
+  // Another one's files are read while this one is made.
   const auto asked = std::ranges::find_if(works_, [](const auto& entry) {
     return entry.second.stage == Stage::kDecode && !entry.second.decoding.prefetched();
   });
   if (asked != works_.end()) asked->second.decoding.prefetch(asked->second.lease, pixels_, crew);
-  Work& work = at->second;
   work.decoding.make_some(work.lease, pixels_, crew, work.times);
   if (work.decoding.done()) finish_decoding(at);
 }

@@ -87,12 +87,13 @@ TEST(Shards, ATarCutShortInTheRunFailsItWithShardAndByteAndKeepsWhatWasDone) {
   JobText job = sharded("relu2");
   job.copy_data = true;
   job.steps = 100'000;
+  job.more_spec = "  progressDeadlineSeconds: 20\n";
   TrainingRun run(job);
   run.start_server();
   run.start_worker();
   run.wait_for_step(6);
   std::filesystem::resize_file(run.data() / "train" / "shard-2.tar", 20'000);
-  EXPECT_EQ(run.wait_for_server(180), 22);  // it tries for a minute
+  EXPECT_EQ(run.wait_for_server(180), 22);  // it tries for half of the progress deadline
   EXPECT_THAT(run.server_log(),
               testing::ContainsRegex("reading failed .*shard-2.tar is cut short: at offset [0-9]+ "
                                      "it has [0-9]+ of the [0-9]+ bytes"));

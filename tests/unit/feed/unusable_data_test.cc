@@ -136,6 +136,37 @@ TEST_F(CoordinatorTest, WhatWasBrokenBeforeAResumeIsTriedAgainAndCounted) {
   }
 }
 
+// What is told must not depend on who found what first.
+TEST_F(CoordinatorTest, AReplacementIsToldWithTheReasonOfItsOwnSlot) {
+  Coordinator feed = make(pixels());
+  SampleOrder order({.seed = 1, .samples = 8});
+  const uint32_t damaged = order.at(0);
+  const WorkerId worker = join(feed, 100);
+  for (uint64_t step = 0; step < 4; ++step) {  // two epochs
+    for (uint32_t index = 0; index < 2; ++index) {
+      while (!feed.try_take(step, index, clock_.now())) {
+        for (const Lease& lease : sent<Lease>(feed, worker)) {
+          const auto at = std::ranges::find(lease.samples, damaged, &LeaseSample::id);
+          if (at == lease.samples.end()) {
+            deliver(feed, worker, lease);
+            continue;
+          }
+          const auto position = static_cast<uint32_t>(at - lease.samples.begin());
+          const std::string reason = "damaged in slot " + std::to_string(at->slot);
+          feed.receive(worker, Broken{lease.key, {{position, reason}}}, clock_.now());
+        }
+      }
+    }
+    if (step % 2 == 1) {  // an epoch is made before any of it is told
+      feed.commit(step - 1, clock_.now());
+      feed.commit(step, clock_.now());
+    }
+  }
+  ASSERT_THAT(feed.replacements(), SizeIs(2));
+  for (const Replacement& told : feed.replacements())
+    EXPECT_EQ(told.reason, "damaged in slot " + std::to_string(told.slot));
+}
+
 TEST_F(CoordinatorTest, NothingButBrokenSamplesFailsTheJobWhateverItAllows) {
   CoordinatorOptions given = options();
   given.max_bad_fraction = 1;

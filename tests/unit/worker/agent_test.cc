@@ -161,9 +161,8 @@ TEST_F(AgentTest, AsksForFilesAheadAsAPieceOfWorkThatCountsAsReading) {
   agent_.receive(lease(1, 0));
   EXPECT_THAT(pixels_.asked, IsEmpty()) << "whoever receives waits for no disk";
   ASSERT_TRUE(agent_.work());
-  EXPECT_THAT(pixels_.asked, testing::ElementsAre(0U));
-  ASSERT_TRUE(agent_.work());
-  EXPECT_THAT(pixels_.asked, testing::ElementsAre(0U, 2U));
+  EXPECT_THAT(pixels_.asked, testing::ElementsAre(0U, 2U))
+      << "the next one's, however few pieces a lease is made in";
   const auto done = results<feed::MicroBatch>();
   ASSERT_THAT(done, SizeIs(2));
   for (const auto& result : done) {
