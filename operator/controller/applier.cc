@@ -90,14 +90,16 @@ Applier::Outcome Applier::carry_out(const Create& create) {
     return Outcome::kStale;  // the namespace is gone
   if (error.conflict() || (only_time_mends(error) && !is_of_webhook(error)))
     throw kube::ApiError(error);
-  if (create.kind == ObjectKind::kSecret && (create.likely_there || memory_.had_secret())) {
+  const RefusalCause cause = cause_of(error);
+  if (create.kind == ObjectKind::kSecret && cause == RefusalCause::kQuota &&
+      (create.likely_there || memory_.had_secret())) {
     // It is most likely there yet: a quota that is used up is no reason to make no pods.
     log::warning("{}/{}: {} is not made again: {}", job_.metadata.namespace_name,
                  job_.metadata.name, child, error.message());
     remember(create, child, create.head);
     return Outcome::kDone;
   }
-  return refuse(create, child, cause_of(error), error.message(),
+  return refuse(create, child, cause, error.message(),
                 is_of_webhook(error) ? kWebhookPatience : Refusal().patience);
 }
 

@@ -10,6 +10,9 @@
 namespace outrigger::controller {
 namespace {
 
+// Workers of a job that is done end by themselves; one that did not hear of it would dial for ever.
+constexpr std::chrono::seconds kFarewell{60};
+
 void end(Pass& pass, std::string_view condition, const std::string& reason,
          const std::string& message) {
   pass.plan.actions.clear();
@@ -21,15 +24,22 @@ void end(Pass& pass, std::string_view condition, const std::string& reason,
   pass.again_at(pass.now);
 }
 
+bool is_to_go(const Pod& pod, api::CleanPodPolicy policy) {
+  if (policy == api::CleanPodPolicy::kAll) return true;
+  // A sidecar that runs on is no reason to lose the log of what failed.
+  return policy == api::CleanPodPolicy::kNone ? !is_over(pod) : !is_at_rest(pod);
+}
+
 // Of a job that failed (its time was over, say) servers would train on.
 void clean_pods(Pass& pass) {
   const auto policy = pass.spec.clean_pod_policy;
-  const bool failed = is_true(pass.plan.status, api::kConditionFailed);
-  if (policy == api::CleanPodPolicy::kNone && !failed) return;
+  const auto& ended = pass.status().completion_time;
+  if (policy == api::CleanPodPolicy::kNone && ended &&
+      is_true(pass.plan.status, api::kConditionComplete) && pass.now < *ended + kFarewell)
+    return pass.again_at(*ended + kFarewell);
   for (const auto role : {api::Role::kServer, api::Role::kWorker}) {
     for (const Pod* pod : own_pods(pass, role)) {
-      if (policy == api::CleanPodPolicy::kAll || !is_at_rest(*pod))
-        pass.remove(*pod, "the job has ended");
+      if (is_to_go(*pod, policy)) pass.remove(*pod, "the job has ended");
     }
   }
 }

@@ -18,6 +18,11 @@ bool has_done_its_work(const Pass& pass, const Pod& server) {
   return is_done(server) && !(external && (server.deleting || is_disrupted(server)));
 }
 
+api::Time ended_at(const Pod& pod, api::Time now) {
+  if (pod.ended && pod.ended->at) return *pod.ended->at;
+  return is_disrupted(pod) ? now : pod.created.value_or(now);
+}
+
 bool is_overdue(const Pod& pod, api::Time now) {
   return pod.deleting && now > *pod.deleting + kDeletionMargin;
 }

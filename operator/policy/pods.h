@@ -20,6 +20,9 @@ bool is_done(const Pod& pod);
 /// stop, so of one that was deleted or disrupted that says nothing.
 bool has_done_its_work(const Pass& pass, const Pod& server);
 inline bool is_failed(const Pod& pod) { return is_over(pod) && !is_done(pod); }
+/// When it ended. Where it does not tell, as one that its node refused, when it was made; what a
+/// dead node left has only now ended.
+api::Time ended_at(const Pod& pod, api::Time now);
 /// Was to be gone by now: nobody on its node answers.
 bool is_overdue(const Pod& pod, api::Time now);
 /// Neither over nor asked to end.

@@ -186,6 +186,12 @@ void remove(Pass& pass, const std::string& why) {
   pass.plan.actions.push_back(Remove{ObjectKind::kWorkload, workload.name, workload.uid, {}, why});
 }
 
+// Of a job that has ended. Of a pod that is kept, sidecars may run on for ever.
+bool holds_place(const Pass& pass, const Pod& pod) {
+  const bool kept = pass.spec.clean_pod_policy == api::CleanPodPolicy::kNone;
+  return pass.is_own(pod) && !(kept ? is_over(pod) : is_at_rest(pod));
+}
+
 // It enters its queue anew, with what its spec asks for by then.
 bool is_held_beside_its_queue(const Pass& pass) {
   return pass.spec.suspend || (is_true(pass.plan.status, api::kConditionSuspended) &&
@@ -260,7 +266,7 @@ void give_up_place(Pass& pass) {
   const auto& workload = pass.seen.queue.workload;
   if (!workload || holds(*workload, "Finished")) return;
   for (const Pod& pod : pass.seen.pods) {
-    if (pass.is_own(pod) && !is_at_rest(pod)) return;
+    if (holds_place(pass, pod)) return;
   }
   const bool well = is_true(pass.plan.status, api::kConditionComplete);
   const auto* end =

@@ -11,7 +11,7 @@ inline constexpr std::string_view kCreatingServers = "Creating";
 inline constexpr std::string_view kStartingServers = "Starting";
 /// Of Restarting: the attempt failed before it ran, so the next one is not made at once.
 inline constexpr std::string_view kFailedBeforeRunning = "FailedBeforeRunning";
-/// Of Restarting: likewise, and servers have been put out of their places since they ran last.
+/// Of Restarting: likewise, and servers that were put out of their places wait for others.
 inline constexpr std::string_view kPutOutBeforeRunning = "PutOutBeforeRunning";
 
 }  // namespace outrigger::controller

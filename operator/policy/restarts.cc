@@ -59,16 +59,16 @@ Failure vanished(const Pass& pass, int index) {
   return failure;
 }
 
-bool all_have_begun(const Pass& pass) {
+bool all_have_places(const Pass& pass) {
   const auto servers = current_servers(pass);
   return std::count_if(servers.begin(), servers.end(), [](const Pod* pod) {
-           return pod->started.has_value();
+           return pod->taken.has_value();
          }) >= pass.spec.server.replicas;
 }
 
 // Who gives up waiting for a rank that has no place yet has done nothing wrong.
 void excuse_those_who_waited(const Pass& pass, std::vector<Failure>& failures) {
-  if (all_have_begun(pass)) return;
+  if (all_have_places(pass)) return;
   for (Failure& failure : failures) {
     if (only_noticed(failure) && !failure.verdict.by_rule) failure.verdict.counted = false;
   }
@@ -94,11 +94,27 @@ std::vector<Failure> server_failures(Pass& pass) {
   return failures;
 }
 
-// While a restart is under way none counts: those that failed before are replaced then.
+// Whether a rule says so. Of one that was asked to end no rule is asked, but of one of a drain: a
+// rule may name DisruptionTarget.
+bool fails_job(const Pass& pass, const Pod& worker) {
+  if (!is_failed(worker) || worker.index >= allowed_workers(pass)) return false;
+  if (worker.deleting && !is_disrupted(worker)) return false;
+  return judge(pass.spec.failure_policy, worker).action != FailureAction::kReplacePod;
+}
+
+// Its pod may be there long after, while its successor backs off.
+bool failed_before_servers_ran_again(const Pass& pass, const Pod& worker) {
+  const auto* restarting = find_condition(pass.plan.status, api::kConditionRestarting);
+  return restarting != nullptr && restarting->last_transition_time &&
+         ended_at(worker, pass.now) <= *restarting->last_transition_time;
+}
+
+// While a restart is under way none counts: it is for all that fail meanwhile.
 void add_worker_failures(const Pass& pass, std::vector<Failure>& failures) {
   if (is_true(pass.plan.status, api::kConditionRestarting)) return;
   for (const Pod* pod : own_pods(pass, api::Role::kWorker)) {
-    if (fails_job(pass, *pod)) failures.push_back(failure_of_pod(pass, *pod));
+    if (fails_job(pass, *pod) && !failed_before_servers_ran_again(pass, *pod))
+      failures.push_back(failure_of_pod(pass, *pod));
   }
 }
 
@@ -114,17 +130,24 @@ bool should_wait(Pass& pass, const std::vector<Failure>& failures) {
   return true;
 }
 
-// Of Restarting; before the status tells of this failure.
-std::string restarting_reason(const api::TrainingJobStatus& status, const Verdict& verdict) {
-  if (has_run(status)) return verdict.reason;
-  const bool put_out = was_put_out(status) || verdict.reason == kDisrupted;
-  return std::string(put_out ? kPutOutBeforeRunning : kFailedBeforeRunning);
+// Of Restarting; before the status tells of this failure. Who was put out waits for places, and has
+// them once an attempt fails in them: without the startup deadline nothing would end failures that
+// are not counted.
+std::string restarting_reason(const Pass& pass, const Verdict& verdict) {
+  if (has_run(pass.plan.status)) return verdict.reason;
+  const bool failed_in_places = !verdict.counted && all_have_places(pass);
+  const bool waits = was_put_out(pass.plan.status) && !failed_in_places;
+  return std::string(waits || verdict.reason == kDisrupted ? kPutOutBeforeRunning
+                                                           : kFailedBeforeRunning);
 }
 
 void begin_again(Pass& pass, const Failure& cause) {
   auto& status = pass.status();
   const Verdict& verdict = cause.verdict;
-  const std::string reason = restarting_reason(status, verdict);
+  const std::string reason = restarting_reason(pass, verdict);
+  // A transition: the startup deadline counts from now.
+  if (was_put_out(status) && reason == kFailedBeforeRunning)
+    set_condition(pass, api::kConditionRestarting, false, {"Placed", "all servers had places"});
   if (verdict.counted) ++status.restarts;
   status.last_failure = cause.status;
   // Else the next attempt's file is this one's (file_wanted).
@@ -176,12 +199,6 @@ bool was_put_out(const api::TrainingJobStatus& status) {
   return is_true(status, api::kConditionRestarting) &&
          (has_reason(status, api::kConditionRestarting, kPutOutBeforeRunning) ||
           (status.last_failure && status.last_failure->reason == kDisrupted));
-}
-
-bool fails_job(const Pass& pass, const Pod& worker) {
-  if (!is_failed(worker) || worker.index >= allowed_workers(pass)) return false;
-  if (worker.deleting && !is_disrupted(worker)) return false;
-  return judge(pass.spec.failure_policy, worker).action != FailureAction::kReplacePod;
 }
 
 bool restart(Pass& pass) {

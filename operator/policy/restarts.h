@@ -16,12 +16,8 @@ bool is_creating(const api::TrainingJobStatus& status);
 bool has_run(const api::TrainingJobStatus& status);
 
 /// Whether servers were put out of their places, by a drain or by a job of a higher priority, and
-/// have not run since.
+/// have not run since. No longer once an attempt had all its places and failed there, uncounted.
 bool was_put_out(const api::TrainingJobStatus& status);
-
-/// Whether a worker's failure is the job's, since a rule says so. Of one that was asked to end no
-/// rule is asked, but of one of a drain: a rule may name DisruptionTarget.
-bool fails_job(const Pass& pass, const Pod& worker);
 
 /// Looks for servers that failed, were disrupted or vanished, and for workers that a rule names:
 /// the job restarts or fails, into the status. True: it did one or the other.

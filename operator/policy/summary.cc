@@ -70,12 +70,6 @@ void tell_ready(Pass& pass, const Tally& servers, const Tally& workers) {
                 {all ? "Ready" : "NotReady", missing(servers, workers, &Tally::ready)});
 }
 
-bool restart_is_done(const Pass& pass) {
-  const auto workers = own_pods(pass, api::Role::kWorker);
-  return std::none_of(workers.begin(), workers.end(),
-                      [&](const Pod* pod) { return fails_job(pass, *pod); });
-}
-
 void tell_running(Pass& pass, const Tally& servers) {
   const bool seen = static_cast<int>(current_servers(pass).size()) >= servers.desired;
   if (is_creating(pass.plan.status) && !seen) return;
@@ -87,7 +81,7 @@ void tell_running(Pass& pass, const Tally& servers) {
                                                       std::to_string(servers.desired) +
                                                       " servers are ready"});
   if (runs && !was) pass.event("Running", "all servers are ready");
-  if (runs && is_true(pass.plan.status, api::kConditionRestarting) && restart_is_done(pass))
+  if (runs && is_true(pass.plan.status, api::kConditionRestarting))
     set_condition(pass, api::kConditionRestarting, false, {"Restarted", "the servers run again"});
 }
 

@@ -3,14 +3,11 @@
 #include <map>
 #include <vector>
 
-#include "api/names.h"
 #include "operator/objects/pod.h"
 #include "operator/objects/workload.h"
-#include "operator/policy/conditions.h"
 #include "operator/policy/images.h"
 #include "operator/policy/pods.h"
 #include "operator/policy/queue.h"
-#include "operator/policy/restarts.h"
 #include "operator/policy/roles.h"
 
 namespace outrigger::controller {
@@ -37,8 +34,7 @@ struct Inheritance {
 
 Inheritance inherit(const Pod& last, api::Time now) {
   if (is_disrupted(last) || last.deleting) return {last.failures, std::nullopt};
-  const api::Time ended =
-      std::min(last.ended && last.ended->at ? *last.ended->at : last.created.value_or(now), now);
+  const api::Time ended = std::min(ended_at(last, now), now);
   const bool lived_well = last.started && ended - *last.started >= kGoodLife;
   const int failures = lived_well ? 1 : last.failures + 1;
   return {failures, ended + back_off(failures)};
@@ -72,12 +68,9 @@ void scale_down(Pass& pass) {
   }
 }
 
-// One whose failure the job restarts for is told apart from a later one by being gone; by what it
-// says its successor waits, so it goes after that is made.
-void clean(Pass& pass, const Index& pods, bool refused) {
+void clean(Pass& pass, const Index& pods) {
   for (size_t i = 1; i < pods.living.size(); ++i)
     pass.remove(*pods.living[i], "another worker has its index");
-  const bool restarting = is_true(pass.plan.status, api::kConditionRestarting);
   const bool replaced = !pods.living.empty();
   for (size_t i = 0; i < pods.over.size(); ++i) {
     const Pod& pod = *pods.over[i];
@@ -86,8 +79,6 @@ void clean(Pass& pass, const Index& pods, bool refused) {
       pass.remove(pod, "a newer pod has its index");
     } else if (replaced && (is_done(pod) || is_disrupted(pod))) {
       pass.remove(pod, "it is replaced");
-    } else if (restarting && (replaced || refused) && fails_job(pass, pod)) {
-      pass.remove(pod, "the job restarts for it");
     }
   }
 }
@@ -116,7 +107,7 @@ void keep_workers(Pass& pass) {
   for (int index = 0; index < allowed_workers(pass); ++index) {
     const auto at = all.find(index);
     const Index& pods = at == all.end() ? none : at->second;
-    clean(pass, pods, refused.has_value());
+    clean(pass, pods);
     if (!pods.living.empty()) continue;
     if (refused) {
       pass.again_at(*refused);

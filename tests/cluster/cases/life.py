@@ -85,7 +85,8 @@ def edited():
     before = jobs.uids(name)
     target = Target()
     kubectl("patch", "tjob", name, "--type=merge", "-p", '{"spec": {"split": {"sharePercent": 25}}}')
-    jobs.wait_until(name, "the server has the new share", 180, lambda: jobs.server_page(name, "/plan")["sharePercent"] == 25)
+    jobs.wait_until(name, "the server has the new share", 180,
+                    lambda: jobs.server_says(name, "/plan", "sharePercent") == 25)
     target.reached("spec.split edited, until the server has it", 20)
     kubectl("patch", "tjob", name, "--type=merge", "-p", '{"spec": {"split": {"cut": "nowhere"}}}')
     until("the refusal is an event", 180, lambda: any(

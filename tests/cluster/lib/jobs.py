@@ -141,13 +141,29 @@ def server_page(name, path="/status"):
     raise Failed(failure)
 
 
+def server_says(name, path, *fields):
+    """What is in a field of a page of the job's server, and in that; Failed where it is not there yet."""
+    page = found = server_page(name, path)
+    for field in fields:
+        if not isinstance(found, dict) or field not in found:
+            raise Failed(f"{path} of {name} has no {'.'.join(fields)}: {page}")
+        found = found[field]
+    return found
+
+
 def joined(name):
-    """The pods of the workers that are joined, as the server knew behind its last step; Failed where it does not answer."""
-    return {worker.split("/")[0] for worker in server_page(name)["workers"]["names"]}
+    """The pods of the workers that are joined, as the server knew behind its last step; Failed where it does not say."""
+    return {worker.split("/")[0] for worker in server_says(name, "/status", "workers", "names")}
+
+
+def is_ready(pod):
+    """Of a worker: it is joined, as it knows itself."""
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in pod.get("status", {}).get("conditions", []))
 
 
 def without(name, lost):
     """The job's two workers by name, none with a uid among the lost, once they and no others are joined; else nothing."""
     workers = pods(name, "worker")
-    others = len(workers) == 2 and not any(pod["metadata"]["uid"] in lost for pod in workers.values())
+    # By name alone the server cannot tell one that was deleted by force from the next, which may be called the same.
+    others = len(workers) == 2 and all(pod["metadata"]["uid"] not in lost and is_ready(pod) for pod in workers.values())
     return workers if others and joined(name) == set(workers) else None

@@ -166,6 +166,47 @@ TEST(Deadlines, OneThatFoundAPlaceAndFailedBeforeItRanMayWaitForAnotherAgain) {
   EXPECT_EQ(world.condition("Failed"), kTooLate);
 }
 
+// It has its place, and no container of it ever ran.
+void refuse_by_node(World& world, const std::string& pod, const char* reason) {
+  world.pods.at(pod)["status"] = {
+      {"phase", "Failed"}, {"reason", reason}, {"startTime", api::to_string(world.now)}};
+  world.settle();
+  world.advance(seconds(10));
+  world.settle();
+}
+
+TEST(Deadlines, OneThatWasPutOutAndThenRefusedByItsNodesFailsAtTheDeadlineFromTheFirstRefusal) {
+  for (const char* reason : {"UnexpectedAdmissionError", "OutOfcpu", "Evicted", "NodeShutdown"}) {
+    World world = put_out();
+    world.advance(seconds(5000));
+    for (int refusal = 0; refusal < 6; ++refusal) {
+      ASSERT_EQ(world.condition("Failed"), "") << reason << " " << refusal;
+      refuse_by_node(world, world.living("server").at(0), reason);
+    }
+    EXPECT_EQ(world.condition("Failed"), kTooLate) << reason;
+    EXPECT_EQ(world.status().restarts, 0) << reason;
+  }
+}
+
+TEST(Deadlines, OneThatIsPutOutAgainMayWaitAgain) {
+  World world = put_out();
+  refuse_by_node(world, "faces-server-0-1", "OutOfcpu");
+  ASSERT_EQ(world.condition("Restarting"), "True/FailedBeforeRunning");
+  world.run("faces-server-0-2");
+  world.unready("faces-server-0-2");
+  world.disrupt("faces-server-0-2");
+  for (int i = 0; i < 2; ++i) {
+    world.settle();
+    world.finish_deletions();
+    world.advance(seconds(10));
+  }
+  world.settle();
+  ASSERT_EQ(world.condition("Restarting"), "True/PutOutBeforeRunning");
+  world.advance(seconds(5000));
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "");
+}
+
 TEST(Deadlines, OnceItsServersRanAJobThatWasPutOutIsAsAnyOther) {
   World world = put_out();
   world.run_all();

@@ -86,6 +86,37 @@ TEST(Ends, CleanPodPolicySaysWhichPodsGo) {
   }
 }
 
+TEST(Ends, WhereNoPodIsToBeCleanedUpAWorkerThatDoesNotHearTheFarewellEndsAfterAMinute) {
+  World world = running("  workers: {replicas: 2}\n  cleanPodPolicy: None\n");
+  world.end("faces-server-0-0", {0});
+  world.settle();
+  world.end("faces-worker-0-0", {0});
+  EXPECT_EQ(world.look().look_again, world.now + seconds(60));
+  world.advance(seconds(59));
+  world.settle();
+  EXPECT_EQ(world.living("worker"), std::vector<std::string>{"faces-worker-1-0"});
+  world.advance(seconds(1));
+  world.settle();
+  world.finish_deletions();
+  EXPECT_THAT(world.names(), ElementsAre("faces-server-0-0", "faces-worker-0-0"));
+}
+
+TEST(Ends, WhereNoPodIsToBeCleanedUpAServerKeepsItsLogsThoughASidecarRunsOn) {
+  for (const int code : {0, 12}) {
+    World world = running("  cleanPodPolicy: None\n");
+    world.end("faces-server-0-0", {code});
+    Json& status = world.pods.at("faces-server-0-0")["status"];
+    status["phase"] = "Running";
+    status["containerStatuses"].push_back(
+        {{"name", "proxy"}, {"state", {{"running", {{"startedAt", "2026-01-01T00:00:00Z"}}}}}});
+    world.settle();
+    world.advance(seconds(60));
+    world.settle();
+    EXPECT_EQ(world.status().state, code == 0 ? "Complete" : "Failed");
+    EXPECT_EQ(world.living("server").size(), 1U) << code;
+  }
+}
+
 TEST(Ends, OfAJobThatFailedNothingRunsOnWhateverItsPolicy) {
   World world =
       running("  workers: {replicas: 2}\n  cleanPodPolicy: None\n  activeDeadlineSeconds: 100\n");

@@ -156,6 +156,104 @@ TEST(Failures, WorkersThatARuleNamesRestartTheJobOnceForAllThatFailedTogether) {
   EXPECT_EQ(world.living("worker").size(), 2U);
 }
 
+// The restart that worker 0 asked for is over, and its failed pod is there yet: its successor
+// waits.
+World after_a_restart_for_worker_0() {
+  World world = running(
+      "  workers: {replicas: 2}\n  failurePolicy: {maxRestarts: 2, rules: [{name: again, role: "
+      "Worker, onExitCodes: [7], action: RestartJob}, {name: over, role: Worker, onExitCodes: "
+      "[12], action: FailJob}]}\n");
+  Json& annotations = world.pods.at("faces-worker-0-0")["metadata"]["annotations"];
+  annotations["outrigger.dev/failures"] = "6";
+  world.end("faces-worker-0-0", {7});
+  world.settle();
+  world.finish_deletions();
+  world.settle();
+  world.advance(seconds(15));
+  world.run_all();
+  world.settle();
+  return world;
+}
+
+TEST(Failures, ARestartIsOverWhenTheServersRunThoughAWorkerBacksOff) {
+  World world = after_a_restart_for_worker_0();
+  EXPECT_EQ(world.names("worker").size(), 2U);
+  EXPECT_EQ(world.living("worker"), std::vector<std::string>{"faces-worker-1-0"});
+  EXPECT_EQ(world.condition("Restarting"), "False/Restarted");
+  EXPECT_EQ(world.status().restarts, 1) << "its failure counts once";
+}
+
+TEST(Failures, AWorkerThatFailsAfterARestartIsJudgedThoughAnotherStillBacksOff) {
+  struct Case {
+    int code;
+    const char* restarting;
+    const char* failed;
+    int restarts;
+  };
+  for (const Case& one :
+       {Case{7, "True/ExitCode7", "", 2}, Case{12, "False/Restarted", "True/BadData", 1},
+        Case{1, "False/Restarted", "", 1}}) {
+    World world = after_a_restart_for_worker_0();
+    world.advance(seconds(15));
+    world.end("faces-worker-1-0", {one.code});
+    world.settle();
+    EXPECT_EQ(world.condition("Restarting"), one.restarting) << one.code;
+    EXPECT_EQ(world.condition("Failed"), one.failed) << one.code;
+    EXPECT_EQ(world.status().restarts, one.restarts) << one.code;
+  }
+}
+
+TEST(Failures, WorkersThatFailInTurnReachMaxRestarts) {
+  World world = after_a_restart_for_worker_0();
+  world.pods.at("faces-worker-1-0")["metadata"]["annotations"]["outrigger.dev/failures"] = "6";
+  world.advance(seconds(1));
+  world.end("faces-worker-1-0", {7});
+  for (int i = 0; i < 2; ++i) {
+    world.settle();
+    world.finish_deletions();
+  }
+  world.advance(seconds(49));
+  world.settle();
+  world.run_all();
+  world.settle();
+  ASSERT_EQ(world.living("worker"), std::vector<std::string>{"faces-worker-0-1"});
+  EXPECT_EQ(world.status().restarts, 2);
+  world.advance(seconds(1));
+  world.end("faces-worker-0-1", {7});
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "True/MaxRestartsExceeded");
+}
+
+TEST(Failures, AWorkerWhosePodDoesNotSayWhenItEndedIsJudgedOnce) {
+  for (const bool disrupted : {false, true}) {
+    World world = running(
+        "  workers: {replicas: 1}\n  failurePolicy: {rules: [{name: refused, role: Worker, "
+        "onReasons: [NodeShutdown], action: RestartJob}, {name: lost, role: Worker, "
+        "onPodConditions: [DisruptionTarget], action: RestartJob}]}\n");
+    for (int failure = 1; failure <= 2; ++failure) {
+      world.advance(seconds(60));
+      const std::string worker = world.living("worker").at(0);
+      if (!disrupted) {
+        world.vanish(worker);  // the node refuses its successor
+        world.settle();
+      }
+      Json& status = world.pods.at(world.living("worker").at(0))["status"];
+      status = {{"phase", "Failed"}, {"reason", "NodeShutdown"}};
+      if (disrupted) {
+        status["conditions"] = Json::array({{{"type", "DisruptionTarget"}, {"status", "True"}}});
+      }
+      for (int i = 0; i < 3; ++i) {
+        world.settle();
+        world.finish_deletions();
+        world.advance(seconds(5));
+        world.run_all();
+      }
+      EXPECT_EQ(world.status().restarts, failure) << disrupted;
+      EXPECT_EQ(world.condition("Restarting"), "False/Restarted") << disrupted;
+    }
+  }
+}
+
 TEST(Failures, NoRuleJudgesWorkersThatWereAskedToEnd) {
   for (const char* action : {"FailJob", "RestartJob"}) {
     World fewer = with_rule(action);

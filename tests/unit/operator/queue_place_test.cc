@@ -166,6 +166,28 @@ TEST(QueuePlace, OfAJobWhosePodsAreKeptOnlyThoseThatEndedNeedNoQuota) {
   EXPECT_EQ(world.names().size(), 2U);
 }
 
+TEST(QueuePlace, WhatNeverEndsByItselfKeepsNoPlaceOfAJobThatIsDone) {
+  for (const char* policy : {"Running", "None"}) {
+    World world =
+        admitted("  workers: {replicas: 3}\n  cleanPodPolicy: " + std::string(policy) + "\n");
+    world.wait_in("faces-worker-0-0", "ImagePullBackOff");
+    world.pods.at("faces-worker-1-0").erase("status");
+    world.pods.at("faces-worker-1-0")["spec"].erase("nodeName");  // nobody places it
+    world.end("faces-server-0-0", {0});
+    Json& status = world.pods.at("faces-server-0-0")["status"];
+    status["phase"] = "Running";
+    status["containerStatuses"].push_back(
+        {{"name", "proxy"}, {"state", {{"running", {{"startedAt", "2026-01-01T00:00:00Z"}}}}}});
+    world.settle();
+    world.advance(seconds(60));
+    world.settle();
+    EXPECT_EQ(workload_says(world, "Finished"), "") << policy;
+    world.finish_deletions();
+    world.settle();
+    EXPECT_EQ(workload_says(world, "Finished"), "True/Succeeded") << policy;
+  }
+}
+
 TEST(QueuePlace, TheServersReadinessIsTold) {
   World world = queued();
   admit(world);

@@ -140,6 +140,20 @@ TEST(Restarts, ARankThatGivesUpWaitingForOneThatHasNotBegunIsNotCounted) {
   EXPECT_EQ(world.condition("Failed"), "");
 }
 
+TEST(Restarts, OnlyARankWithoutAPlaceExcusesThoseWhoGaveUpWaitingForIt) {
+  for (const bool placed : {false, true}) {
+    World world("  server: {replicas: 2}\n  failurePolicy: {maxRestarts: 0}\n");
+    world.settle();
+    world.run("faces-server-0-0");
+    world.unready("faces-server-0-0");
+    if (placed) world.wait_in("faces-server-1-0", "ImagePullBackOff");
+    world.end("faces-server-0-0", {23});
+    world.advance(seconds(10));
+    world.settle();
+    EXPECT_EQ(world.condition("Failed"), placed ? "True/MaxRestartsExceeded" : "") << placed;
+  }
+}
+
 TEST(Restarts, NoMoreThanMaxRestartsAreMade) {
   World world = running("  failurePolicy: {maxRestarts: 2}\n");
   for (int i = 0; i < 3; ++i) {
