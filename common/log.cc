@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <mutex>
+#include <utility>
 
 #include "common/error.h"
 
@@ -31,11 +32,16 @@ DrawnLine& drawn_line() {
   return instance;
 }
 
+/// A terminal that is gone takes nothing, and whoever logs goes on.
+void put(std::FILE* terminal, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), terminal);
+  std::fflush(terminal);
+}
+
+std::string drawn_text(std::string_view text) { return fmt::format("\r{}\x1b[K", text); }
+
 void finish(DrawnLine& drawn, std::string_view ending) {
-  if (drawn.terminal == nullptr) return;
-  fmt::print(drawn.terminal, "{}", ending);
-  std::fflush(drawn.terminal);
-  drawn.terminal = nullptr;
+  if (std::FILE* terminal = std::exchange(drawn.terminal, nullptr)) put(terminal, ending);
 }
 
 spdlog::level::level_enum translate(Level level) {
@@ -113,8 +119,14 @@ void draw_line(std::FILE* terminal, std::string_view text) {
   DrawnLine& drawn = drawn_line();
   const std::scoped_lock lock(drawn.mutex);
   drawn.terminal = terminal;
-  fmt::print(terminal, "\r{}\x1b[K", text);
-  std::fflush(terminal);
+  put(terminal, drawn_text(text));
+}
+
+void draw_last_line(std::FILE* terminal, std::string_view text) {
+  DrawnLine& drawn = drawn_line();
+  const std::scoped_lock lock(drawn.mutex);
+  drawn.terminal = nullptr;
+  put(terminal, drawn_text(text) + "\n");
 }
 
 void end_line() {

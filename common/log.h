@@ -9,7 +9,8 @@
 
 /// Logging to standard error: one line an event, `time level process | text`. Further lines of a
 /// text are indented and its control characters written as escapes, so that no path or name from
-/// outside can look like an event or move the cursor. Thread-safe.
+/// outside can look like an event or move the cursor. What a stream does not take is lost: nothing
+/// here throws for it. Thread-safe.
 namespace outrigger::log {
 
 enum class Level { kDebug, kInfo, kWarning, kError };
@@ -27,6 +28,8 @@ void write(Level level, std::string_view text);
 /// Draws `text` on a terminal, over what was drawn before: the live line below the log. What is
 /// logged next takes it away first. One for the process, whose terminal must be open until it ends.
 void draw_line(std::FILE* terminal, std::string_view text);
+/// Draws `text` so and ends the line, with no event of the log in between.
+void draw_last_line(std::FILE* terminal, std::string_view text);
 /// The drawn line, if it is still there, stays, and what follows starts on its own.
 void end_line();
 

@@ -116,20 +116,18 @@ void ProgressLine::show(const Progress& progress) {
   const TimePoint now = clock_.now();
   if (drawn_at_ && now - *drawn_at_ < least) return;
   drawn_at_ = now;
-  draw(progress);
+  draw(progress, log::draw_line);
 }
 
-void ProgressLine::finish(const Progress& progress) {
-  draw(progress);
-  log::end_line();
-}
+void ProgressLine::finish(const Progress& progress) { draw(progress, log::draw_last_line); }
 
-void ProgressLine::draw(const Progress& progress) {
+void ProgressLine::draw(const Progress& progress, DrawLine* draw_line) {
   if (options_.columns) {
     // The last column stays free: a full line would make some terminals wrap.
-    log::draw_line(options_.stream, format_progress(progress, std::max(1, *options_.columns - 1)));
+    draw_line(options_.stream, format_progress(progress, std::max(1, *options_.columns - 1)));
   } else {
-    fmt::print(options_.stream, "{}\n", format_progress(progress));
+    // Not with fmt::print, which throws where the stream takes less.
+    std::fputs((format_progress(progress) + "\n").c_str(), options_.stream);
     std::fflush(options_.stream);
   }
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/clock.h"
 
@@ -67,7 +68,8 @@ class ProgressLine {
   void finish(const Progress& progress);
 
  private:
-  void draw(const Progress& progress);
+  using DrawLine = void(std::FILE* terminal, std::string_view text);
+  void draw(const Progress& progress, DrawLine* draw_line);
 
   const Clock& clock_;
   ProgressLineOptions options_;

@@ -34,7 +34,7 @@ struct ListenerOptions {
   LinkOptions link = {};
   /// An unknown peer has so long to prove the token.
   Duration handshake_limit = std::chrono::seconds(5);
-  /// Connections within the handshake; when one more comes, the oldest is dropped.
+  /// Connections within the handshake, 1 at least; when one more comes, the oldest is dropped.
   size_t max_pending = 128;
   /// But not before it has had so long, which newcomers spend in the kernel's queue: a crowd of
   /// workers would drop one another. Short, so that strangers keep no worker out.

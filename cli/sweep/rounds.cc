@@ -31,16 +31,18 @@ Sweep so_far(Sweep sweep) {
 Sweep run_rounds(Sweep sweep, int rounds, const RunShare& run, const KeepSweep& keep) {
   keep(so_far(sweep));
   std::vector<std::vector<ShareRun>> runs(sweep.points.size());
+  std::vector<bool> failed(sweep.points.size());
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < sweep.points.size(); ++i) {
       SweepPoint& point = sweep.points[i];
-      if (!point.left_out.empty()) continue;
+      if (!point.left_out.empty() || failed[i]) continue;
       const ShareRun its = run(point, round);
       if (its.exit_status == 0) {
         runs[i].push_back(its);
         note_median(runs[i], point);
       } else {
-        point.left_out = its.failure;
+        failed[i] = true;
+        if (runs[i].empty()) point.left_out = its.failure;
         if (sweep.exit_status == 0) sweep.exit_status = its.exit_status;
       }
       keep(so_far(sweep));

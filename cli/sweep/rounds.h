@@ -19,9 +19,10 @@ using RunShare = std::function<ShareRun(const SweepPoint& point, int round)>;
 using KeepSweep = std::function<void(const Sweep& so_far)>;
 
 /// Runs every share that is not left out once a round, the rounds in turn, and notes the medians of
-/// what its runs measured. A share of which a run fails is left out from then on; the first such
-/// status is the sweep's. Before the first run and after each, `keep` gets the sweep so far, in
-/// which shares are left out that no run has measured yet. Throws what the two throw.
+/// what its runs measured. A share of which a run fails is run no more, and left out where none
+/// has measured; the first such status is the sweep's. Before the first run and after each, `keep`
+/// gets the sweep so far, in which shares are left out that no run has measured yet. Throws what
+/// the two throw.
 Sweep run_rounds(Sweep sweep, int rounds, const RunShare& run, const KeepSweep& keep);
 
 /// "10 runs of 6 to 30 steps take 5.0 min by the model, and what their starts take"

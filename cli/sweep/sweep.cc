@@ -191,7 +191,7 @@ class Sweeper {
                       (options_.output / kSweepPage).string());
     if (result.exit_status != 0) {
       ShareRun failed = failed_run(result);
-      log::warning("a share of {} % is left out: {}", point.share_percent, failed.failure);
+      log::warning("a share of {} % is run no more: {}", point.share_percent, failed.failure);
       return failed;
     }
     remove_weights(result.directory, point.steps);

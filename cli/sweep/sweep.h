@@ -60,7 +60,7 @@ struct SweepPoint {
   double predicted = 0;  // in virtual time, from what this machine measured beforehand
   double bound = 0;      // Amdahl: the device does its part and nothing else takes time
   double stall_percent = 0;
-  std::string left_out;  // why it was not run to its end
+  std::string left_out;  // why nothing was measured
   int steps = 0;         // of each of its runs
   double seconds = 0;    // that these take by the model
 };
@@ -75,8 +75,9 @@ struct Sweep {
 
 /// Runs the job once for every share and round on this machine, the rounds in turn, and compares.
 /// sweep.json and the page are in options.output from before the first run on, and new after each.
-/// A share whose run fails is left out; what it fails with is told in its log. What is reckoned is
-/// of one rank, rates are of all. Throws InvalidInput, IoError, Cancelled.
+/// A share whose run fails is run no more, and left out where none has measured; what it fails with
+/// is told in its log. What is reckoned is of one rank, rates are of all. Throws InvalidInput,
+/// IoError, Cancelled.
 Sweep sweep(const SweepOptions& options, const api::TrainingJob& job);
 
 /// One JSON object: sweep.json.

@@ -41,7 +41,7 @@ nn::cuda::CudaOptions cuda_options(const api::Launch& launch, const api::Trainin
       api::run_directory(job, launch) /
       (launch.rank == 0 ? "gpu-plans.txt" : "gpu-plans-" + std::to_string(launch.rank) + ".txt");
   options.most_pinned =
-      available_memory() / kPinnedShare / static_cast<uint64_t>(api::ranks_per_pod(job.spec));
+      available_memory() / kPinnedShare / static_cast<uint64_t>(api::ranks_on_machine(job, launch));
   options.device = launch.rank % static_cast<int>(std::max<int64_t>(1, job.spec.server.gpus));
   return options;
 }

@@ -64,7 +64,7 @@ class ServerFeed final : public feed::Feed {
   /// Works with the server's own worker, which needs no introduction. `worker`: its thread's.
   void serve_local(std::unique_ptr<transport::Link> link, const ProcessorClock& worker);
   /// The server's own worker has ended with this: where no other is left, the trainer's calls throw
-  /// it instead of waiting. Any thread.
+  /// it, InvalidInput as Error, instead of waiting. Any thread.
   void fail_local(std::exception_ptr failure);
   /// From now on the trainer's calls throw Cancelled.
   void cancel();

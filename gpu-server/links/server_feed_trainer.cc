@@ -1,11 +1,26 @@
+#include <exception>
+#include <string>
 #include <utility>
 
+#include "common/error.h"
 #include "gpu-server/links/delivery.h"
 #include "gpu-server/links/server_feed.h"
 #include "gpu-server/links/worker_session.h"
 
 /// The feed as the trainer sees it.
 namespace outrigger::gpu_server {
+namespace {
+
+/// What is invalid there is no data set of the user's: the run must not end as if it were.
+[[noreturn]] void rethrow_of_local_worker(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const InvalidInput& error) {
+    throw Error(std::string("the local worker ended: ") + error.what());
+  }
+}
+
+}  // namespace
 
 template <typename Answer>
 auto ServerFeed::wait_for(const Wanted& wanted, const Answer& answer) {
@@ -31,7 +46,7 @@ auto ServerFeed::wait_for(const Wanted& wanted, const Answer& answer) {
       if (wanted.device) timeline_.device_takes(*wanted.step, wanted.index, clock_.now());
       return result;
     }
-    if (own_failure_ && joined_.empty()) std::rethrow_exception(own_failure_);
+    if (own_failure_ && joined_.empty()) rethrow_of_local_worker(own_failure_);
     changed_.wait_for(lock, kTick);
   }
 }

@@ -23,6 +23,7 @@ nn::Graph measured_graph(const api::TrainingJob& job, const nn::Graph& graph) {
   // A rank compares the samples of all ranks with some of its classes.
   const int64_t ranks = api::rank_count(job.spec);
   const int64_t own = graph.layers().back().output.front() / ranks;
+  if (own < 1) return graph;  // such a job is refused where its classes are shared out
   return worker::build_graph(
       job, ranks * training::classes_compared(*rate, own, ranks * worker::micro_batch(job)));
 }

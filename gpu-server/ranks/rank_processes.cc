@@ -53,9 +53,9 @@ class RankProcesses {
       : launch_(launch),
         job_(job),
         stop_(std::move(stop)),
-        port_(launch.port.value_or(job.spec.network.port)),
         first_endpoints_(api::run_directory(job, launch) / endpoints_name(0)) {
-    check_ports("spec.network.port", port_, launch.ranks);
+    if (!launch_.port) launch_.port = job.spec.network.port;
+    check_ports("spec.network.port", *launch_.port, launch.ranks);
     check_ports("--status-port", launch.status_port, launch.ranks);
     if (launch.token_file.empty())
       throw InvalidInput(
@@ -80,19 +80,6 @@ class RankProcesses {
     int status;
   };
 
-  api::Launch launch_of(int index) const {
-    api::Launch launch = launch_;
-    launch.ranks = 1;
-    launch.rank = launch_.rank + index;
-    launch.port = port_behind(port_, index);
-    launch.status_port = port_behind(launch_.status_port, index);
-    const int cores = launch_.threads.value_or(available_cores());
-    const int part = cores / launch_.ranks + (index < cores % launch_.ranks ? 1 : 0);
-    launch.threads = std::max(1, part);
-    launch.termination_file = words_of(index);
-    return launch;
-  }
-
   std::filesystem::path words_of(int index) const {
     return folder_.path() / ("last-words-" + std::to_string(index));
   }
@@ -105,7 +92,8 @@ class RankProcesses {
     for (int index = 0; index < launch_.ranks; ++index) {
       if (index == 1 && meet_here) meeting = first_ranks_address();
       if (index > 0 && meet_here && meeting.empty()) return;  // it has ended, or all are to end
-      api::Launch launch = launch_of(index);
+      api::Launch launch = launch_of_rank(launch_, index);
+      launch.termination_file = words_of(index);
       launch.rendezvous = launch.rank == 0 ? "" : meeting;
       children_.emplace_back(program, api::launch_arguments(launch), std::nullopt);
     }
@@ -178,10 +166,9 @@ class RankProcesses {
     api::write_last_words(*launch_.termination_file, *words);
   }
 
-  const api::Launch launch_;
+  api::Launch launch_;
   const api::TrainingJob job_;
   const std::stop_token stop_;
-  const int port_;
   const std::filesystem::path first_endpoints_;
   const TemporaryDirectory folder_{"outrigger-ranks"};
   std::vector<ChildProcess> children_;
@@ -193,6 +180,19 @@ class RankProcesses {
 };
 
 }  // namespace
+
+api::Launch launch_of_rank(const api::Launch& all, int index) {
+  api::Launch launch = all;
+  launch.ranks = 1;
+  launch.ranks_on_machine = std::max(all.ranks_on_machine, all.ranks);
+  launch.rank = all.rank + index;
+  if (all.port) launch.port = port_behind(*all.port, index);
+  launch.status_port = port_behind(all.status_port, index);
+  const int cores = all.threads.value_or(available_cores());
+  const int part = cores / all.ranks + (index < cores % all.ranks ? 1 : 0);
+  launch.threads = std::max(1, part);
+  return launch;
+}
 
 int run_ranks(const api::Launch& launch, const std::stop_token& stop) {
   try {

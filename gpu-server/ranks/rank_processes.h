@@ -6,6 +6,10 @@
 
 namespace outrigger::gpu_server {
 
+/// What is told the process of one of the ranks of `all`, `index` behind the first: its ports, its
+/// part of the cores and with how many others it shares the machine.
+api::Launch launch_of_rank(const api::Launch& all, int index);
+
 /// Runs the ranks of a launch with several (`--ranks`): a process of this program for each, with
 /// ports in a row, its part of the cores and its own device, and this process, which computes
 /// nothing, as their parent. A stop request goes on to them. Nothing is restarted: when one fails,

@@ -41,22 +41,36 @@ JobCosts scaled(JobCosts job, uint32_t micro_batches, double times) {
   return job;
 }
 
+/// Of a step: under the plan that the options fix, else under the best; nothing where none is
+/// possible.
+std::optional<double> seconds_of(const Situation& in, const Choice& fixed) {
+  if (!in.options.fixes_plan()) {
+    const auto found = search(in, {}, by_model());
+    return found ? std::optional(found->prediction.seconds) : std::nullopt;
+  }
+  const double seconds = predict(in, fixed).seconds;
+  return holds(in, fixed, seconds) ? std::optional(seconds) : std::nullopt;
+}
+
 /// Images a second, of all ranks, with other sizes by the model; nothing where no plan is possible.
+/// `now`: the plan with the present sizes.
 std::optional<double> rate(const Profile& profile, ServerRates server,
-                           std::span<const WorkerRates> workers, const Sizes& sizes) {
+                           std::span<const WorkerRates> workers, const Sizes& sizes,
+                           const Choice& now) {
   const double times = static_cast<double>(sizes.micro_batch) / profile.micro_batch;
   const uint32_t micro_batches = sizes.batch / (sizes.micro_batch * ranks_of(profile));
   const JobCosts job = scaled(profile.costs, micro_batches, times);
+  const auto as_many = [&](uint32_t away) {
+    return away == 0 ? 0 : std::max(1u, away * micro_batches / profile.costs.micro_batches);
+  };
   PlannerOptions options = profile.options;
-  if (options.away)
-    options.away =
-        std::max<uint32_t>(1, *options.away * micro_batches / profile.costs.micro_batches);
+  if (options.away) options.away = as_many(*options.away);
   server.decode *= times;
   std::vector<WorkerRates> others;
   for (const WorkerRates& one : workers) others.push_back(scaled(one, times));
-  const auto found = search({job, options, server, others}, {}, by_model());
-  if (!found) return std::nullopt;
-  return sizes.batch / found->prediction.seconds;
+  const auto seconds = seconds_of({job, options, server, others}, {now.cut, as_many(now.away)});
+  if (!seconds) return std::nullopt;
+  return sizes.batch / *seconds;
 }
 
 }  // namespace
@@ -95,10 +109,10 @@ std::vector<std::string> batch_advice(const Profile& profile, const ServerRates&
   const CutCosts& cut = profile.costs.cuts[best.choice.cut];
   const auto few = levelling_advice(profile.costs.micro_batches);
   if (best.choice.away > 0 && cut.trains && few) advice.push_back(*few);
-  const auto present = rate(profile, server, workers, now);
+  const auto present = rate(profile, server, workers, now, best.choice);
   if (!present) return advice;
   const auto compare = [&](const Sizes& other, const std::string& what, const char* but) {
-    const auto there = rate(profile, server, workers, other);
+    const auto there = rate(profile, server, workers, other, best.choice);
     if (!there || *there < kGain * *present) return;
     advice.push_back(fmt::format("{} would give {:.2f}x the images a second, by the model; {}.",
                                  what, *there / *present, but));

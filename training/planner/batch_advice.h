@@ -17,7 +17,7 @@ uint32_t ranks_of(const Profile& profile);
 /// little to level: sentences for people, none where nothing is to gain. Other sizes are reckoned
 /// from this profile, as if a sample's time did not depend on them, and only named where memory
 /// holds a plan for them. `server` and `workers` are of one rank. `best`: the plan that is best
-/// with the present sizes.
+/// with the present sizes; where the job fixes one, other sizes have that too.
 std::vector<std::string> batch_advice(const Profile& profile, const ServerRates& server,
                                       std::span<const WorkerRates> workers, const Candidate& best);
 

@@ -30,6 +30,7 @@ Acceptor::Acceptor(const Address& address, std::string token, const ListenerOpti
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       port_(local_port(listening_.get())) {
   if (token_.empty()) throw InvalidInput("the join token is empty");
+  ensure(options_.max_pending > 0, "a port takes connections");
   if (!wake_) throw_errno("eventfd", errno);
   thread_ = std::thread([this] { run(); });
 }

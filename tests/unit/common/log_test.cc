@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <memory>
 #include <string>
 
 namespace {
@@ -57,6 +59,18 @@ TEST(Log, ControlCharactersAreWrittenAsEscapes) {
             "a\\x0d\\x1b[2Jb\\x7f\\u009b1m\n");
   EXPECT_EQ(written(std::string("a\0b", 3)), "a\\x00b\n");
   EXPECT_EQ(written("a\tb caf\u00e9 \u00a0 \xff"), "a\tb caf\u00e9 \u00a0 \xff\n");
+}
+
+TEST(Log, ATerminalThatIsGoneEndsNothing) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> gone(std::fopen("/dev/full", "w"),
+                                                             &std::fclose);
+  ASSERT_NE(gone, nullptr);
+  std::setvbuf(gone.get(), nullptr, _IONBF, 0);  // as standard error
+  EXPECT_NO_THROW(draw_line(gone.get(), "step 1"));
+  EXPECT_EQ(written("a worker left"), "a worker left\n");
+  EXPECT_NO_THROW(draw_line(gone.get(), "step 2"));
+  EXPECT_NO_THROW(end_line());
+  EXPECT_NO_THROW(draw_last_line(gone.get(), "step 3"));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "nn/cpu/instruction_set.h"
 #include "tests/fakes/thread_reducer.h"
+#include "tests/support/comes_true.h"
 #include "tests/support/own_process.h"
 
 namespace outrigger::gpu_server {
@@ -24,6 +25,7 @@ using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using testing_support::comes_true;
 
 /// Ranks whose values are added to those of the rank under test.
 class OtherRanks final : public training::Reducer {
@@ -118,12 +120,9 @@ TEST(Agreement, OthersWaitAsLongAsTheFirstRankIsAtWorkAndItHearsThatTheyWishToSt
   std::jthread other([&] { heard = waiting.settle({}); });
   std::atomic<bool> interrupted{false};
   {
-    const KeepWaiting work(first, std::chrono::milliseconds(1), [&] {
-      interrupted = true;
-      interrupted.notify_all();
-    });
+    const KeepWaiting work(first, std::chrono::milliseconds(1), [&] { interrupted = true; });
     waiting.wish_stop();
-    interrupted.wait(false);
+    EXPECT_TRUE(comes_true([&] { return interrupted.load(); }));
   }
   Agreement settling(&first);
   EXPECT_TRUE(settling.settle({.progress_deadline = std::chrono::seconds(7)}).stop);
@@ -147,12 +146,8 @@ class LostRanks final : public training::Reducer {
 TEST(Agreement, TheFirstRanksWorkIsInterruptedWhereAnotherIsLost) {
   LostRanks ranks;
   std::atomic<bool> interrupted{false};
-  const KeepWaiting work(ranks, std::chrono::milliseconds(1), [&] {
-    interrupted = true;
-    interrupted.notify_all();
-  });
-  interrupted.wait(false);
-  EXPECT_TRUE(interrupted);
+  const KeepWaiting work(ranks, std::chrono::milliseconds(1), [&] { interrupted = true; });
+  EXPECT_TRUE(comes_true([&] { return interrupted.load(); }));
 }
 
 /// Ranks of which the others tell this, each its own; the one under test has nothing there.

@@ -132,6 +132,13 @@ TEST(CheckOfMemory, MeasuresFacesWithoutTheWeightsOfAll) {
   EXPECT_THROW(check_memory_of_cores(job, graph, size, 6e8, threads), InvalidInput);
 }
 
+TEST(CostsOnCores, AreThereForMoreRanksThanClasses) {
+  api::TrainingJob job = job_of_faces(1);
+  job.spec.server.replicas = kClasses + 1;
+  const nn::Graph graph = worker::build_graph(job, kClasses);
+  EXPECT_EQ(measured_graph(job, graph).parameter_count(), graph.parameter_count());
+}
+
 TEST(CostsOnCores, HaveGradientsOfARanksOwnClasses) {
   api::TrainingJob job = job_of_faces(1);
   job.spec.server.replicas = 4;

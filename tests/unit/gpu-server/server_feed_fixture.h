@@ -6,11 +6,11 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "gpu-server/links/server_feed.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/support/comes_true.h"
 #include "transport/memory_link.h"
 
 namespace outrigger::gpu_server {
@@ -30,7 +30,6 @@ class WatchedLink final : public transport::Link {
   }
   std::optional<transport::ReceivedFrame> receive(Duration timeout) override {
     seen_->heard = handed_out_;
-    seen_->heard.notify_all();
     auto frame = link_->receive(timeout);
     if (frame) ++handed_out_;
     return frame;
@@ -65,9 +64,11 @@ class PlayedWorker {
   void introduce(const worker::Hello& hello = {.name = "w", .version = OUTRIGGER_VERSION}) {
     say(worker::to_frame(hello));
   }
-  /// Until the server has taken in all that was said, and listens for more.
+  /// Until the server has taken in all that was said, and listens for more. Throws IoError where
+  /// it does not.
   void until_heard() const {
-    for (int heard = seen_->heard; heard < said_; heard = seen_->heard) seen_->heard.wait(heard);
+    if (!testing_support::comes_true([this] { return seen_->heard >= said_; }))
+      throw IoError("the server does not hear what a worker says");
   }
   /// The next message behind the introduction of the job.
   feed::ServerMessage hear() {
@@ -118,9 +119,10 @@ class ServerFeedTest : public testing::Test {
     return std::make_unique<ServerFeed>(std::move(coordinator), std::move(terms),
                                         worker::WireContext{}, clock_, trace_);
   }
-  /// Once so many workers are joined.
+  /// Once so many workers are joined. Throws IoError where they never are.
   static void until_joined(ServerFeed& feed, size_t workers) {
-    while (feed.snapshot().workers != workers) std::this_thread::yield();
+    if (!testing_support::comes_true([&] { return feed.snapshot().workers == workers; }))
+      throw IoError("there never are " + std::to_string(workers) + " workers");
   }
 
   const data::Dataset dataset_ = eight_images();

@@ -40,6 +40,19 @@ TEST_F(ServerFeedTest, LosesAWorkerThatCannotBeSentWhatItNeeds) {
   EXPECT_FALSE(feed->wait_for_scores()) << "nobody is left to make them";
 }
 
+TEST_F(ServerFeedTest, DoesNotBlameTheDataForWhatItsOwnWorkerEndsWith) {
+  const auto feed = make();
+  feed->fail_local(std::make_exception_ptr(InvalidInput("a pass is too large")));
+  try {
+    feed->take(0, 0);
+    FAIL() << "nobody is left to make it";
+  } catch (const InvalidInput&) {
+    FAIL() << "as bad data";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "the local worker ended: a pass is too large");
+  }
+}
+
 TEST_F(ServerFeedTest, KnowsAWorkerByANameThatFilesCanHold) {
   PlayedWorker worker;
   const auto feed = make();

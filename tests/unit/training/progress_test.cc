@@ -161,6 +161,19 @@ TEST(ProgressLine, IsTakenAwayByWhatIsLoggedAndComesBack) {
   EXPECT_EQ(out.text(), "\rstep 0\x1b[K\r\x1b[K\rstep 0\x1b[K\r\x1b[K");
 }
 
+TEST(ProgressLine, GoesOnWhereItsStreamTakesNothing) {
+  FakeClock clock;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> full(std::fopen("/dev/full", "w"),
+                                                             &std::fclose);
+  ASSERT_NE(full, nullptr);
+  std::setvbuf(full.get(), nullptr, _IONBF, 0);  // as standard error
+  for (const std::optional<int> columns : {std::optional<int>(80), std::optional<int>()}) {
+    ProgressLine line(clock, {.stream = full.get(), .columns = columns});
+    EXPECT_NO_THROW(line.show(sample()));
+    EXPECT_NO_THROW(line.finish(sample()));
+  }
+}
+
 TEST(TerminalColumns, AreAbsentForAFile) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), &std::fclose);
   EXPECT_FALSE(terminal_columns(file.get()).has_value());

@@ -250,6 +250,10 @@ TEST_F(ListenerTest, DiallingSomeoneWhoNeverAnswersEndsInTime) {
   EXPECT_LT(SystemClock().now() - start, seconds(3));
 }
 
+TEST(ListenerOptionsTest, NoConnectionsAtAllAreImpossible) {
+  EXPECT_DEATH(Listener({"127.0.0.1", 0}, "token", {.max_pending = 0}), "takes connections");
+}
+
 TEST(ListenerAddressTest, AnEmptyHostTakesBothVersionsOfIp) {
   Listener listener({"", 0}, "token");
   for (const char* host : {"127.0.0.1", "::1", "localhost"}) {

@@ -78,6 +78,17 @@ TEST_F(BatchAdvice, NamesNoneThatMemoryDoesNotHold) {
   EXPECT_THAT(batch_advice(profile, server, {}, {{}, {}}), IsEmpty());
 }
 
+TEST_F(BatchAdvice, IsOfThePlanThatTheJobFixes) {
+  Profile profile = profile_of(8);
+  profile.costs.optimizer = 4;
+  const Choice fixed{1, 6};                  // as many for each worker
+  profile.costs.cuts[1].activations = 1e11;  // its links take nearly all of a step
+  EXPECT_THAT(advice(profile, fixed), Contains(HasSubstr("batchSize: 128"))) << "with no split";
+  profile.options.cut = fixed.cut;
+  profile.options.away = fixed.away;
+  EXPECT_THAT(advice(profile, fixed), IsEmpty());
+}
+
 TEST_F(BatchAdvice, ReckonsWithOneRanksPartOfTheBatch) {
   Profile two = profile_of(8);
   EXPECT_EQ(ranks_of(two), 1u);
