@@ -66,7 +66,7 @@ class SweepRounds : public testing::Test {
     return sweep;
   }
   /// What each run measures, by round.
-  RunShare rates(std::vector<double> by_round) const {
+  RunShare rates(const std::vector<double>& by_round) const {
     return [by_round](const SweepPoint&, int round) {
       const double rate = by_round.at(static_cast<size_t>(round));
       return ShareRun{.rate = rate, .stall_percent = rate / 10};
