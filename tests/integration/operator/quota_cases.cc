@@ -65,14 +65,18 @@ void a_quota_of_cpus_wants_requests(Scene& scene, Surroundings&) {
       scene.message("PodsScheduled"));
 }
 
-void a_limit_range_gives_defaults(Scene& scene, Surroundings& around) {
-  const Json limit{{"type", "Container"}, {"defaultRequest", {{"cpu", "250m"}}}};
+void put_limit(const Scene& scene, Surroundings& around, const Json& limit) {
   (void)around.client
       .create(kRanges, {{"apiVersion", "v1"},
                         {"kind", "LimitRange"},
                         {"metadata", {{"name", "some"}, {"namespace", scene.ns()}}},
                         {"spec", {{"limits", Json::array({limit})}}}})
       .take();
+}
+
+void a_limit_range_gives_defaults(Scene& scene, Surroundings& around) {
+  const Json limit{{"type", "Container"}, {"defaultRequest", {{"cpu", "250m"}}}};
+  put_limit(scene, around, limit);
   put_quota(scene, {{"requests.cpu", "10"}});
   scene.start();
   scene.expect_equal(
@@ -82,12 +86,7 @@ void a_limit_range_gives_defaults(Scene& scene, Surroundings& around) {
 
 void a_limit_range_that_is_too_small(Scene& scene, Surroundings& around) {
   const Json limit{{"type", "Container"}, {"max", {{"cpu", "1"}}}};
-  (void)around.client
-      .create(kRanges, {{"apiVersion", "v1"},
-                        {"kind", "LimitRange"},
-                        {"metadata", {{"name", "some"}, {"namespace", scene.ns()}}},
-                        {"spec", {{"limits", Json::array({limit})}}}})
-      .take();
+  put_limit(scene, around, limit);
   const Json container{{"name", "server"}, {"resources", {{"limits", {{"cpu", "4"}}}}}};
   scene.create(scene.sample(
       {{"server", {{"template", {{"spec", {{"containers", Json::array({container})}}}}}}}}));

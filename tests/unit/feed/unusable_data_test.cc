@@ -38,80 +38,84 @@ TEST_F(CoordinatorTest, ABrokenSampleIsReplacedAndTooManyFailTheJobWithTheList) 
   }
 }
 
-// Another slot shows another part of the image, and when it is tried depends on who works.
-TEST_F(CoordinatorTest, ASampleThatIsBrokenInOneSlotFillsOthersAllTheSame) {
-  Coordinator feed = make(pixels());
-  SampleOrder order({.seed = 1, .samples = 8});
-  const WorkerId worker = join(feed, 100);
-  std::vector<uint32_t> filled;
-  for (uint64_t step = 0; step < 4; ++step) {  // two epochs
-    for (uint32_t index = 0; index < 2; ++index) {
-      while (!feed.try_take(step, index, clock_.now())) {
-        for (const Lease& lease : sent<Lease>(feed, worker)) {
-          const LeaseSample& first = lease.samples[0];
-          if (first.slot == 0 && first.id == order.at(0)) {
-            feed.receive(worker, Broken{lease.key, {{0, "damaged"}}}, clock_.now());
-          } else {
-            deliver(feed, worker, lease);
-          }
+/// Two epochs with one worker that does all it is given, as far ahead as it may.
+class TwoEpochsTest : public CoordinatorTest {
+ protected:
+  /// `answer` gives back a lease's result, or what was broken. Returns what filled the slots.
+  template <typename Answer>
+  std::vector<uint32_t> train(uint32_t leases, const Answer& answer) {
+    worker_ = join(feed_, leases);
+    std::vector<uint32_t> filled;
+    for (uint64_t step = 0; step < 4; ++step) {
+      for (auto given = sent<Lease>(feed_, worker_); !given.empty();
+           given = sent<Lease>(feed_, worker_)) {
+        for (const Lease& lease : given) {
+          answer(lease);
+          feed_.receive(worker_, Pull{1}, clock_.now());
         }
       }
+      for (const uint32_t index : {0, 1})
+        EXPECT_TRUE(feed_.try_take(step, index, clock_.now())) << step;
+      for (const AuditItem& item : feed_.commit(step, clock_.now()))
+        filled.insert(filled.end(), item.samples.begin(), item.samples.end());
     }
-    for (const AuditItem& item : feed.commit(step, clock_.now()))
-      filled.insert(filled.end(), item.samples.begin(), item.samples.end());
+    return filled;
   }
+  void answer_broken(const Lease& lease, const LeaseSample& sample, const std::string& reason,
+                     bool always = false) {
+    const auto position = static_cast<uint32_t>(&sample - lease.samples.data());
+    feed_.receive(worker_, Broken{lease.key, {{position, reason, always}}}, clock_.now());
+  }
+  Coordinator feed_ = make(pixels());
+  SampleOrder order_{{.seed = 1, .samples = 8}};
+  WorkerId worker_ = 0;
+};
+
+// Another slot shows another part of the image, and when it is tried depends on who works.
+TEST_F(TwoEpochsTest, ASampleThatIsBrokenInOneSlotFillsOthersAllTheSame) {
+  const auto filled = train(100, [&](const Lease& lease) {
+    const LeaseSample& first = lease.samples[0];
+    if (first.slot == 0 && first.id == order_.at(0)) {
+      answer_broken(lease, first, "damaged");
+    } else {
+      deliver(feed_, worker_, lease);
+    }
+  });
   ASSERT_THAT(filled, SizeIs(16));
-  EXPECT_EQ(filled[0], order.at(0, 1));
-  for (uint64_t slot = 1; slot < 16; ++slot) EXPECT_EQ(filled[slot], order.at(slot)) << slot;
-  ASSERT_THAT(feed.replacements(), SizeIs(1));
-  EXPECT_EQ(feed.replacements()[0].broken, order.at(0));
-  EXPECT_EQ(feed.replacements()[0].by, order.at(0, 1));
-  EXPECT_EQ(feed.replacements()[0].reason, "damaged");
+  EXPECT_EQ(filled[0], order_.at(0, 1));
+  for (uint64_t slot = 1; slot < 16; ++slot) EXPECT_EQ(filled[slot], order_.at(slot)) << slot;
+  ASSERT_THAT(feed_.replacements(), SizeIs(1));
+  EXPECT_EQ(feed_.replacements()[0].broken, order_.at(0));
+  EXPECT_EQ(feed_.replacements()[0].by, order_.at(0, 1));
+  EXPECT_EQ(feed_.replacements()[0].reason, "damaged");
 }
 
 // Each slot is filled, and each replacement told, as if it had been tried there, too.
-TEST_F(CoordinatorTest, ASampleThatIsNoImageInAnySlotIsTriedOnce) {
-  Coordinator feed = make(pixels());
-  SampleOrder order({.seed = 1, .samples = 8});
-  const uint32_t none = order.at(0);
-  const WorkerId worker = join(feed, 1);
-  std::vector<uint32_t> filled;
+TEST_F(TwoEpochsTest, ASampleThatIsNoImageInAnySlotIsTriedOnce) {
+  const uint32_t none = order_.at(0);
   int tried = 0;
-  for (uint64_t step = 0; step < 4; ++step) {  // two epochs
-    for (uint32_t index = 0; index < 2; ++index) {
-      while (!feed.try_take(step, index, clock_.now())) {
-        for (const Lease& lease : sent<Lease>(feed, worker)) {
-          const auto at = std::ranges::find(lease.samples, none, &LeaseSample::id);
-          if (at == lease.samples.end()) {
-            deliver(feed, worker, lease);
-          } else {
-            const auto position = static_cast<uint32_t>(at - lease.samples.begin());
-            feed.receive(worker, Broken{lease.key, {{position, "empty", true}}}, clock_.now());
-            ++tried;
-          }
-          feed.receive(worker, Pull{1}, clock_.now());
-        }
-      }
-    }
-    for (const AuditItem& item : feed.commit(step, clock_.now()))
-      filled.insert(filled.end(), item.samples.begin(), item.samples.end());
-  }
+  const auto filled = train(1, [&](const Lease& lease) {
+    const auto at = std::ranges::find(lease.samples, none, &LeaseSample::id);
+    if (at == lease.samples.end()) return deliver(feed_, worker_, lease);
+    answer_broken(lease, *at, "empty", true);
+    ++tried;
+  });
   EXPECT_EQ(tried, 1);
   ASSERT_THAT(filled, SizeIs(16));
   std::vector<uint64_t> replaced;
   for (uint64_t slot = 0; slot < 16; ++slot) {
     uint32_t before = 0;
-    while (order.at(slot, before) == none) ++before;
-    EXPECT_EQ(filled[slot], order.at(slot, before)) << slot;
+    while (order_.at(slot, before) == none) ++before;
+    EXPECT_EQ(filled[slot], order_.at(slot, before)) << slot;
     if (before > 0) replaced.push_back(slot);
   }
   EXPECT_THAT(replaced, SizeIs(2)) << "one in each epoch";
-  ASSERT_THAT(feed.replacements(), SizeIs(2));
+  ASSERT_THAT(feed_.replacements(), SizeIs(2));
   for (size_t i = 0; i < 2; ++i) {
-    EXPECT_EQ(feed.replacements()[i].slot, replaced[i]);
-    EXPECT_EQ(feed.replacements()[i].broken, none);
-    EXPECT_EQ(feed.replacements()[i].by, filled[replaced[i]]);
-    EXPECT_EQ(feed.replacements()[i].reason, "empty");
+    EXPECT_EQ(feed_.replacements()[i].slot, replaced[i]);
+    EXPECT_EQ(feed_.replacements()[i].broken, none);
+    EXPECT_EQ(feed_.replacements()[i].by, filled[replaced[i]]);
+    EXPECT_EQ(feed_.replacements()[i].reason, "empty");
   }
 }
 
@@ -137,33 +141,25 @@ TEST_F(CoordinatorTest, WhatWasBrokenBeforeAResumeIsTriedAgainAndCounted) {
 }
 
 // What is told must not depend on who found what first.
-TEST_F(CoordinatorTest, AReplacementIsToldWithTheReasonOfItsOwnSlot) {
-  Coordinator feed = make(pixels());
-  SampleOrder order({.seed = 1, .samples = 8});
-  const uint32_t damaged = order.at(0);
-  const WorkerId worker = join(feed, 100);
-  for (uint64_t step = 0; step < 4; ++step) {  // two epochs
-    for (uint32_t index = 0; index < 2; ++index) {
-      while (!feed.try_take(step, index, clock_.now())) {
-        for (const Lease& lease : sent<Lease>(feed, worker)) {
-          const auto at = std::ranges::find(lease.samples, damaged, &LeaseSample::id);
-          if (at == lease.samples.end()) {
-            deliver(feed, worker, lease);
-            continue;
-          }
-          const auto position = static_cast<uint32_t>(at - lease.samples.begin());
-          const std::string reason = "damaged in slot " + std::to_string(at->slot);
-          feed.receive(worker, Broken{lease.key, {{position, reason}}}, clock_.now());
-        }
-      }
+TEST_F(TwoEpochsTest, AReplacementIsToldWithTheReasonOfItsOwnSlot) {
+  // Of step 1 and of step 2, which is made before step 1 is told.
+  const auto is_of_step_one = [&](uint32_t id) {
+    for (uint64_t slot = 4; slot < 8; ++slot) {
+      if (order_.at(slot) == id) return true;
     }
-    if (step % 2 == 1) {  // an epoch is made before any of it is told
-      feed.commit(step - 1, clock_.now());
-      feed.commit(step, clock_.now());
-    }
-  }
-  ASSERT_THAT(feed.replacements(), SizeIs(2));
-  for (const Replacement& told : feed.replacements())
+    return false;
+  };
+  uint64_t again = 8;
+  while (!is_of_step_one(order_.at(again))) ++again;
+  ASSERT_LT(again, 12U);
+  const uint32_t damaged = order_.at(again);
+  train(100, [&](const Lease& lease) {
+    const auto at = std::ranges::find(lease.samples, damaged, &LeaseSample::id);
+    if (at == lease.samples.end()) return deliver(feed_, worker_, lease);
+    answer_broken(lease, *at, "damaged in slot " + std::to_string(at->slot));
+  });
+  ASSERT_THAT(feed_.replacements(), SizeIs(2));
+  for (const Replacement& told : feed_.replacements())
     EXPECT_EQ(told.reason, "damaged in slot " + std::to_string(told.slot));
 }
 
