@@ -133,7 +133,7 @@ void Applier::remember(const Create& create, const std::string& child, const Jso
   } else if (create.kind == ObjectKind::kSecret) {
     memory_.wrote_secret(attempt_, now());
   } else {
-    memory_.wrote_child(child, number_of(object), now());
+    memory_.wrote_child(child, number_of(object), JobMemory::Write::kMade, now());
   }
   memory_.created(child);
 }
@@ -181,7 +181,8 @@ Applier::Outcome Applier::carry_out(const Patch& patch) {
     return Outcome::kDone;
   }
   if (patch.kind == ObjectKind::kWorkload) return Outcome::kDone;
-  memory_.wrote_child(child_name(patch.kind, patch.name), number_of(*result), now());
+  memory_.wrote_child(child_name(patch.kind, patch.name), number_of(*result),
+                      JobMemory::Write::kChanged, now());
   return Outcome::kDone;
 }
 

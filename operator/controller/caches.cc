@@ -202,6 +202,18 @@ void Caches::on_child_gone(const GoneChildNotice& notice) {
   }
 }
 
+void Caches::on_new_child(const NewChildNotice& notice) {
+  for (auto& [ns, scope] : scopes_) {
+    for (auto& child : scope->children) {
+      const ObjectKind kind = child.first;
+      child.second->on_change([notice, kind](const auto& before, const auto& after) {
+        if (before || !after) return;
+        notice(job_key_of(*after), child_name(kind, after->key.name), after->value.number);
+      });
+    }
+  }
+}
+
 void Caches::start() {
   for (auto& [ns, scope] : scopes_) {
     scope->jobs.start();

@@ -71,8 +71,8 @@ class Caches {
   using JobNotice =
       std::function<void(const std::string& job_key, bool only_status, const std::string& version)>;
   void on_change(const JobNotice& notice);
-  /// Whenever something that belongs to a job changed; not that the operator made a Service or the
-  /// like, which it knows. Pods that only come along are not urgent: nothing is to be done for
+  /// Whenever something that belongs to a job changed; of a new Service or the like
+  /// on_new_child() tells. Pods that only come along are not urgent: nothing is to be done for
   /// them.
   using ChildNotice = std::function<void(const std::string& job_key, bool urgent)>;
   void on_child_change(const ChildNotice& notice);
@@ -83,6 +83,11 @@ class Caches {
   /// The same of another child.
   using GoneChildNotice = std::function<void(const std::string& job_key, const GoneChild& gone)>;
   void on_child_gone(const GoneChildNotice& notice);
+  /// Called with the job, a child by its child_name() and its number when a cache first shows it.
+  /// The operator made it as a rule, and knows; but more may have happened to it since.
+  using NewChildNotice =
+      std::function<void(const std::string& job_key, const std::string& child, int number)>;
+  void on_new_child(const NewChildNotice& notice);
 
   void start();
   /// Whether all of a namespace is in the caches, but for Workloads: a cluster need not know them.

@@ -117,9 +117,9 @@ bool JobMemory::awaits_caches() const {
   return !pods_.empty() || !children_.empty();
 }
 
-void JobMemory::wrote_child(const std::string& child, int number, TimePoint now) {
+void JobMemory::wrote_child(const std::string& child, int number, Write write, TimePoint now) {
   const std::scoped_lock lock(mutex_);
-  children_[child] = {number, now};
+  children_[child] = {number, write, now};
 }
 
 std::optional<int> JobMemory::child(const std::string& child, std::optional<int> cached,
@@ -127,10 +127,17 @@ std::optional<int> JobMemory::child(const std::string& child, std::optional<int>
   const std::scoped_lock lock(mutex_);
   const auto written = children_.find(child);
   if (written == children_.end()) return cached;
-  const int number = written->second.number;
-  if (cached != number && now - written->second.at <= kLongestLag) return number;
+  const auto [number, write, at] = written->second;
+  const bool older = !cached || (write == Write::kChanged && cached != number);
+  if (older && now - at <= kLongestLag) return number;
   children_.erase(written);
   return cached;
+}
+
+bool JobMemory::is_own_write(const std::string& child, int number) const {
+  const std::scoped_lock lock(mutex_);
+  const auto written = children_.find(child);
+  return written != children_.end() && written->second.number == number;
 }
 
 void JobMemory::wrote_secret(int attempt, TimePoint now) {

@@ -56,11 +56,15 @@ class JobMemory {
   /// Whether there is something that the caches are to show yet.
   bool awaits_caches() const;
 
-  /// A child by "Service faces-server", with its number as in ChildRecord.
-  void wrote_child(const std::string& child, int number, TimePoint now);
+  /// A child by "Service faces-server", with its number as in ChildRecord. Of one that was made the
+  /// cache shows nothing older; of one that was changed it may.
+  enum class Write { kMade, kChanged };
+  void wrote_child(const std::string& child, int number, Write write, TimePoint now);
   /// The number of a child, which the cache shows with `cached`. What we wrote and the cache does
   /// not show is believed for a minute.
   std::optional<int> child(const std::string& child, std::optional<int> cached, TimePoint now);
+  /// Whether that is what we wrote last: then it is no news that the cache shows it.
+  bool is_own_write(const std::string& child, int number) const;
   /// The same of a Secret, which nobody reads: how long ago it was made or found; nothing: not in
   /// that attempt.
   void wrote_secret(int attempt, TimePoint now);
@@ -104,6 +108,7 @@ class JobMemory {
 
   struct WrittenChild {
     int number = 0;
+    Write write = Write::kMade;
     TimePoint at;
   };
 

@@ -78,6 +78,11 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
   caches_.on_child_gone([this](const std::string& job_key, const GoneChild& gone) {
     if (const auto memory = memory_.find(job_key)) memory->child_is_gone(gone);
   });
+  caches_.on_new_child([this](const std::string& job_key, const std::string& child, int number) {
+    const auto memory = memory_.find(job_key);
+    if (memory && !memory->is_own_write(child, number))
+      queue_.add_after(job_key, gathering_time(queue_.size()));
+  });
   caches_.on_change(
       [this](const std::string& job_key, bool only_status, const std::string& version) {
         if (!only_status) return queue_.add(job_key);

@@ -165,7 +165,7 @@ TEST(Memory, ARefusalIsForgottenWhenTheObjectIsMadeOrAMinuteHasPassed) {
 
 TEST(Memory, AChildThatWeMadeIsThereBeforeTheCacheShowsIt) {
   JobMemory memory("uid");
-  memory.wrote_child("Service s", 2, TimePoint());
+  memory.wrote_child("Service s", 2, JobMemory::Write::kChanged, TimePoint());
   EXPECT_TRUE(memory.awaits_caches());
   EXPECT_EQ(memory.child("Service s", std::nullopt, TimePoint()), 2);
   EXPECT_EQ(memory.child("Service s", 1, TimePoint()), 2);  // our patch is newer
@@ -176,15 +176,25 @@ TEST(Memory, AChildThatWeMadeIsThereBeforeTheCacheShowsIt) {
 
 TEST(Memory, AChildThatWeWroteForLessIsNotWhatTheCacheShowsYet) {
   JobMemory memory("uid");
-  memory.wrote_child("NetworkPolicy n", 1, TimePoint());
+  memory.wrote_child("NetworkPolicy n", 1, JobMemory::Write::kChanged, TimePoint());
   EXPECT_EQ(memory.child("NetworkPolicy n", 4, TimePoint()), 1);
   EXPECT_EQ(memory.child("NetworkPolicy n", 1, TimePoint()), 1);
   EXPECT_EQ(memory.child("NetworkPolicy n", 4, TimePoint()), 4) << "somebody else's write";
 }
 
+TEST(Memory, WhatAnotherMadeOfAChildBeforeTheCacheFirstShowedItIsSeenAtOnce) {
+  JobMemory memory("uid");
+  memory.wrote_child("NetworkPolicy n", 1, JobMemory::Write::kMade, TimePoint());
+  EXPECT_TRUE(memory.is_own_write("NetworkPolicy n", 1));
+  EXPECT_FALSE(memory.is_own_write("NetworkPolicy n", 4));
+  EXPECT_FALSE(memory.is_own_write("Service s", 1));
+  EXPECT_EQ(memory.child("NetworkPolicy n", 4, TimePoint()), 4);
+  EXPECT_FALSE(memory.awaits_caches());
+}
+
 TEST(Memory, AChildThatIsGoneBeforeAnyWatchShowedItIsBelievedForAMinuteAtMost) {
   JobMemory memory("uid");
-  memory.wrote_child("Service s", 1, TimePoint());
+  memory.wrote_child("Service s", 1, JobMemory::Write::kMade, TimePoint());
   EXPECT_EQ(memory.child("Service s", std::nullopt, TimePoint() + seconds(60)), 1);
   EXPECT_EQ(memory.child("Service s", std::nullopt, TimePoint() + seconds(61)), std::nullopt);
   EXPECT_FALSE(memory.awaits_caches());
@@ -202,7 +212,7 @@ TEST(Memory, WhatIsGoneMakesRoomForWhatWasRefusedForIt) {
 
 TEST(Memory, AFormerJobsChildThatIsGoneIsNotOurs) {
   JobMemory memory("uid");
-  memory.wrote_child("Service s", 1, TimePoint());
+  memory.wrote_child("Service s", 1, JobMemory::Write::kMade, TimePoint());
   memory.child_is_gone({"Service s", "a", "former"});
   EXPECT_EQ(memory.child("Service s", std::nullopt, TimePoint()), 1);
   memory.child_is_gone({"Service s", "b", "uid"});
@@ -211,7 +221,7 @@ TEST(Memory, AFormerJobsChildThatIsGoneIsNotOurs) {
 
 TEST(Memory, WhatWeDeletedIsNotThereUntilTheCacheShowsThatItIsGone) {
   JobMemory memory("uid");
-  memory.wrote_child("ConfigMap m", 1, TimePoint());
+  memory.wrote_child("ConfigMap m", 1, JobMemory::Write::kMade, TimePoint());
   memory.dropped("ConfigMap m", "a");
   memory.dropped("Workload w", "b");
   EXPECT_EQ(memory.child("ConfigMap m", std::nullopt, TimePoint()), std::nullopt);
