@@ -82,17 +82,6 @@ class PassPlanner {
   PassPlan plan_;
 };
 
-// The segment without what is frozen before all that trains.
-Segment what_trains(const Graph& graph, const ProgramOptions& options) {
-  Segment trained = options.segment;
-  if (options.input_gradient) return trained;
-  for (const Cut& cut : graph.cuts()) {
-    if (cut.layers > trained.begin && cut.layers < trained.end && graph.frozen_before(cut.layers))
-      trained.begin = cut.layers;
-  }
-  return trained;
-}
-
 }  // namespace
 
 PassPlan plan_pass(Compilation& compilation, const std::vector<int>& cuts) {
@@ -107,11 +96,13 @@ std::vector<int> choose_pieces(const Graph& graph, const ProgramOptions& options
     return buffers.tape_bytes() + buffers.scratch_bytes();
   };
   const auto lock = engine.enter();
-  const Segment trained = what_trains(graph, options);
+  const Segment whole = options.segment;
+  const Segment trained{options.input_gradient ? whole.begin : recompute_begin(graph, whole),
+                        whole.end};
   std::vector<int> best;
   size_t least = bytes(best);
   for (auto& cuts : recompute_divisions(graph, trained)) {
-    if (trained.begin > options.segment.begin) cuts.insert(cuts.begin(), trained.begin);
+    if (trained.begin > whole.begin) cuts.insert(cuts.begin(), trained.begin);
     const size_t takes = bytes(cuts);
     if (takes >= least) continue;
     least = takes;
