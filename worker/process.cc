@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "api/last_words.h"
@@ -18,6 +20,7 @@
 #include "common/watchdog.h"
 #include "transport/handshake.h"
 #include "worker/fault.h"
+#include "worker/growth.h"
 #include "worker/job.h"
 #include "worker/joining.h"
 #include "worker/rejoining.h"
@@ -83,21 +86,55 @@ void sleep_for(Duration time, const std::stop_token& stop) {
   std::condition_variable_any().wait_for(lock, stop, time, [] { return false; });
 }
 
+/// Sessions with pools of the size that fits at the time, unless the user set one.
+class Pooled {
+ public:
+  Pooled(const api::Launch& launch, std::string name, WorkerPages& pages)
+      : launch_(launch), name_(std::move(name)), pages_(pages) {}
+
+  /// None: it is to be joined again at once, with a larger pool.
+  std::optional<SessionResult> join(const std::stop_token& stop) {
+    if (threads_ == nullptr)
+      threads_ = std::make_unique<ThreadPool>(launch_.threads.value_or(available_cores()));
+    pages_.cores(threads_->size());
+    std::stop_source session;
+    const std::stop_callback forward(stop, [&session] { session.request_stop(); });
+    std::optional<Growth> growth;
+    if (!launch_.threads) growth.emplace(threads_->size(), session);
+    const auto outgrown = [&] { return growth && growth->seen() && !stop.stop_requested(); };
+    try {
+      const auto result = join_once(launch_, name_, *threads_, pages_, session.get_token());
+      if (!outgrown()) return result;
+    } catch (const Cancelled&) {
+      if (!outgrown()) throw;
+    }
+    pages_.joined(false);
+    threads_.reset();
+    return std::nullopt;
+  }
+
+ private:
+  const api::Launch& launch_;
+  const std::string name_;
+  WorkerPages& pages_;
+  std::unique_ptr<ThreadPool> threads_;
+};
+
 api::ExitCode join_for_ever(const api::Launch& launch, const std::stop_token& stop) {
-  const std::string name = host_name() + "/" + std::to_string(launch.index);
-  ThreadPool threads(launch.threads.value_or(available_cores()));
-  WorkerPages pages(launch, threads.size());
+  WorkerPages pages(launch);
+  Pooled sessions(launch, host_name() + "/" + std::to_string(launch.index), pages);
   Rejoining rejoining;
   while (!stop.stop_requested()) {
     try {
-      const SessionResult result = join_once(launch, name, threads, pages, stop);
-      if (result.end == SessionEnd::kStopped) break;
-      if (result.end == SessionEnd::kFinished) {
-        log::info("the server ended the work: {}", result.reason);
+      const auto result = sessions.join(stop);
+      if (!result) continue;
+      if (result->end == SessionEnd::kStopped) break;
+      if (result->end == SessionEnd::kFinished) {
+        log::info("the server ended the work: {}", result->reason);
         return api::ExitCode::kDone;
       }
-      rejoining.session_over(result);
-      log::warning("the link is over: {}; joining again", result.reason);
+      rejoining.session_over(*result);
+      log::warning("the link is over: {}; joining again", result->reason);
     } catch (const transport::HandshakeRefused& refused) {
       rejoining.refused(refused.what());
       log::warning("{}", refused.what());

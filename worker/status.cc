@@ -7,7 +7,7 @@
 
 namespace outrigger::worker {
 
-WorkerPages::WorkerPages(const api::Launch& launch, int cores) : cores_(cores) {
+WorkerPages::WorkerPages(const api::Launch& launch) {
   telemetry::StatusSource source;
   source.not_ready = [this] {
     return joined_ ? std::vector<std::string>{}
@@ -29,7 +29,7 @@ WorkerPages::WorkerPages(const api::Launch& launch, int cores) : cores_(cores) {
 std::string WorkerPages::status() const {
   return nlohmann::json{{"role", "worker"},
                         {"joined", joined_.load()},
-                        {"cores", cores_},
+                        {"cores", cores_.load()},
                         {"microBatches", counters_.micro_batches.value()},
                         {"stemGradients", counters_.stem_gradients.value()},
                         {"brokenSamples", counters_.broken_samples.value()},

@@ -15,15 +15,17 @@ namespace outrigger::worker {
 /// same and says so.
 class WorkerPages {
  public:
-  WorkerPages(const api::Launch& launch, int cores);
+  explicit WorkerPages(const api::Launch& launch);
 
   SessionCounters& counters() { return counters_; }
   void joined(bool joined) { joined_ = joined; }
+  /// Threads that it works with.
+  void cores(int cores) { cores_ = cores; }
 
  private:
   std::string status() const;
 
-  const int cores_;
+  std::atomic<int> cores_{0};
   telemetry::Metrics metrics_;
   SessionCounters counters_{metrics_};
   std::atomic<bool> joined_{false};

@@ -1,6 +1,9 @@
 """From a bare node to the faces example: chart, namespace, operator, data, the job under way."""
 
+import json
 import os
+import re
+import tarfile
 
 from lib import jobs, prometheus
 from lib.harness import NAMESPACE, RELEASE, ROOT, SYSTEM, Failed, Target, apply, expect, get, kubectl, run, until
@@ -15,6 +18,25 @@ def check_chart():
     os.environ["OUTRIGGER_KUBECONFIG"] = os.environ["KUBECONFIG"]
     out = run("tests/cluster/chart", timeout=300)
     print("        " + out.strip().replace("\n", "\n        "), flush=True)
+
+
+def images_are_labelled():
+    """What tools/images saved, read without a daemon."""
+    chart = run("helm", "show", "chart", CHART)
+    version = re.search("^appVersion: (.*)$", chart, re.MULTILINE)[1]
+    revision = "[0-9a-f]{40}" if (ROOT / ".git").exists() else "unknown"
+    with tarfile.open(ROOT / "dist/images.tar") as archive:
+        configs = {image["RepoTags"][0]: json.load(archive.extractfile(image["Config"]))["config"]
+                   for image in json.load(archive.extractfile("manifest.json"))}
+    for image in ("operator", "worker", "gpu-server"):
+        config = configs[f"outrigger-{image}:{version}"]
+        labels = {key.removeprefix("org.opencontainers.image."): value for key, value in (config.get("Labels") or {}).items()}
+        expect(labels.pop("description", ""), f"{image} does not say what it does")
+        found = labels.pop("revision", "")
+        expect(re.fullmatch(revision, found), f"the revision of {image}: '{found}'")
+        expect(labels == {"title": f"outrigger-{image}", "version": version, "licenses": "Apache-2.0",
+                          "base.name": "debian:bookworm-slim"}, f"labels of {image}: {labels}")
+        expect(config["User"] == "65532:65532", f"{image} runs as {config['User']}")
 
 
 def make_namespace():
@@ -99,6 +121,7 @@ def scale_faces():
 
 CASES = [
     ("the chart lints, renders for EKS, GKE and AKS, and conforms", [], check_chart),
+    ("the images tell what they are", [], images_are_labelled),
     ("a namespace with Pod Security restricted, a quota and limits", [], make_namespace),
     (INSTALLED, [], install),
     (DATA, ["a namespace with Pod Security restricted, a quota and limits"], copy_data),

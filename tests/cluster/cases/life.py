@@ -1,4 +1,4 @@
-"""What happens to a job's pods changes nothing in what it learns: every run here ends with the weights of the first."""
+"""What happens to a job's pods changes nothing in what it learns: each run ends with the weights of an undisturbed one."""
 
 import time
 
@@ -7,6 +7,9 @@ from lib import jobs
 from lib.harness import Target, expect, get, kubectl, until
 
 UNDISTURBED = "a short job trains undisturbed"
+TWO_SERVERS = "two servers train together"
+STEPS_OF_TWO = 160
+STRANGER = 54321  # a user that no image names
 
 
 def undisturbed():
@@ -15,9 +18,20 @@ def undisturbed():
     expect(max(jobs.steps_done("steady")) == jobs.STEPS - 1, f"it did not do {jobs.STEPS} steps")
 
 
-def expect_same_weights(name):
-    expect(jobs.weights_hash(name) == jobs.weights_hash("steady"),
-           f"the weights of {name} differ from those of the undisturbed run")
+def expect_same_weights(name, truth="steady"):
+    expect(jobs.weights_hash(name) == jobs.weights_hash(truth), f"the weights of {name} differ from those of {truth}")
+
+
+def without_workers():
+    """The plan stays, and the server does the workers' share itself."""
+    name = jobs.start(jobs.short_job("alone", workers=0))
+    jobs.wait_for_step(name, 5)
+    plan = until("the server tells its plan", 60, lambda: jobs.server_page(name, "/plan"))
+    expect(plan["cut"] == "relu1" and plan["sharePercent"] == 75, f"the plan is {plan}")
+    status = jobs.wait_for_end(name)
+    expect(not jobs.get_all("pods", f"outrigger.dev/job-name={name},outrigger.dev/role=worker"), "it has workers")
+    expect(status["executionAttempts"] == 1 and jobs.condition(name, "Degraded")["status"] != "True", str(status))
+    expect_same_weights(name)
 
 
 def worker_deleted():
@@ -60,7 +74,7 @@ def server_deleted():
 
 
 def suspended():
-    name = jobs.start(jobs.short_job("paused"))
+    name = jobs.start(jobs.run_as(STRANGER, jobs.short_job("paused")))
     jobs.wait_for_step(name, 30)
     target = Target()
     kubectl("patch", "tjob", name, "--type=merge", "-p", '{"spec": {"suspend": true}}')
@@ -75,6 +89,8 @@ def suspended():
     expect(status.get("restarts", 0) == 0, "suspending counted as a restart")
     steps = jobs.steps_done(name)
     expect(steps == sorted(set(steps)), "a step was done twice: the checkpoint was not of the last one")
+    users = {path.stat().st_uid for path in (jobs.VOLUMES / "runs" / name).rglob("*")}
+    expect(users == {STRANGER}, f"its files belong to {users}")
     expect_same_weights(name)
 
 
@@ -112,6 +128,41 @@ def own_server():
     expect_same_weights(name)
 
 
+def two_servers(name, workers):
+    job = jobs.short_job(name, steps=STEPS_OF_TWO, workers=workers)
+    job["spec"]["server"]["replicas"] = 2
+    return job
+
+
+def servers_together():
+    name = jobs.start(two_servers("together", workers=0))
+    status = jobs.wait_for_end(name)
+    expect(set(jobs.pods(name, "server")) == {f"{name}-server-0-0", f"{name}-server-1-0"}, "not one pod for each server")
+    expect(status["executionAttempts"] == 1, f"{status['executionAttempts']} attempts")
+    expect(max(jobs.steps_done(name)) == STEPS_OF_TWO - 1, f"it did not do {STEPS_OF_TWO} steps")
+
+
+def second_server_deleted():
+    name = jobs.start(two_servers("one-lost", workers=2))
+    jobs.wait_for_step(name, 30)
+    jobs.wait_until(name, "the status tells of the servers", 60,
+                    lambda: jobs.condition(name, "Running")["reason"] not in ("", "Creating"))
+    before = jobs.uids(name, "server")
+    target = Target()
+    kubectl("delete", "pod", f"{name}-server-1-0", "--force", "--grace-period=0")
+    jobs.wait_until(name, "the next servers have done a step", 120, lambda: jobs.lives_that_trained(name) == 2)
+    target.reached("one server of two deleted, until the next two have done a step", 60)
+    after = jobs.uids(name, "server")
+    expect(len(after) == 2 and not set(after.values()) & set(before.values()), f"{before} and then {after}")
+    status = jobs.wait_for_end(name)
+    for pod in after:
+        log = kubectl("logs", pod)
+        expect("resuming from" in log, f"{pod} did not resume:\n{log[:1000]}")
+    expect(status["executionAttempts"] == 2, f"{status['executionAttempts']} attempts")
+    expect(jobs.steps_done(name).count(0) == 1, "the first step was done twice")
+    expect_same_weights(name, "together")
+
+
 def tidy():
     kubectl("delete", "tjob", "--all", "--wait=false")
     until("every pod of every job is gone", 120, lambda: not jobs.get_all("pods", "outrigger.dev/job-name"))
@@ -124,8 +175,11 @@ CASES = [
     (UNDISTURBED, [INSTALLED, DATA], undisturbed),
     ("workers deleted in mid-step: the same server, the same weights", [UNDISTURBED], worker_deleted),
     ("the server deleted: it resumes from its checkpoint, the same weights", [UNDISTURBED], server_deleted),
-    ("suspend and resume: the same weights", [UNDISTURBED], suspended),
+    ("no workers: the same weights", [UNDISTURBED], without_workers),
+    ("suspend and resume, as a user that no image names: the same weights", [UNDISTURBED], suspended),
     ("an edited split reaches the server that runs", [UNDISTURBED], edited),
     ("engine: External, told all by its environment: the same weights", [UNDISTURBED], own_server),
+    (TWO_SERVERS, [INSTALLED, DATA], servers_together),
+    ("one server of two deleted: both resume, the same weights", [TWO_SERVERS], second_server_deleted),
 ]
 LAST = ("deleted jobs take everything of theirs with them", [INSTALLED], tidy)

@@ -47,6 +47,12 @@ def short_job(name, steps=STEPS, workers=2):
     return job
 
 
+def run_as(user, job):
+    for role in ("server", "workers"):
+        job["spec"][role]["template"]["spec"]["securityContext"] = {"runAsUser": user}
+    return job
+
+
 def start(job):
     apply(job)
     return job["metadata"]["name"]

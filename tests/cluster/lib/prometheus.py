@@ -10,72 +10,110 @@ import threading
 import urllib.parse
 import urllib.request
 
-from lib.harness import Failed, RELEASE, ROOT, SYSTEM, run
+import yaml
+
+from lib.harness import Failed, RELEASE, ROOT, SYSTEM, expect, run
 
 PORT = 19090
 FOLDER = pathlib.Path(tempfile.gettempdir()) / "outrigger-prometheus"
 _process = None
 _stopped = threading.Event()
 
-# Debian's build finds no pods by itself, so files name them; a thread keeps those up to date.
-CONFIG = """
-global: {scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 5s}
-rule_files: [rules.yaml]
-scrape_configs:
-  - {job_name: operator, file_sd_configs: [{files: [operator.json], refresh_interval: 2s}]}
-  - {job_name: jobs, file_sd_configs: [{files: [jobs.json], refresh_interval: 2s}]}
-"""
+
+def rendered(template, *values):
+    sets = [part for value in values for part in ("--set", f"monitoring.{value}.enabled=true")]
+    return run("helm", "template", RELEASE, ROOT / "charts/outrigger", "--namespace", SYSTEM, "--kube-version", "1.34",
+               "--show-only", f"templates/{template}.yaml", *sets)
 
 
-def targets_of(selector):
-    """What the ServiceMonitor or PodMonitor of the chart gives for the pods of a selector: their ports named status, status-1, …"""
-    found = []
-    for pod in json.loads(run("kubectl", "get", "pods", "-A", "-l", selector, "-o", "json"))["items"]:
+def selected(kind, monitor):
+    """The objects that a monitor selects, in the namespaces that it looks at: its own, unless it says which."""
+    spec, own = monitor["spec"], [monitor["metadata"]["namespace"]]
+    query = [f"{key}={value}" for key, value in spec["selector"].get("matchLabels", {}).items()]
+    for one in spec["selector"].get("matchExpressions", []):
+        expect(one["operator"] == "Exists", f"a selector that this test does not read: {one}")
+        query.append(one["key"])
+    places = spec.get("namespaceSelector", {})
+    for where in (["-A"] if places.get("any") else [f"--namespace={name}" for name in places.get("matchNames", own)]):
+        yield from json.loads(run("kubectl", "get", kind, where, "-l", ",".join(query), "-o", "json"))["items"]
+
+
+def targets_of_services(monitor):
+    """What a ServiceMonitor gives. EndpointSlices bear the labels of their Services."""
+    (endpoint,) = monitor["spec"]["endpoints"]
+    for behind in selected("endpointslices", monitor):
+        ports = [port["port"] for port in behind.get("ports") or [] if port.get("name") == endpoint["port"]]
+        for address in behind.get("endpoints") or []:
+            labels = {"namespace": behind["metadata"]["namespace"], "pod": address["targetRef"]["name"]}
+            yield from ({"targets": [f"{address['addresses'][0]}:{port}"], "labels": labels} for port in ports)
+
+
+def targets_of_pods(monitor):
+    """What a PodMonitor gives: every port of every container, of which its relabelings keep some."""
+    for pod in selected("pods", monitor):
         if pod["status"]["phase"] != "Running" or "podIP" not in pod["status"]:
             continue
-        labels = pod["metadata"]["labels"]
+        labels = {"namespace": pod["metadata"]["namespace"], "pod": pod["metadata"]["name"]}
+        for key, value in pod["metadata"]["labels"].items():
+            labels["__meta_kubernetes_pod_label_" + re.sub("[^a-zA-Z0-9_]", "_", key)] = value
         for container in pod["spec"]["containers"]:
             for port in container.get("ports", []):
-                if re.fullmatch("status(-[0-9]+)?", port.get("name", "")):
-                    found.append({"targets": [f"{pod['status']['podIP']}:{port['containerPort']}"], "labels": {
-                        "namespace": pod["metadata"]["namespace"], "pod": pod["metadata"]["name"],
-                        "container": container["name"], "job_name": labels.get("outrigger.dev/job-name", ""),
-                        "role": labels.get("outrigger.dev/role", "")}})
-    return found
+                yield {"targets": [f"{pod['status']['podIP']}:{port['containerPort']}"], "labels": {
+                    **labels, "container": container["name"],
+                    "__meta_kubernetes_pod_container_port_name": port.get("name", "")}}
 
 
-def follow_pods():
-    while True:
-        for name, selector in (("operator", "app.kubernetes.io/component=operator"), ("jobs", "outrigger.dev/job-name")):
-            try:
-                targets = json.dumps(targets_of(selector))
-            except Failed:  # the API server is busy; the next round asks again
-                continue
-            (FOLDER / f"{name}.new").write_text(targets)
-            (FOLDER / f"{name}.new").rename(FOLDER / f"{name}.json")
-        if _stopped.wait(2):
-            return
+def scrape(name, endpoint):
+    """As the Prometheus operator says it to Prometheus. Debian's build finds no pods by itself, so a file names them."""
+    relabelings = [{re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), key): value for key, value in rule.items()}
+                   for rule in endpoint.get("relabelings", [])]
+    return {"job_name": name, "metrics_path": endpoint["path"], "relabel_configs": relabelings,
+            "file_sd_configs": [{"files": [f"{name}.json"], "refresh_interval": "2s"}]}
 
 
-def rules():
-    """The chart's PrometheusRule as a rule file: its spec, which has the same form."""
-    text = run("helm", "template", RELEASE, ROOT / "charts/outrigger", "--namespace", SYSTEM, "--kube-version", "1.34", "--show-only",
-               "templates/rules.yaml", "--set", "monitoring.rules.enabled=true")
-    return re.sub(r"^  ", "", text[text.index("\nspec:") + len("\nspec:"):], flags=re.MULTILINE)
+class Monitors:
+    """The chart's ServiceMonitor of the operator and its PodMonitor of the jobs."""
+
+    def __init__(self):
+        text = rendered("monitors", "serviceMonitor", "podMonitor")
+        kinds = {monitor["kind"]: monitor for monitor in yaml.safe_load_all(text)}
+        self.services, self.pods = kinds["ServiceMonitor"], kinds["PodMonitor"]
+
+    def config(self):
+        (of_operator,), (of_jobs,) = self.services["spec"]["endpoints"], self.pods["spec"]["podMetricsEndpoints"]
+        return {"global": {"scrape_interval": "2s", "scrape_timeout": "2s", "evaluation_interval": "5s"},
+                "rule_files": ["rules.yaml"],
+                "scrape_configs": [scrape("operator", of_operator), scrape("jobs", of_jobs)]}
+
+    def follow(self):
+        """Keeps the files of targets up to date until stop()."""
+        while True:
+            for name, targets, monitor in (("operator", targets_of_services, self.services),
+                                           ("jobs", targets_of_pods, self.pods)):
+                try:
+                    text = json.dumps(list(targets(monitor)))
+                except Failed:  # the API server is busy; the next round asks again
+                    continue
+                (FOLDER / f"{name}.new").write_text(text)
+                (FOLDER / f"{name}.new").rename(FOLDER / f"{name}.json")
+            if _stopped.wait(2):
+                return
 
 
 def start():
     global _process  # pylint: disable=global-statement
     run("rm", "-rf", FOLDER)
     FOLDER.mkdir()
-    (FOLDER / "rules.yaml").write_text(rules())
-    (FOLDER / "prometheus.yaml").write_text(CONFIG)
+    monitors = Monitors()
+    # A PrometheusRule's spec has the form of a rule file, and JSON is YAML.
+    (FOLDER / "rules.yaml").write_text(json.dumps(yaml.safe_load(rendered("rules", "rules"))["spec"]))
+    (FOLDER / "prometheus.yaml").write_text(json.dumps(monitors.config()))
     run("promtool", "check", "config", FOLDER / "prometheus.yaml")
     with open(FOLDER / "log", "wb") as log:
         _process = subprocess.Popen(
             ["prometheus", f"--config.file={FOLDER / 'prometheus.yaml'}", f"--storage.tsdb.path={FOLDER / 'data'}",
              f"--web.listen-address=127.0.0.1:{PORT}"], stdout=log, stderr=log)
-    threading.Thread(target=follow_pods, daemon=True).start()
+    threading.Thread(target=monitors.follow, daemon=True).start()
 
 
 def stop():
