@@ -191,10 +191,11 @@ size_t TrainingRun::start_worker(const WorkerStart& start) {
   std::vector<std::string> arguments{"--server",      "127.0.0.1:" + std::to_string(port),
                                      "--token-file",  token_file_.string(),
                                      "--status-port", "0",
-                                     "--threads",     "1",
                                      "--index",       std::to_string(index),
                                      "--listen",      "127.0.0.1",
                                      "--mount",       "faces=" + data.string()};
+  if (start.threads > 0)
+    arguments.insert(arguments.end(), {"--threads", std::to_string(start.threads)});
   emulate_machine(arguments, start.emulated_cores);
   if (!start.fault.empty()) ::setenv("OUTRIGGER_FAULT", start.fault.c_str(), 1);
   workers_.emplace_back(start.program.empty() ? program(OUTRIGGER_WORKER) : start.program,

@@ -33,6 +33,7 @@ struct WorkerStart {
   std::filesystem::path data;          // where it looks for the data; empty: where the server does
   std::filesystem::path program = {};  // empty: our worker
   int emulated_cores = 1;              // of the profile's machine, where the run emulates one
+  int threads = 1;                     // 0: as many as it finds cores
 };
 
 /// One run in a folder of its own. Processes still running are ended by the destructor.
@@ -72,6 +73,7 @@ class TrainingRun {
   bool signal_worker(size_t index, int signal);
   size_t workers() const { return workers_.size(); }
   bool worker_runs(size_t index);
+  pid_t worker_process(size_t index) const { return workers_.at(index).id(); }
   /// Whether a signal has stopped it, as SIGSTOP does.
   bool worker_is_stopped(size_t index);
   /// Returns its exit status.

@@ -13,9 +13,9 @@ using std::chrono::seconds;
 bool ends_within(std::stop_source& session, Duration time) {
   std::mutex mutex;
   std::unique_lock lock(mutex);
-  return std::condition_variable_any().wait_for(lock, session.get_token(), time,
-                                                [] { return false; }) ||
-         session.stop_requested();
+  return std::condition_variable_any().wait_for(lock, session.get_token(), time, [] {
+    return false;
+  }) || session.stop_requested();
 }
 
 TEST(Growth, AsksForTheEndOnceThereAreMoreCoresThanThreadsForAWhile) {
