@@ -94,12 +94,13 @@ std::vector<Failure> server_failures(Pass& pass) {
   return failures;
 }
 
-// Whether a rule says so. Of one that was asked to end no rule is asked, but of one of a drain: a
-// rule may name DisruptionTarget.
-bool fails_job(const Pass& pass, const Pod& worker) {
-  if (!is_failed(worker) || worker.index >= allowed_workers(pass)) return false;
-  if (worker.deleting && !is_disrupted(worker)) return false;
-  return judge(pass.spec.failure_policy, worker).action != FailureAction::kReplacePod;
+// By the rules. Of one that was asked to end no rule is asked, but of one of a drain: a rule may
+// name DisruptionTarget.
+FailureAction action_after(const Pass& pass, const Pod& worker) {
+  if (!is_failed(worker) || worker.index >= allowed_workers(pass))
+    return FailureAction::kReplacePod;
+  if (worker.deleting && !is_disrupted(worker)) return FailureAction::kReplacePod;
+  return judge(pass.spec.failure_policy, worker).action;
 }
 
 // Its pod may be there long after, while its successor backs off.
@@ -109,11 +110,15 @@ bool failed_before_servers_ran_again(const Pass& pass, const Pod& worker) {
          ended_at(worker, pass.now) <= *restarting->last_transition_time;
 }
 
-// While a restart is under way none counts: it is for all that fail meanwhile.
+// While a restart is under way none asks for another: it is for all that fail meanwhile. It may
+// wait for places for hours; what is to fail the job does so at once.
 void add_worker_failures(const Pass& pass, std::vector<Failure>& failures) {
-  if (is_true(pass.plan.status, api::kConditionRestarting)) return;
+  const bool restarting = is_true(pass.plan.status, api::kConditionRestarting);
   for (const Pod* pod : own_pods(pass, api::Role::kWorker)) {
-    if (fails_job(pass, *pod) && !failed_before_servers_ran_again(pass, *pod))
+    const FailureAction action = action_after(pass, *pod);
+    if (action == FailureAction::kReplacePod) continue;
+    if (restarting ? action == FailureAction::kFailJob
+                   : !failed_before_servers_ran_again(pass, *pod))
       failures.push_back(failure_of_pod(pass, *pod));
   }
 }

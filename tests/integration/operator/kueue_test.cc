@@ -134,6 +134,34 @@ TEST_F(QueuedJob, IsPreemptedAndGoesOnLaterWithoutARestartCounted) {
   EXPECT_EQ(low->condition("Restarting"), "");
 }
 
+TEST_F(QueuedJob, FailsWhereAForeignWorkloadHasItsName) {
+  auto job = scene("kueue-foreign", 3);
+  const Json container{{"name", "c"}, {"image", "registry.example/other:1"}};
+  const Json pods{{"name", "main"},
+                  {"count", 1},
+                  {"template", {{"spec", {{"containers", Json::array({container})}}}}}};
+  const Json foreign =
+      client()
+          .create(kWorkloads,
+                  {{"apiVersion", "kueue.x-k8s.io/v1beta1"},
+                   {"kind", "Workload"},
+                   {"metadata", {{"name", "trainingjob-faces"}, {"namespace", "kueue-foreign"}}},
+                   {"spec", {{"podSets", Json::array({pods})}}}})
+          .take();
+  job->create(job->sample(of_one_cpu_each(1)));
+  job->until_condition("Failed", "True/NameCollision");
+  EXPECT_THAT(job->message("Failed"), testing::HasSubstr("Workload trainingjob-faces"));
+  EXPECT_TRUE(job->names().empty());
+  job->stays(
+      "the other's Workload is left alone",
+      [&] {
+        const Json after = job->find(kWorkloads, "trainingjob-faces");
+        return !after.is_null() && kube::uid_of(after) == kube::uid_of(foreign) &&
+               !kube::controller_of(after) && after.at("spec") == foreign.at("spec");
+      },
+      seconds(2));
+}
+
 TEST_F(QueuedJob, OfAMissingQueueWaitsForIt) {
   auto job = scene("kueue-missing", 0);
   make_cluster_queue(client(), "kueue-missing", 3);

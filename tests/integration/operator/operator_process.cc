@@ -43,4 +43,12 @@ int OperatorProcess::wait() {
 
 std::string OperatorProcess::log() const { return read_file(log_); }
 
+int OperatorProcess::status_port() const {
+  const std::string text = log();
+  const std::string words = "health and metrics on port ";
+  const size_t found = text.find(words);
+  if (found == text.npos) throw IoError("the operator serves no pages yet: " + text);
+  return std::stoi(text.substr(found + words.size()));
+}
+
 }  // namespace outrigger::integration

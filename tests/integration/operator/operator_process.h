@@ -25,6 +25,8 @@ class OperatorProcess {
   /// Its exit status; waits for a minute at most.
   int wait();
   std::string log() const;
+  /// Where its health and metrics are, on 127.0.0.1, once it runs.
+  int status_port() const;
 
  private:
   std::filesystem::path log_;

@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "api/names.h"
+#include "http/client.h"
 #include "kube/control/lease.h"
 #include "tests/integration/control_plane/control_plane.h"
 #include "tests/integration/operator/operator_process.h"
@@ -38,6 +41,7 @@ class Outage : public testing::Test {
   void TearDown() override {
     operators_.clear();
     if (!scene_) return;
+    cluster()->thaw_etcd();  // where a test ended in the midst of an outage
     for (const Json& job : client()->list(kJobs, {.ns = scene_->ns()}).take())
       (void)client()->remove(kJobs, kube::key_of(job));
   }
@@ -60,6 +64,18 @@ class Outage : public testing::Test {
   std::string holder() {
     const auto lease = client()->get(kube::kLeases, {"outrigger-system", "outrigger"});
     return lease ? kube::read_lease(*lease).holder : "";
+  }
+  /// An operator's requests so far whose line among its metrics is one of those asked for.
+  static int requests(const OperatorProcess& process,
+                      const std::function<bool(const std::string&)>& is_one) {
+    http::Client pages({.base_url = "http://127.0.0.1:" + std::to_string(process.status_port())});
+    std::istringstream page(pages.get("/metrics").body);
+    int sum = 0;
+    for (std::string line; std::getline(page, line);) {
+      if (line.starts_with("rest_client_requests_total{") && is_one(line))
+        sum += std::stoi(line.substr(line.rfind(' ')));
+    }
+    return sum;
   }
   // At most one pod that is not over and not to end for each role and index.
   void expect_no_duplicates() {

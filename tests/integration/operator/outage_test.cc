@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <csignal>
 #include <thread>
+#include <vector>
 
 #include "tests/integration/operator/outage.h"
 
@@ -11,9 +12,22 @@ namespace {
 using std::chrono::milliseconds;
 using Steady = std::chrono::steady_clock;
 
-// What docs/operations.md promises, and what a look at the lease takes.
+// What docs/operations.md promises, and what a look at the lease takes. A machine that is busy for
+// a moment says nothing of the operator: most of the tries keep to it.
 constexpr milliseconds kSigtermBound{3200};
 constexpr milliseconds kSigkillBound{20'100};
+constexpr int kTries = 3;
+
+Steady::duration median(std::vector<Steady::duration> times) {
+  std::ranges::sort(times);
+  return times.at(times.size() / 2);
+}
+
+// Writes without an answer, or with one that blames the server.
+bool failed_write(const std::string& line) {
+  return line.find("method=\"GET\"") == line.npos &&
+         (line.find("code=\"<error>\"") != line.npos || line.find("code=\"5") != line.npos);
+}
 
 TEST_F(Outage, WhatHappenedWhileNobodyLookedIsFoundOut) {
   Scene& scene = *scene_;
@@ -49,20 +63,19 @@ TEST_F(Outage, AStandbyLeadsWithinThreeSecondsOfASigterm) {
   OperatorProcess* leader = &start_operator({});
   std::string former;
   scene_->until("the first leads", [&] { return !(former = holder()).empty(); });
-  // A machine that is busy for a moment says nothing of the operator: one of three has to do it.
-  Steady::duration took = seconds(60);
-  for (int i = 0; i < 3 && took > kSigtermBound; ++i) {
+  std::vector<Steady::duration> took;
+  for (int i = 0; i < kTries; ++i) {
     OperatorProcess* standby = &start_operator({});
     std::this_thread::sleep_for(seconds(3));  // it has seen who leads
     const auto asked = Steady::now();
     leader->signal(SIGTERM);
     scene_->until("the next leads", [&] { return !holder().empty() && holder() != former; });
-    took = std::min(took, Steady::now() - asked);
+    took.push_back(Steady::now() - asked);
     EXPECT_EQ(leader->wait(), 0);
     former = holder();
     leader = standby;
   }
-  EXPECT_LE(took, kSigtermBound);
+  EXPECT_LE(median(took), kSigtermBound);
   scene_->start();
 }
 
@@ -70,21 +83,21 @@ TEST_F(Outage, AStandbyLeadsWithinTwentySecondsOfASigkill) {
   OperatorProcess* leader = &start_operator({});
   std::string former;
   scene_->until("the first leads", [&] { return !(former = holder()).empty(); });
-  Steady::duration took = seconds(60);
+  std::vector<Steady::duration> took;
   scene_->start_and_run();
-  for (int i = 0; i < 3 && took > kSigkillBound; ++i) {
+  for (int i = 0; i < kTries; ++i) {
     OperatorProcess* standby = &start_operator({});
     std::this_thread::sleep_for(seconds(3));
     const auto killed = Steady::now();
     leader->signal(SIGKILL);
     if (i == 0) scene_->end("faces-server-0-0", {22});
     scene_->until("the next leads", [&] { return !holder().empty() && holder() != former; });
-    took = std::min(took, Steady::now() - killed);
-    EXPECT_GE(took, seconds(10)) << "a lease is not taken before it is over";
+    took.push_back(Steady::now() - killed);
+    EXPECT_GE(took.back(), seconds(10)) << "a lease is not taken before it is over";
     former = holder();
     leader = standby;
   }
-  EXPECT_LE(took, kSigkillBound);
+  EXPECT_LE(median(took), kSigkillBound);
   scene_->until("it counts the restart", [&] { return scene_->at("/restarts") == 1; });
   expect_no_duplicates();
 }
@@ -141,24 +154,34 @@ TEST_F(Outage, TheOperatorStartsBeforeTheApiServer) {
   EXPECT_TRUE(operators_.back()->runs());
 }
 
-TEST_F(Outage, EtcdAnswersNobodyForAWhile) {
-  start_operator();
+TEST_F(Outage, EtcdAnswersNobodyWhileAJobRestarts) {
+  OperatorProcess& process = start_operator();
   Scene& scene = *scene_;
   scene.start_and_run();
+  const int before = requests(process, failed_write);
+  process.signal(SIGSTOP);  // it is to see nothing of it before the outage
+  scene.end("faces-server-0-0", {22});
+  scene.vanish("faces-worker-1-0");
+  scene.until("all reads show it", [&] { return scene.names("worker").size() == 1; });
   cluster()->freeze_etcd();
-  std::this_thread::sleep_for(seconds(8));
-  EXPECT_TRUE(operators_.back()->runs());
+  process.signal(SIGCONT);
+  scene.until(
+      "its writes fail", [&] { return requests(process, failed_write) > before; }, seconds(90));
+  EXPECT_TRUE(process.runs());
   cluster()->thaw_etcd();
-  scene.until("a change is taken again", [&] {
+  scene.until("the second attempt", [&] {
     try {
-      return static_cast<bool>(client()->scale(kJobs, {scene.ns(), "faces"}, 4));
+      return scene.at("/executionAttempts") == 2 && scene.names("worker").size() == 2;
     } catch (const std::exception&) {
       return false;
     }
   });
-  scene.until("four workers", [&] { return scene.names("worker").size() == 4; });
+  scene.until_server_of(2);
+  scene.run_all();
+  scene.until_condition("Running", "True/ServersReady");
+  EXPECT_EQ(scene.at("/executionAttempts"), 2);
+  EXPECT_EQ(scene.at("/restarts"), 1);
   expect_no_duplicates();
-  EXPECT_EQ(scene.status().value("restarts", 0), 0);
 }
 
 TEST_F(Outage, EtcdDiesInTheMiddleOfACreate) {

@@ -4,11 +4,9 @@
 #include <csignal>
 #include <filesystem>
 #include <set>
-#include <sstream>
 #include <thread>
 
 #include "common/file.h"
-#include "http/client.h"
 #include "tests/integration/operator/outage.h"
 
 namespace outrigger::integration {
@@ -86,17 +84,9 @@ class Rights : public Outage {
 
   /// How often its writes came too late, somebody else having written.
   static int conflicts_of(const OperatorProcess& process) {
-    const std::string log = process.log();
-    const std::string words = "health and metrics on port ";
-    const int port = std::stoi(log.substr(log.find(words) + words.size()));
-    http::Client pages({.base_url = "http://127.0.0.1:" + std::to_string(port)});
-    std::istringstream page(pages.get("/metrics").body);
-    for (std::string line; std::getline(page, line);) {
-      if (line.starts_with("rest_client_requests_total{") &&
-          line.find("code=\"409\"") != line.npos && line.find("method=\"PUT\"") != line.npos)
-        return std::stoi(line.substr(line.rfind(' ')));
-    }
-    return 0;
+    return requests(process, [](const std::string& line) {
+      return line.find("code=\"409\"") != line.npos && line.find("method=\"PUT\"") != line.npos;
+    });
   }
 
   OperatorProcess& start_limited() {

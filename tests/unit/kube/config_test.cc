@@ -2,6 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <memory>
 
 #include "common/error.h"
 #include "common/file.h"
@@ -165,6 +170,65 @@ TEST_F(ConfigTest, ANewTokenKeepsTheConnections) {
   write("token", "two");
   timer.advance(seconds(10));
   EXPECT_EQ(endpoint.access().client, before);
+}
+
+// A fresh key, and a certificate for it that it signed itself.
+struct Identity {
+  std::string certificate;
+  std::string key;
+};
+
+template <typename Write>
+std::string as_pem(const Write& write) {
+  const std::unique_ptr<BIO, decltype(&BIO_free)> memory(BIO_new(BIO_s_mem()), BIO_free);
+  write(memory.get());
+  char* text = nullptr;
+  const auto size = static_cast<size_t>(BIO_get_mem_data(memory.get(), &text));
+  return {text, size};
+}
+
+Identity make_identity() {
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
+  const std::unique_ptr<X509, decltype(&X509_free)> signed_by_it(X509_new(), X509_free);
+  X509_gmtime_adj(X509_getm_notBefore(signed_by_it.get()), 0);
+  X509_gmtime_adj(X509_getm_notAfter(signed_by_it.get()), 24L * 3600);
+  X509_set_pubkey(signed_by_it.get(), key.get());
+  X509_sign(signed_by_it.get(), key.get(), EVP_sha256());
+  return {as_pem([&](BIO* to) { PEM_write_bio_X509(to, signed_by_it.get()); }),
+          as_pem([&](BIO* to) {
+            PEM_write_bio_PrivateKey(to, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+          })};
+}
+
+TEST_F(ConfigTest, OtherAuthoritiesInTheirFileAreTrustedByOtherConnections) {
+  fakes::FakeTimer timer;
+  const auto file = write("ca.crt", make_identity().certificate);
+  Endpoint endpoint({.server = "https://127.0.0.1:1", .authorities = {.file = file}}, {}, timer);
+  const auto before = endpoint.access().client;
+  write("ca.crt", make_identity().certificate);
+  EXPECT_EQ(endpoint.access().client, before);
+  timer.advance(seconds(10));
+  const auto after = endpoint.access().client;
+  EXPECT_NE(after, before);
+  timer.advance(seconds(10));
+  EXPECT_EQ(endpoint.access().client, after) << "nothing has changed";
+}
+
+TEST_F(ConfigTest, AnotherClientCertificateInItsFilesIsShownByOtherConnections) {
+  fakes::FakeTimer timer;
+  Identity own = make_identity();
+  Endpoint endpoint({.server = "https://127.0.0.1:1",
+                     .certificate = {.file = write("tls.crt", own.certificate)},
+                     .key = {.file = write("tls.key", own.key)}},
+                    {}, timer);
+  const auto before = endpoint.access().client;
+  own = make_identity();
+  write("tls.crt", own.certificate);
+  timer.advance(seconds(10));
+  EXPECT_EQ(endpoint.access().client, before) << "its key is not there yet";
+  write("tls.key", own.key);
+  timer.advance(seconds(10));
+  EXPECT_NE(endpoint.access().client, before);
 }
 
 TEST_F(ConfigTest, BrokenTlsMaterialIsRefusedAtTheStart) {

@@ -203,6 +203,38 @@ TEST(Failures, AWorkerThatFailsAfterARestartIsJudgedThoughAnotherStillBacksOff) 
   }
 }
 
+TEST(Failures, AWorkerWhoseRuleFailsTheJobDoesSoWhileARestartWaitsForAPlace) {
+  World world = running(
+      "  workers: {replicas: 2}\n  failurePolicy: {rules: [{name: again, role: Worker, "
+      "onExitCodes: [7], action: RestartJob}, {name: over, role: Worker, onExitCodes: [12], "
+      "action: FailJob}]}\n");
+  world.disrupt("faces-server-0-0");
+  world.settle();
+  world.finish_deletions();
+  world.settle();
+  world.advance(seconds(7200));
+  world.end("faces-worker-1-0", {7});
+  world.settle();
+  EXPECT_EQ(world.condition("Restarting"), "True/Disrupted");
+  EXPECT_EQ(world.status().execution_attempts, 2) << "the restart under way is for it too";
+  world.end("faces-worker-0-0", {12});
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "True/BadData");
+  EXPECT_EQ(world.status().last_failure->pod, "faces-worker-0-0");
+  EXPECT_EQ(world.status().restarts, 0);
+}
+
+TEST(Failures, WhatARestartHasAnsweredFailsNoJobWhoseRuleIsEditedToDoSo) {
+  World world = after_a_restart_for_worker_0();
+  world.spec().failure_policy.rules.at(0).action = FailureAction::kFailJob;
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "");
+  world.advance(seconds(1));
+  world.end("faces-worker-1-0", {7});
+  world.settle();
+  EXPECT_EQ(world.condition("Failed"), "True/ExitCode7");
+}
+
 TEST(Failures, WorkersThatFailInTurnReachMaxRestarts) {
   World world = after_a_restart_for_worker_0();
   world.pods.at("faces-worker-1-0")["metadata"]["annotations"]["outrigger.dev/failures"] = "6";
