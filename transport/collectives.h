@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -16,6 +17,9 @@ class Listener;
 struct CollectiveOptions {
   int rank = 0;
   int size = 1;
+  /// How often the job was started: ranks of one attempt meet only each other. What an earlier one
+  /// left on a machine that did not answer for a while dials here as well.
+  int64_t attempt = 0;
   /// For all ranks to come. Those that are started together come minutes apart where a machine or
   /// an image is waited for.
   Duration join_limit = std::chrono::seconds(60);

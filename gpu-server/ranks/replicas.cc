@@ -60,6 +60,7 @@ std::unique_ptr<training::Reducer> meet_replicas(const api::Launch& launch,
   transport::CollectiveOptions options;
   options.rank = launch.rank;
   options.size = replicas;
+  options.attempt = launch.attempt;
   options.join_limit = job.spec.startup_deadline;
   options.limit = job.spec.progress_deadline;  // rank 0 evaluates and saves while the others wait
   options.stop = stop;

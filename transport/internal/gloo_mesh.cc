@@ -35,6 +35,7 @@ TimePoint time_in(Duration time) { return SystemClock().now() + time; }
 struct Introduction {
   uint32_t rank = 0;
   uint32_t size = 0;
+  int64_t attempt = 0;
 };
 
 AddressList create_pairs(const GlooContext& gloo, const CollectiveOptions& options) {
@@ -67,6 +68,22 @@ struct Guest {
   AddressList addresses;
 };
 
+bool is_expected(const Introduction& who, const std::string& peer,
+                 const CollectiveOptions& options) {
+  const auto size = static_cast<uint32_t>(options.size);
+  if (who.size != size || who.rank == 0 || who.rank >= size) {
+    log::error("{} says that it is rank {} of {}; there are {} ranks here", peer, who.rank,
+               who.size, size);
+    return false;
+  }
+  if (who.attempt != options.attempt) {
+    log::warning("rank {} at {} is refused: it is of attempt {} of the job, and this is attempt {}",
+                 who.rank, peer, who.attempt, options.attempt);
+    return false;
+  }
+  return true;
+}
+
 /// Takes one rank in; a rank that comes again replaces its former life. What makes no sense is
 /// logged and dropped.
 void welcome(Connection connection, const CollectiveOptions& options,
@@ -75,12 +92,7 @@ void welcome(Connection connection, const CollectiveOptions& options,
   try {
     Introduction who;
     read_all(connection.fd.get(), std::as_writable_bytes(std::span(&who, 1)), deadline);
-    const auto size = static_cast<uint32_t>(options.size);
-    if (who.size != size || who.rank == 0 || who.rank >= size) {
-      log::error("{} says that it is rank {} of {}; there are {} ranks here", connection.peer,
-                 who.rank, who.size, size);
-      return;
-    }
+    if (!is_expected(who, connection.peer, options)) return;
     AddressList addresses = read_list(connection.fd.get(), options.size, deadline);
     guests[static_cast<int>(who.rank)] = {std::move(connection.fd), std::move(addresses)};
   } catch (const IoError& failure) {
@@ -157,6 +169,23 @@ void await_answer(int fd, const std::stop_token& stop, TimePoint deadline) {
   heed(stop);  // rank 0 may have ended on the same
 }
 
+/// Says who this is and where its pairs listen; where all others' do.
+AddressList meet_first(int fd, const AddressList& own, const CollectiveOptions& options,
+                       TimePoint deadline) {
+  const Introduction who{.rank = static_cast<uint32_t>(options.rank),
+                         .size = static_cast<uint32_t>(options.size),
+                         .attempt = options.attempt};
+  try {
+    write_all(fd, std::as_bytes(std::span(&who, 1)), time_in(kIntroduction));
+    write_list(fd, own, time_in(kIntroduction));
+    await_answer(fd, options.stop, deadline);
+    return read_list(fd, options.size, time_in(kConnect));
+  } catch (const LinkClosed& closed) {
+    throw IoError(std::string("rank 0 has ended, or refuses this rank, as its log says: ") +
+                  closed.what());
+  }
+}
+
 template <typename Make>
 GlooContext translated(const Make& make) {
   const NoSigpipe no_sigpipe;
@@ -201,12 +230,8 @@ GlooContext join_mesh(const Address& address, const std::string& token,
     const FileDescriptor fd = dial_until(address, token, options, deadline);
     GlooContext gloo =
         make_gloo_context(local_host(fd.get()), options.rank, options.size, time_in(kConnect));
-    const Introduction who{static_cast<uint32_t>(options.rank),
-                           static_cast<uint32_t>(options.size)};
-    write_all(fd.get(), std::as_bytes(std::span(&who, 1)), time_in(kIntroduction));
-    write_list(fd.get(), create_pairs(gloo, options), time_in(kIntroduction));
-    await_answer(fd.get(), options.stop, deadline);
-    connect_pairs(gloo, read_list(fd.get(), options.size, time_in(kConnect)), options.rank);
+    connect_pairs(gloo, meet_first(fd.get(), create_pairs(gloo, options), options, deadline),
+                  options.rank);
     return gloo;
   });
 }

@@ -213,6 +213,27 @@ TEST(CollectivesTest, ARankWithAnotherTokenIsRefused) {
                HandshakeRefused);
 }
 
+TEST(CollectivesTest, ARankOfAnotherAttemptIsRefusedAndTakesNobodysPlace) {
+  for (const int64_t other : {0, 6, 8}) {
+    Listener listener({"127.0.0.1", 0}, "token");
+    const Address address{"127.0.0.1", listener.port()};
+    CollectiveOptions host = options_for(0, 3);
+    host.attempt = 7;
+    std::jthread first([&] { EXPECT_NO_THROW(Collective::host(listener, host)->barrier()); });
+    CollectiveOptions stranger = options_for(1, 3);
+    stranger.attempt = other;
+    EXPECT_THROW(Collective::join(address, "token", stranger), IoError) << other;
+    std::vector<std::jthread> own;
+    for (const int rank : {1, 2}) {
+      own.emplace_back([&, rank] {
+        CollectiveOptions options = options_for(rank, 3);
+        options.attempt = 7;
+        EXPECT_NO_THROW(Collective::join(address, "token", options)->barrier()) << other;
+      });
+    }
+  }
+}
+
 TEST(CollectivesTest, ARankThatNeverReachesTheHostGivesUp) {
   EXPECT_THROW(Collective::join({"127.0.0.1", 1}, "token",
                                 {.rank = 1, .size = 2, .join_limit = milliseconds(200)}),
