@@ -17,7 +17,9 @@
 #include "common/log.h"
 #include "common/thread_pool.h"
 #include "gpu-server/doors.h"
+#include "gpu-server/report/timeline.h"
 #include "gpu-server/run_lock.h"
+#include "telemetry/trace.h"
 
 namespace outrigger::cli {
 namespace {
@@ -45,6 +47,7 @@ class LocalRun {
     base_.token_file = secrets_.token_file();
     result_.directory = api::run_directory(job, base_);
     gpu_server::remove_former_endpoints(job, base_);
+    remove_former_traces();
   }
 
   LocalRunResult run() {
@@ -59,12 +62,41 @@ class LocalRun {
     }
     for (KeptProcess& worker : workers_) worker.terminate();
     workers_.clear();
+    merge_traces();
     return result_;
   }
 
  private:
   std::filesystem::path endpoint_file(int rank) const {
     return result_.directory / gpu_server::endpoints_name(rank);
+  }
+
+  /// None of a single rank: its trace is the run's already.
+  std::vector<std::filesystem::path> traces_of_ranks() const {
+    std::vector<std::filesystem::path> traces;
+    for (int rank = 0; rank < replicas_ && replicas_ > 1; ++rank)
+      traces.push_back(result_.directory / gpu_server::trace_name(rank));
+    return traces;
+  }
+
+  /// A rank that is killed leaves none, and what lies there would be taken for its.
+  void remove_former_traces() const {
+    std::error_code ignored;
+    for (const auto& trace : traces_of_ranks()) std::filesystem::remove(trace, ignored);
+  }
+
+  /// The first rank's file then shows all of them. A picture for people: the run is what it is
+  /// without one.
+  void merge_traces() const {
+    auto traces = traces_of_ranks();
+    std::erase_if(traces, [](const auto& trace) { return !std::filesystem::exists(trace); });
+    if (traces.empty()) return;
+    try {
+      write_file_atomically(result_.directory / gpu_server::trace_name(0),
+                            telemetry::merged_traces(traces));
+    } catch (const std::exception& error) {
+      log::warning("each rank's trace is in a file of its own: {}", error.what());
+    }
   }
 
   void start_servers() {

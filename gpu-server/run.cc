@@ -132,7 +132,7 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       broken_(train_, job_.spec.data.max_bad_fraction, state_.bad_samples),
       plan_(first_plan()),
       gpu_metrics_(watch(device_, metrics_)),
-      trace_("server " + std::to_string(launch_.rank), clock_),
+      trace_("server " + std::to_string(launch_.rank), clock_, {.process = launch_.rank}),
       reporter_(job_.metadata.name, directory_, {launch_.rank, api::rank_count(job_.spec)}, size_,
                 state_.step, state_.incarnation, metrics_, clock_),
       pixels_(pixels_of(job_, device_, train_root_, validation_root_)),
@@ -183,8 +183,10 @@ api::ExitCode Run::train() {
   } catch (const std::exception& error) {
     reporter_.finish();
     const api::ExitCode code = api::exit_code_of(error);
-    // A later attempt's lines are in that file by now, and it has not ended.
-    if (code != api::ExitCode::kStaleAttempt) reporter_.end(code, error.what());
+    // A later attempt's lines are in those files by now, and it has not ended.
+    if (code == api::ExitCode::kStaleAttempt) throw;
+    reporter_.end(code, error.what());
+    write_trace();
     throw;
   }
 }

@@ -1,5 +1,8 @@
+#include <exception>
+
 #include "common/error.h"
 #include "common/log.h"
+#include "gpu-server/report/timeline.h"
 #include "gpu-server/run.h"
 
 /// How a run ends, and what it leaves behind then.
@@ -30,9 +33,8 @@ api::ExitCode Run::complete() {
 // A picture for people: the run is what it is without one.
 void Run::write_trace() const {
   try {
-    trace_.write(directory_ /
-                 (first_rank() ? "trace.json" : "trace-" + std::to_string(launch_.rank) + ".json"));
-  } catch (const IoError& error) {
+    trace_.write(directory_ / trace_name(launch_.rank));
+  } catch (const std::exception& error) {
     log::warning("there is no trace of this run: {}", error.what());
   }
 }

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,12 +24,19 @@ struct TraceEvent {
   int64_t index = -1;  // of the micro-batch; −1: none
 };
 
-/// The last `capacity` events of a process, to be looked at in a trace viewer (chrome://tracing,
+struct TraceOptions {
+  int process = 0;                    // its number in the picture: the rank
+  size_t capacity = size_t{1} << 16;  // events that are kept, the newest; 0: nothing is recorded
+  /// What a clock on the wall shows when the trace is made. Traces of several processes go by it.
+  std::chrono::system_clock::time_point made = std::chrono::system_clock::now();
+};
+
+/// The last events of a process, to be looked at in a trace viewer (chrome://tracing,
 /// ui.perfetto.dev). Recording takes a short lock and never allocates. Thread-safe.
 class Trace {
  public:
-  /// With capacity 0 nothing is recorded. `clock` must outlive this.
-  Trace(std::string process_name, const Clock& clock, size_t capacity = size_t{1} << 16);
+  /// `clock` must outlive this.
+  Trace(std::string process_name, const Clock& clock, const TraceOptions& options = {});
 
   /// Records from its construction to its destruction; the trace must outlive it.
   class Span {
@@ -49,19 +58,24 @@ class Trace {
   }
   void record(const TraceEvent& event);
 
-  /// The events in Chrome's trace format (JSON); times count from this object's construction.
+  /// The events in Chrome's trace format (JSON), in microseconds since the Unix epoch, so that
+  /// traces of several processes may be put together.
   std::string json() const;
   /// Writes json() atomically. IoError.
   void write(const std::filesystem::path& path) const;
 
  private:
   const std::string process_name_;
+  const int process_;
   const Clock& clock_;
-  const TimePoint start_;
+  const Duration to_epoch_;  // from the clock's time to the Unix epoch's
   mutable std::mutex mutex_;
   std::vector<TraceEvent> ring_;
   size_t recorded_ = 0;  // ever; the newest is at (recorded_ − 1) modulo the ring's size
   std::map<int, std::string> tracks_;
 };
+
+/// One trace of what several processes of one machine have written. IoError.
+std::string merged_traces(std::span<const std::filesystem::path> files);
 
 }  // namespace outrigger::telemetry

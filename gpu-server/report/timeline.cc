@@ -25,6 +25,10 @@ Duration on_the_wire(double bytes, const WorkerMeasures& link) {
 
 }  // namespace
 
+std::string trace_name(int rank) {
+  return rank == 0 ? "trace.json" : "trace-" + std::to_string(rank) + ".json";
+}
+
 Timeline::Timeline(telemetry::Trace& trace) : trace_(trace) {
   trace_.name_track(kDevice, "device");
 }

@@ -12,6 +12,9 @@
 
 namespace outrigger::gpu_server {
 
+/// The file in a run's folder that a rank's trace goes to.
+std::string trace_name(int rank);
+
 /// Draws all processes of a job on the server's one clock: what the device and every worker did
 /// when, and what was on their links. A worker's times come with its results, so they are placed
 /// backwards from the result's arrival, by what its link was measured to take; clocks of other

@@ -90,6 +90,7 @@ TEST(BadInput, ALossThatIsNoNumberEndsTheRunAndKeepsTheLastGoodCheckpoint) {
   ASSERT_EQ(run.events("end").size(), 1u);
   EXPECT_EQ(run.events("end").back().at("state"), "NumericalError");
   expect_said(run.events("end").back().at("message"), "not a number at step");
+  expect_said(read_file(run.directory() / "trace.json"), R"("name":"micro-batch")");
   const auto kept = run.directory() / ("step-" + std::to_string(last)) / "weights.safetensors";
   for (const auto& [name, values] : tensors(kept)) {
     for (const float value : values) ASSERT_TRUE(std::isfinite(value)) << name;

@@ -1,9 +1,14 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
 
 #include "common/child_process.h"
 #include "common/file.h"
@@ -135,11 +140,53 @@ TEST_F(FollowingTest, WorkersThatLeaveAndComeAndAServerThatIsStartedAgain) {
   EXPECT_EQ(run.wait_for_server(), 20);
 }
 
+/// Bytes a second since the status before, in the direction of more.
+double rate_between(const json& before, const json& now, double seconds) {
+  const auto more = [&](const char* field) {
+    return now.at("feed").at(field).get<double>() - before.at("feed").at(field).get<double>();
+  };
+  return std::max(more("bytesIn"), more("bytesOut")) / seconds;
+}
+
+// All stems away would move 89 KB a step, 4 MB a second, and three of four 1 MB a second. Two move
+// at most 69 KB in the 0.11 s that the server needs for the others.
+TEST_F(FollowingTest, NoMoreBytesASecondThanTheJobAllowsArePlannedAndPass) {
+  constexpr double kMost = 800'000;
+  TrainingRun run(
+      {.cut = "relu2", .share = -1, .steps = 100'000, .more_split = ", maxBytesPerSecond: 800000"});
+  std::ofstream(path("profile.json")) << slow_profile(run.job_file());
+  run.emulate(path("profile.json"));
+  run.start_server();
+  for (int i = 0; i < 2; ++i) run.start_worker({.emulated_cores = 20});
+  run.wait_for_plan(true, 400);
+  run.wait_for_step(run.step() + 5);  // what was sent ahead has passed
+  const auto begin = std::chrono::steady_clock::now();
+  const json before = run.status();
+  run.wait_for_step(run.step() + 50);
+  const json now = run.status();
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+  const double rate = rate_between(before, now, passed.count());
+  EXPECT_LT(rate, kMost) << now.dump();
+  EXPECT_GT(rate, kMost / 4) << "what is allowed is made use of; " << now.dump();
+  const json plan = run.events("plan").back();
+  EXPECT_GT(plan.at("stemsAway"), 0) << plan.dump();
+  EXPECT_LT(plan.at("stemsAway"), 4) << "as many as workers could take; " << plan.dump();
+  EXPECT_THAT(
+      plan.at("reason").get<std::string>(),
+      testing::HasSubstr(std::to_string(plan.at("stemsAway").get<int>()) + " of 4 stems away"));
+}
+
 TEST_F(FollowingTest, OfTwoRanksBothHaveWorkersForThem) {
   run(2, 4);
   const json last = last_plan();
   ASSERT_TRUE(last.is_object());
   EXPECT_GE(last.at("sharePercent").get<int>(), 50) << last.dump();
+  const json trace = json::parse(read_file(path("runs") / "test" / "trace.json"));
+  std::set<int> ranks;
+  for (const json& event : trace.at("traceEvents")) {
+    if (event.at("name") == "micro-batch") ranks.insert(event.at("pid").get<int>());
+  }
+  EXPECT_EQ(ranks, (std::set<int>{0, 1})) << "one picture of both";
 }
 
 TEST_F(FollowingTest, OfTwoRanksOneHasNoWorkerForThem) {

@@ -123,7 +123,7 @@ std::string job_text(const JobText& job, const fs::path& output) {
   write_training(job, text);
   text << "  split: {cut: " << job.cut
        << (job.share < 0 ? "" : ", sharePercent: " + std::to_string(job.share))
-       << (job.wire.empty() ? "" : ", wire: " + job.wire) << "}\n"
+       << (job.wire.empty() ? "" : ", wire: " + job.wire) << job.more_split << "}\n"
        << "  server: {replicas: " << job.replicas
        << ", gpus: 0}\n  workers: {replicas: 0}\n  output: {path: " << output.string() << "}\n"
        << "  checkpoint: {everySteps: " << job.checkpoint_every << ", keep: " << job.keep

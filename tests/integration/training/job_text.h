@@ -21,6 +21,7 @@ struct JobText {
   std::string more_data;      // likewise of spec.data
   std::string more_spec;      // further lines of spec, indented by two
   std::string wire;           // "{activations: …}" or empty
+  std::string more_split;     // further fields of spec.split, each with a comma before it
   std::string model;  // a spec.model of its own; empty: a small net with strides, norms and dropout
   std::string loss = "{softmaxCrossEntropy: {labelSmoothing: 0.1}}";
   std::string seed = "3";

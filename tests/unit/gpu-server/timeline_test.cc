@@ -29,7 +29,7 @@ class TimelineTest : public testing::Test {
   }
 
   fakes::FakeClock clock_;
-  telemetry::Trace trace_{"server 0", clock_};
+  telemetry::Trace trace_{"server 0", clock_, {.made = {}}};
   Timeline timeline_{trace_};
 };
 
