@@ -361,8 +361,11 @@ def judge(name, result, table):
     planning = result.planning
     table.figure("    comparing plans, of the time", f"{100 * planning.comparing:.2f} %")
     table.figure("    moving to them", f"{100 * planning.moving:.2f} %")
-    table.judge("  comparing plans and moving to them, of the time", f"{100 * planning.all():.2f} %",
-                f"most {100 * MOST_PLANNING:.0f} %", planning.all() <= MOST_PLANNING)
+    row = "  comparing plans and moving to them, of the time", f"{100 * planning.all():.2f} %"
+    if name in CHANGES:  # a change has its price
+        table.figure(*row)
+    else:
+        table.judge(*row, f"most {100 * MOST_PLANNING:.0f} %", planning.all() <= MOST_PLANNING)
     return ratio >= LEAST_TO_BEST, 0 < best.share < 100, unsplit
 
 
