@@ -1,6 +1,5 @@
 #include "bench/plan/drawn.h"
 
-#include <set>
 #include <string>
 
 namespace outrigger::training {
@@ -60,19 +59,12 @@ SimulatedCluster draw_cluster(Draw& draw, const JobCosts& job) {
 
 std::vector<Choice> all_choices(const JobCosts& job) {
   std::vector<Choice> choices;
-  const auto add = [&](size_t cut, uint32_t away) {
-    const uint32_t rest = job.micro_batches - away;
-    std::set<uint32_t> locals{0, rest};
-    if (cut == 0) {
-      for (uint32_t local = 1; local < rest; ++local) locals.insert(local);
-    } else {
-      locals.insert((rest + 1) / 2);
+  for (size_t cut = 0; cut < job.cuts.size(); ++cut) {
+    const uint32_t most = cut == 0 ? 0 : job.micro_batches;
+    for (uint32_t away = cut == 0 ? 0 : 1; away <= most; ++away) {
+      for (uint32_t local = 0; local <= job.micro_batches - away; ++local)
+        choices.push_back({cut, away, local});
     }
-    for (const uint32_t local : locals) choices.push_back({cut, away, local});
-  };
-  add(0, 0);
-  for (size_t cut = 1; cut < job.cuts.size(); ++cut) {
-    for (uint32_t away = 1; away <= job.micro_batches; ++away) add(cut, away);
   }
   return choices;
 }

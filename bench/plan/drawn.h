@@ -36,8 +36,8 @@ JobCosts draw_job(Draw& draw);
 /// One to eight workers of one to four cores, links from 10 Mbit/s to 20 Gbit/s; a server whose
 /// device is its cores, or faster than them.
 SimulatedCluster draw_cluster(Draw& draw, const JobCosts& job);
-/// What a search must try: every cut with every number of stems away; of the other inputs none,
-/// half or all made by the server itself, and at cut Input every number.
+/// All plans that there are: every cut with every number of stems away, and of the other inputs
+/// every number made by the server itself.
 std::vector<Choice> all_choices(const JobCosts& job);
 
 }  // namespace outrigger::training

@@ -20,7 +20,8 @@ struct BestPlan {
 BestPlan best_of_all(const JobCosts& job, const SimulatedCluster& cluster);
 
 /// Best plans of scenarios by their numbers, kept in a file from run to run: finding one takes
-/// fifty times what the planner does. Holds for one simulator: after a change there, begin another.
+/// a hundred times what the planner does. Holds for one simulator: after a change there, begin
+/// another.
 class BestPlans {
  public:
   /// Nowhere where `file` is empty. Throws InvalidInput where it cannot be read.

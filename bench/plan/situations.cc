@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/plan/drawn.h"
 #include "bench/plan/exhaustive.h"
 #include "bench/plan/figures.h"
 #include "common/log.h"
@@ -47,6 +48,39 @@ SimulatedCluster changing_cluster() {
   return cluster;
 }
 
+/// Three cuts behind "Input" whose stems take so many times as long as is believed.
+JobCosts three_cut_job(double times) {
+  JobCosts job;
+  job.micro_batches = 8;
+  job.pixels = 5e5;
+  job.cuts.push_back({.head = 0.3, .server_percent = 100});
+  for (int i = 1; i <= 3; ++i) {
+    const double stem = 0.03 * (i + 1);
+    job.cuts.push_back({.cut = i,
+                        .name = fmt::format("layer{}", i),
+                        .trains = true,
+                        .stem_forward = times * stem / 3,
+                        .stem_backward = times * stem * 2 / 3,
+                        .head = 0.3 - stem,
+                        .activations = 4e6 / i,
+                        .gradients = 4e6 / i,
+                        .weights = 1e5,
+                        .server_percent = 100 * (1 - stem / 0.3)});
+  }
+  return job;
+}
+
+/// The server's device is the bottleneck; two slow workers could help it a little.
+SimulatedCluster helping_cluster() {
+  SimulatedCluster cluster;
+  cluster.server = {.cores = 2, .decode = 0.02, .shared = true};
+  cluster.workers.resize(2);
+  for (SimulatedWorker& worker : cluster.workers)
+    worker.rates = {
+        .stem_speed = 0.25, .decode = 0.02, .bytes_per_second = 1.25e8, .latency = 0.0002};
+  return cluster;
+}
+
 /// The best fixed plan's seconds on the cluster as it is in the end.
 double best_after(const JobCosts& job, SimulatedCluster cluster) {
   std::erase_if(cluster.workers, [](const SimulatedWorker& w) { return w.leaves.has_value(); });
@@ -69,6 +103,27 @@ void follow(const std::string& what, const SimulatedCluster& cluster) {
   const double after = result.mean_seconds(kChange + kWithin, result.steps.size());
   const double share = best_after(job, cluster) / after;
   judge("  " + what, percent(share), "least 95 %", share >= 0.95);
+}
+
+/// In 1,000 steps, once the planner has settled.
+void judge_moves(const std::string& what, const SimulationResult& result, int most) {
+  const auto late = std::ranges::count_if(result.moves, [](const auto& m) { return m.step > 50; });
+  judge("  moves in 1,000 steps of steady load" + what, std::to_string(late),
+        fmt::format("most {}", most), late <= most);
+}
+
+void run_steady() {
+  constexpr uint64_t kSteps = 1050;
+  judge_moves("", simulate(changing_job(), changing_cluster(), {.steps = kSteps, .jitter = 0.1}),
+              1);
+  const auto disappointed =
+      simulate(three_cut_job(1.25), helping_cluster(),
+               {.steps = kSteps, .jitter = 0.1, .believed = three_cut_job(1)});
+  judge_moves(", stems 1.25x as long as believed", disappointed, 2);
+  const auto split =
+      std::ranges::count_if(disappointed.moves, [](const auto& m) { return m.choice.away > 0; });
+  show("    of its moves in all, to a split",
+       fmt::format("{} of {}", split, disappointed.moves.size()));
 }
 
 // ---- size
@@ -191,9 +246,7 @@ void run_changes() {
   auto busy = changing_cluster();
   busy.change = {kChange, 0.5, 1};
   follow("the server at half its speed", busy);
-  const auto steady = simulate(changing_job(), changing_cluster(), {.steps = 1050, .jitter = 0.1});
-  const auto late = std::ranges::count_if(steady.moves, [](const auto& m) { return m.step > 50; });
-  judge("  moves in 1,000 steps of steady load", std::to_string(late), "most 1", late <= 1);
+  run_steady();
 }
 
 void run_sizes(bool all) {
@@ -225,6 +278,13 @@ void run_narrow_card() {
   const Prediction told = predict(job, cluster.server, rates, result.steps.back().choice);
   std::printf("a card of 1 Gbit/s, 224x224, a device that eats 4,000 images/s\n");
   judge("  the server makes of the pixels itself", percent(local), "least 50 %", local >= 0.5);
+  const uint32_t planned = result.steps.back().choice.local;
+  judge("    of them, kept local by the plan", fmt::format("{} of {}", planned, job.micro_batches),
+        "least a half", 2 * planned >= job.micro_batches);
+  const bool says =
+      !result.moves.empty() &&
+      result.moves.back().reason.find("inputs made by the server itself") != std::string::npos;
+  judge("    the reason of the move says so", says ? "yes" : "no", "yes", says);
   judge("  and the model says so", percent(told.local_input), "within 10",
         std::abs(told.local_input - local) <= 0.1);
 }

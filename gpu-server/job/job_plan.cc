@@ -123,12 +123,15 @@ uint32_t largest_share(int32_t cut, const nn::Graph& graph, const RunSize& size,
   return percent;
 }
 
-/// What a plan that leaves the server too little could be instead.
+/// What a plan that leaves the server too little could be instead; without a split it always fits.
 std::string nearest_plan(const feed::Plan& plan, const nn::Graph& graph, const RunSize& size,
                          const api::SplitSpec& split) {
   const uint32_t largest = largest_share(plan.cut, graph, size, split);
-  std::string text = largest == 0 ? "; no share of it fits"
-                                  : "; with sharePercent: " + std::to_string(largest) + " it fits";
+  const auto bound = static_cast<int>(server_percent(plan, graph, size));
+  std::string text =
+      largest == 0
+          ? "; no share of it fits; with minServerPercent: " + std::to_string(bound) + " it does"
+          : "; with sharePercent: " + std::to_string(largest) + " it fits";
   std::string deepest;
   for (const nn::Cut& cut : graph.cuts()) {
     const feed::Plan other{.cut = cut.layers, .stems_away = plan.stems_away};
@@ -136,7 +139,8 @@ std::string nearest_plan(const feed::Plan& plan, const nn::Graph& graph, const R
         server_percent(other, graph, size) >= split.min_server_percent)
       deepest = cut.name;
   }
-  return deepest.empty() ? text : text + ", or with the cut '" + deepest + "'";
+  if (!deepest.empty()) return text + ", or with the cut '" + deepest + "'";
+  return largest == 0 ? text + ", or with cut: Input" : text;
 }
 
 /// The share of which a refusal speaks: where the job leaves it open, the least.

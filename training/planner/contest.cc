@@ -10,6 +10,10 @@ namespace {
 /// to look around.
 constexpr double kHopeless = 1.2;
 
+/// All stems on the server, and of the pixels everyone makes what he can: that plan levels itself.
+/// Any other holds server and workers to what was measured of them, which wavers.
+constexpr Choice kPlain;
+
 /// With so many more stems away and inputs local; nothing where there are no such. No stem away is
 /// another cut.
 std::optional<Choice> moved(const Choice& from, int away, int local) {
@@ -121,18 +125,33 @@ Contest::Result Contest::winning() const {
   std::vector<Choice> close = ranked();
   const double least = tried_.at(close[0]);
   std::erase_if(close, [&](const Choice& one) { return tried_.at(one) > kClose * least; });
-  if (!trial_.longer || close.size() < 2) return {close[0], least};
+  const bool plain = plain_may_win(least);
+  auto others = close.begin();
+  if (plain)
+    others =
+        std::stable_partition(others, close.end(), [](const Choice& one) { return one == kPlain; });
+  if (!trial_.longer || close.size() < 2) return {close[0], tried_.at(close[0])};
   std::map<Choice, double> exposed;
   for (const Choice& one : close) exposed[one] = exposure(in_, one);
-  std::ranges::stable_sort(close, {},
+  std::ranges::stable_sort(others, close.end(), {},
                            [&](const Choice& one) { return tried_.at(one) * exposed.at(one); });
   const double first = trial_.longer(in_, close[0]);
   const double second = trial_.longer(in_, close[1]);
-  const bool better = second * exposed.at(close[1]) < first * exposed.at(close[0]);
+  const bool better = plain ? worth_a_plan() * second < first
+                            : second * exposed.at(close[1]) < first * exposed.at(close[0]);
   const Choice& choice = close[better ? 1 : 0];
   // Stems away are believed no better than that says: what they cost comes late.
   const double least_believed = choice.away > 0 ? std::min(first, second) : 0;
   return {choice, std::max(tried_.at(choice), least_believed)};
+}
+
+// Under another plan it wins only where that would be left for it: else it would hide a better one
+// for which that would be.
+bool Contest::plain_may_win(double least) const {
+  if (in_.options.cut) return false;  // who names a cut wants it
+  if (!is_entered(kPlain) || tried_.at(kPlain) > worth_a_plan() * least) return false;
+  return present_ == kPlain || !is_entered(present_) ||
+         tried_.at(kPlain) <= to_plain_ * tried_.at(present_);
 }
 
 // Each way is gone for as long as it gets better.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <map>
@@ -17,8 +18,9 @@ double exposure(const Situation& in, const Choice& choice);
 /// Tries plans and keeps the best; each is tried once. References must outlive this.
 class Contest {
  public:
-  Contest(const Situation& in, const Trial& trial)
-      : in_(in), trial_(trial), left_(2 * trial.most) {}
+  /// `present` and `to_plain` as in search().
+  Contest(const Situation& in, const Choice& present, const Trial& trial, double to_plain)
+      : in_(in), present_(present), trial_(trial), to_plain_(to_plain), left_(2 * trial.most) {}
 
   void enter(const Choice& choice);
   /// As much input kept local as the model thinks the server would make of it anyway, or about so
@@ -44,13 +46,23 @@ class Contest {
   double tried(const Choice& choice) const;
   Candidate told(const Choice& choice, double seconds) const;
   std::vector<Choice> ranked() const;
+  bool is_entered(const Choice& choice) const {
+    return std::ranges::find(entered_, choice) != entered_.end();
+  }
+  /// How many times as long as another plan the plain one may take and win.
+  double worth_a_plan() const { return 1 + in_.options.margin; }
+  /// Whether the plain plan is to win if a longer trial agrees. `least`: seconds of the best.
+  bool plain_may_win(double least) const;
   /// The shortest step; of those that are close, the two that slower workers would disturb least
-  /// for what they take, and the shorter of these in a longer trial, likewise.
+  /// for what they take, and the shorter of these in a longer trial, likewise. Where the plain plan
+  /// may win, that, and the one of the others that has to be worth more.
   Result winning() const;
   void climb_from(Choice at);
 
   const Situation& in_;
+  const Choice present_;
   const Trial& trial_;
+  const double to_plain_;
   size_t left_;  // halves of trials: one that ends early is half a one
   std::map<Choice, double> tried_;
   double least_ = std::numeric_limits<double>::infinity();

@@ -51,7 +51,7 @@ void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t
   const double price = look_takes_ ? *look_takes_ / kPartForLooks : usual;
   looks_ = std::min(kMostLooks, looks_ + seconds / price);
   Measured& of_plan = measured_[plan];
-  if (step > of_plan.step + options_.memory) of_plan = {};
+  if (step > of_plan.step + steps_kept(of_plan)) of_plan = {.keeps = of_plan.keeps};
   of_plan.step = step;
   if (++of_plan.count <= kWarmUp) return;
   ran_.at(static_cast<size_t>(kind_of(plan))) = step;
@@ -69,6 +69,7 @@ void Planner::forget_for_others(uint64_t step) {
   const Measured now = measured_[present_];
   measured_.clear();
   if (is_due) measured_[present_] = now;
+  promised_.reset();
   moved_.reset();  // what has changed may be followed at once
 }
 
@@ -88,6 +89,7 @@ void Planner::follow(uint64_t step, const std::vector<RankRates>& ranks) {
   // What is due is not put off by what changes again and again.
   const bool is_due = !looked_;
   looked_.reset();
+  promised_.reset();
   if (others) return;  // then measured() has forgotten
   const Measured now = measured_[present_];
   measured_.clear();
@@ -172,7 +174,8 @@ std::optional<Decision> Planner::compare(uint64_t step, const Measured& now,
   // Of a plan that lives on what comes too late other plans learn nothing.
   const bool tells = present.runs && expected > 0 && !present.burdened();
   measured_[present_].bias = tells ? std::clamp(now.seconds / expected, 0.5, 2.0) : 1.0;
-  const auto found = best(situation, step, trial);
+  const Wanted of_plain = wanted(present, Choice{});
+  const auto found = best(situation, step, trial, 1 - of_plain.margin - of_plain.doubt);
   log::debug(
       "step {}: {} takes {:.1f} ms (+- {:.1f}), a trial {:.1f}; of all plans {} is best, {:.1f} ms",
       step, describe(job_, present_), 1e3 * now.seconds, 1e3 * now.deviation, 1e3 * expected,
@@ -186,35 +189,46 @@ std::optional<Decision> Planner::compare(uint64_t step, const Measured& now,
   return decide(step, present, *found);
 }
 
-std::optional<Decision> Planner::decide(uint64_t step, const Present& now, const Candidate& found) {
-  const double seconds = found.prediction.seconds;
+Planner::Wanted Planner::wanted(const Present& now, const Choice& found) const {
   // What spreads so far cannot be told apart by a mean over a few steps; half of that is enough
   // doubt where no stems are at stake, only who makes how much of the input.
-  const double at_stake = found.choice.away > 0 || present_.away > 0 ? 1 : 0.5;
+  const double at_stake = found.away > 0 || present_.away > 0 ? 1 : 0.5;
   const double doubt = at_stake * kDoubt * now.deviation / std::max(now.seconds, 1e-12);
   // Else what is burdened from here, and not from there, would be gone back to.
-  const bool for_less = found.choice == Choice{} && !now.burdened();
-  const double margin = options_.margin * (for_less ? kToUnsplit : 1);
+  const bool for_less = found == Choice{} && !now.burdened();
+  return {options_.margin * (for_less ? kToUnsplit : 1), doubt};
+}
+
+std::optional<Decision> Planner::decide(uint64_t step, const Present& now, const Candidate& found) {
+  const double seconds = found.prediction.seconds;
+  const auto [margin, doubt] = wanted(now, found.choice);
   const double counts_for = now.relief * seconds;
   if (now.runs && std::max(seconds, counts_for / (1 - margin)) > now.counts_for)
     return std::nullopt;
   moved_ = step;
-  if (now.runs && counts_for > (1 - margin - doubt) * now.counts_for) {
+  const double enough = (1 - margin - doubt) * now.counts_for;
+  if (now.runs && counts_for > enough) {
     looked_.reset();  // perhaps, once more steps are known
     return std::nullopt;
   }
-  const double told = seconds / doubt_of(kind_of(found.choice), step);
+  keep_if_disappointing(now);
+  const double unproven = doubt_of(kind_of(found.choice), step);
+  const double told = seconds / unproven;
   expected_ = told;
-  const std::string changed = what_changed(settled_at_, newest_);
-  return Decision{
-      found.choice, told, now.seconds,
-      fmt::format("{}: {:.0f} ms a step expected, bound by {}; {} takes {:.0f} ms, bound by {}{}; "
-                  "{}{}",
+  promised_ = {found.choice, told};
+  std::string reason =
+      fmt::format("{}: {:.0f} ms a step expected, bound by {}; {} takes {:.0f} ms, bound by {}{}",
                   describe(job_, found.choice), 1e3 * told, to_string(found.prediction.bound),
                   describe(job_, present_), 1e3 * now.seconds, to_string(now.told.bound),
-                  now.burdened() ? ", and much of what its workers bring comes too late" : "",
-                  count_of_workers(workers_),
-                  changed.empty() ? "" : "; since plans were last compared " + changed)};
+                  now.burdened() ? ", and much of what its workers bring comes too late" : "");
+  if (now.runs) {
+    const double most = std::min(enough / now.relief, now.counts_for) / unproven;
+    reason += describe_gain({.is = 1 - told / now.seconds, .wanted = 1 - most / now.seconds});
+  }
+  reason += "; " + count_of_workers(workers_);
+  const std::string changed = what_changed(settled_at_, newest_);
+  if (!changed.empty()) reason += "; since plans were last compared " + changed;
+  return Decision{found.choice, told, now.seconds, reason};
 }
 
 }  // namespace outrigger::training

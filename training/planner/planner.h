@@ -38,7 +38,8 @@ struct Decision {
 /// that ran lately where that is worse; plans that ran lately count with their measured time, as it
 /// would be with the rates of now, and those of few steps with no less than the trial's. Moves only
 /// for a gain above the margin, which grows with how far steps spread, is less for no split and
-/// more for a kind that has not run lately, and not again within the dwell. Looks when something
+/// more for a kind that has not run lately, and not again within the dwell. What was measured of a
+/// plan that took more than it promised counts for longer each time. Looks when something
 /// has changed, seldom otherwise, and never more often than a search is worth. Deterministic; no
 /// clock of its own. Not thread-safe.
 class Planner {
@@ -78,6 +79,7 @@ class Planner {
     double deviation = 0;  // mean distance of a step from `seconds`
     double bias = 0;       // of these to the trial's, when plans were last compared; 0: never
     double told = 0;       // what the step model told of it when it was left; 0: nothing
+    uint64_t keeps = 0;    // steps for which this counts, if more than the options say
     uint64_t step = 0;
     uint32_t count = 0;
   };
@@ -98,12 +100,24 @@ class Planner {
     double relief = 1;      // what the found plan counts for, where slower workers disturb it less
     bool burdened() const { return counts_for > seconds; }
   };
+  /// By which part of the present plan's seconds another must be better, and how much of what seems
+  /// better may be chance.
+  struct Wanted {
+    double margin = 0;
+    double doubt = 0;
+  };
+  /// Seconds of a step with which a plan was moved to.
+  struct Promise {
+    Choice choice;
+    double seconds = 0;
+  };
   /// What tells how long plans take: trials, and how far they are off for each kind.
   struct Estimate {
     uint64_t step = 0;
     std::array<double, 3> bias{};
     Trial::Within tried = nullptr;
   };
+  uint64_t steps_kept(const Measured& measured) const;
   const Measured* lately(const Choice& choice, uint64_t step) const;
   /// What steps of that length pay for between two moves.
   uint64_t length_of_trials(double seconds) const;
@@ -120,7 +134,12 @@ class Planner {
   /// Looks for the best plan, and whether it is better enough.
   std::optional<Decision> compare(uint64_t step, const Measured& now,
                                   const std::vector<RankRates>& ranks);
+  Wanted wanted(const Present& now, const Choice& found) const;
   std::optional<Decision> decide(uint64_t step, const Present& now, const Candidate& found);
+  /// What was measured of a plan that is left since it took more than it promised counts for twice
+  /// as long as it did for the last such plan of its kind: else all of them were tried again and
+  /// again.
+  void keep_if_disappointing(const Present& now);
   /// To what was found before, where that is better by the step model.
   std::optional<Decision> go_back(uint64_t step);
   /// What a plan's step is made of: more with each.
@@ -140,9 +159,9 @@ class Planner {
   /// Seconds of a step, or more than `enough`.
   double counts_for(const Situation& in, const Choice& choice, const Estimate& by,
                     double enough) const;
-  /// The best plan by the trial, corrected, and by what was measured.
-  std::optional<Candidate> best(const Situation& situation, uint64_t step,
-                                const Trial& trial) const;
+  /// The best plan by the trial, corrected, and by what was measured. `to_plain`: as in search().
+  std::optional<Candidate> best(const Situation& situation, uint64_t step, const Trial& trial,
+                                double to_plain) const;
 
   const JobCosts job_;
   PlannerOptions options_;
@@ -158,6 +177,7 @@ class Planner {
   std::vector<RankRates> settled_at_;           // of the last look that had an end
   size_t unlike_ = 1;  // ranks of which each must be tried, at the last look
   std::optional<Choice> found_before_;
+  std::optional<Promise> promised_;  // by the last move, with the rates of now
   std::optional<Look> looked_;
   uint64_t last_look_ = 0;     // its step
   double expected_ = 0;        // seconds of a step, by the last look

@@ -17,10 +17,25 @@ double Planner::with_burden(double seconds, const Prediction& told) {
   return waits ? kBurden * seconds : seconds;
 }
 
+uint64_t Planner::steps_kept(const Measured& measured) const {
+  return std::max(options_.memory, measured.keeps);
+}
+
+void Planner::keep_if_disappointing(const Present& now) {
+  constexpr uint64_t kLongest = 6400;
+  if (!now.runs || !promised_ || promised_->choice != present_) return;
+  if (now.seconds <= (1 + options_.margin) * promised_->seconds) return;
+  uint64_t longest = options_.memory;
+  for (const auto& [plan, of_plan] : measured_) {
+    if (kind_of(plan) == kind_of(present_)) longest = std::max(longest, of_plan.keeps);
+  }
+  measured_[present_].keeps = std::min(2 * longest, std::max(kLongest, options_.memory));
+}
+
 const Planner::Measured* Planner::lately(const Choice& choice, uint64_t step) const {
   const auto found = measured_.find(choice);
   if (found == measured_.end() || found->second.count <= kWarmUp ||
-      step > found->second.step + options_.memory)
+      step > found->second.step + steps_kept(found->second))
     return nullptr;
   return &found->second;
 }
@@ -77,7 +92,7 @@ double Planner::counts_for(const Situation& in, const Choice& choice, const Esti
 }
 
 std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step,
-                                       const Trial& trial) const {
+                                       const Trial& trial, double to_plain) const {
   const auto bias = [&](Kind kind) { return bias_of(kind, step) * doubt_of(kind, step); };
   const Estimate basis{.step = step,
                        .bias = {bias(Kind::kUnsplit), bias(Kind::kFrozen), bias(Kind::kTrained)}};
@@ -96,9 +111,10 @@ std::optional<Candidate> Planner::best(const Situation& situation, uint64_t step
       return any(in, choice, std::numeric_limits<double>::infinity());
     };
   };
-  return search(situation, present_,
-                {whole(trial.seconds), trial.most, whole(trial.longer), trial.thorough,
-                 within(trial.within)});
+  return search(
+      situation, present_,
+      {whole(trial.seconds), trial.most, whole(trial.longer), trial.thorough, within(trial.within)},
+      to_plain);
 }
 
 }  // namespace outrigger::training

@@ -63,6 +63,13 @@ std::string count_of_workers(size_t count) {
   return fmt::format("{} worker{}", count, count == 1 ? "" : "s");
 }
 
+std::string describe_gain(const Gain& gain) {
+  if (gain.is <= 0) return "";
+  const std::string saves = fmt::format("; that saves {:.1f} %", 100 * gain.is);
+  if (gain.wanted <= 0) return saves;
+  return saves + fmt::format(" where {:.1f} % is enough", 100 * gain.wanted);
+}
+
 std::string what_changed(const std::vector<RankRates>& before, const std::vector<RankRates>& now) {
   if (before.empty()) return "";
   const size_t had = workers_of(before);

@@ -15,6 +15,14 @@ std::string describe(const JobCosts& job, const Choice& choice);
 /// "1 worker", "4 workers".
 std::string count_of_workers(size_t count);
 
+/// Of what a step takes, what another plan saves.
+struct Gain {
+  double is = 0;
+  double wanted = 0;  // for a move
+};
+/// "; that saves 8.2 % where 3.0 % is enough", or only what it saves; empty where that is nothing.
+std::string describe_gain(const Gain& gain);
+
 /// What is different now by more than speeds waver: workers that came or left, else the speed that
 /// changed the most, as "a worker decodes at 0.48 times its speed". Empty where none is, or
 /// nothing is known of before.

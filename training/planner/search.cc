@@ -112,8 +112,9 @@ void enter_extremes(Contest& contest, const std::vector<Candidate>& all, uint32_
 }
 
 /// All that a search tries.
-Contest contest(const Situation& situation, const Choice& present, const Trial& trial) {
-  Contest contest(situation, trial);
+Contest contest(const Situation& situation, const Choice& present, const Trial& trial,
+                double to_plain) {
+  Contest contest(situation, present, trial, to_plain);
   contest.enter(present);
   contest.enter({});  // no split at all: nothing may be worse than that
   contest.enter_keeping_its_own({});
@@ -190,13 +191,13 @@ Trial by_model() {
 }
 
 std::optional<Candidate> search(const Situation& situation, const Choice& present,
-                                const Trial& trial) {
-  return contest(situation, present, trial).winner();
+                                const Trial& trial, double to_plain) {
+  return contest(situation, present, trial, to_plain).winner();
 }
 
 std::vector<Candidate> best_plans(const Situation& situation, Trial trial, size_t count) {
   trial.within = nullptr;  // those that are not the best are told of as well
-  return contest(situation, {}, trial).best(count);
+  return contest(situation, {}, trial, 1).best(count);
 }
 
 TriedCandidates tried_candidates(const Situation& in, const Trial& trial) {

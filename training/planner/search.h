@@ -89,9 +89,11 @@ std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& opt
 /// step model thinks best is tried, then what lies around the best of it in two cuts. Its
 /// prediction has the trial's seconds. Nothing where no plan is possible. `present`, where it still
 /// is one, is the first that is tried, and wins among equals. Of plans within 5 % of the shortest
-/// one that slower workers would disturb less may win.
+/// one that slower workers would disturb less may win; but the plain one, Choice{}, where no other
+/// is better by the margin, unless the options name a cut or that is not yet worth a move from
+/// `present`: it takes more than `to_plain` of that one's seconds.
 std::optional<Candidate> search(const Situation& situation, const Choice& present,
-                                const Trial& trial);
+                                const Trial& trial, double to_plain = 0.99);
 
 /// At most `count` plans, those with the shortest steps among all that such a search tries, in the
 /// order of these.

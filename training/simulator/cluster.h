@@ -54,6 +54,8 @@ struct SimulationOptions {
   double jitter = 0.05;
   PlannerOptions planner;
   std::optional<Choice> fixed;  // this plan throughout; absent: the planner's
+  /// What the planner takes the job to cost, with the same cuts; absent: what it does.
+  std::optional<JobCosts> believed = std::nullopt;
   /// Whether that is enough: asked after each step, and no further one is run; absent: never.
   std::function<bool(const std::vector<SimulatedStep>&)> enough = nullptr;
 };

@@ -55,7 +55,7 @@ class Simulator {
         dataset_(some_samples()),
         present_(options.fixed.value_or(Choice{})),
         world_(job, cluster, options, plan_of(job, present_, 1), dataset_),
-        planner_(job, options.planner, by_simulation),
+        planner_(options.believed.value_or(job), options.planner, by_simulation),
         known_server_(cluster.server) {
     world_.coordinator().publish_stem(feed::kFrozenStem, nothing_, nothing_, world_.now());
   }

@@ -224,17 +224,6 @@ TEST(Failures, AWorkerWhoseRuleFailsTheJobDoesSoWhileARestartWaitsForAPlace) {
   EXPECT_EQ(world.status().restarts, 0);
 }
 
-TEST(Failures, WhatARestartHasAnsweredFailsNoJobWhoseRuleIsEditedToDoSo) {
-  World world = after_a_restart_for_worker_0();
-  world.spec().failure_policy.rules.at(0).action = FailureAction::kFailJob;
-  world.settle();
-  EXPECT_EQ(world.condition("Failed"), "");
-  world.advance(seconds(1));
-  world.end("faces-worker-1-0", {7});
-  world.settle();
-  EXPECT_EQ(world.condition("Failed"), "True/ExitCode7");
-}
-
 TEST(Failures, WorkersThatFailInTurnReachMaxRestarts) {
   World world = after_a_restart_for_worker_0();
   world.pods.at("faces-worker-1-0")["metadata"]["annotations"]["outrigger.dev/failures"] = "6";

@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <thread>
 
 namespace outrigger::worker {
 namespace {
@@ -33,7 +38,7 @@ TEST(Growth, WhatDoesNotLastIsNoGrowth) {
   std::atomic<int> looks{0};
   const auto cores = [&] { return ++looks % 4 == 0 ? 1 : 8; };
   const Growth growth(2, session, {.cores = cores, .look = milliseconds(1), .looks = 4});
-  while (looks < 40) std::this_thread::sleep_for(milliseconds(1));
+  while (looks < 40 && !session.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
   EXPECT_FALSE(session.stop_requested());
   EXPECT_FALSE(growth.seen());
 }

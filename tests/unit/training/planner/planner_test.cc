@@ -17,6 +17,7 @@
 namespace outrigger::training {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -105,6 +106,8 @@ TEST(Planner, FindsThePlanWithinAFewStepsAndSaysWhy) {
   EXPECT_GT(drive.present().away, 0u);
   EXPECT_THAT(drive.reason(), HasSubstr("stems away"));
   EXPECT_THAT(drive.reason(), HasSubstr("bound by"));
+  EXPECT_THAT(drive.reason(), ContainsRegex("; that saves [0-9]+.[0-9] % where 5.8 % is enough; "))
+      << "the margin, once more for stems that have not run";
 }
 
 TEST(Planner, WithoutWorkersTheServerDoesItAll) {
@@ -168,6 +171,58 @@ TEST(Planner, DoesNotGoBackForAFewStepsThatWereMadeAhead) {
   ASSERT_GT(run.present.away, 0u);
   for (int i = 0; i < 60; ++i) run.step(0.85 * Splits::kInput);
   EXPECT_EQ(run.moves, 1);
+}
+
+TEST(Planner, IsNotKeptInASplitByAPlainPlanThatIsHardlyBetter) {
+  Splits run(two_cut_job(), {1.008, 0.973});
+  run.present = {1, 4, 0};
+  for (int i = 0; i < 60; ++i) run.step(run.times.at(run.present.cut - 1) * Splits::kInput);
+  EXPECT_EQ(run.present.cut, 2u) << "better by the margin, though no split nearly is, too";
+  EXPECT_EQ(run.moves, 1);
+}
+
+/// Steps of a run in which splits promise less than cut Input takes, and take 1.1 times that: those
+/// at which one was tried. `in_turn`: the next one promises more at the other cut.
+std::vector<int> tries(Splits& run, int steps, bool in_turn = false) {
+  std::vector<int> at;
+  for (int i = 0; i < steps; ++i) {
+    const bool split = run.present.away > 0;
+    run.step((split ? 1.1 : 1) * run.slower * Splits::kInput);
+    if (split || run.present.away == 0) continue;
+    at.push_back(i);
+    if (in_turn) std::swap(run.times[0], run.times[1]);
+  }
+  return at;
+}
+
+TEST(Planner, TriesWhatTookMoreThanItPromisedAfterTwiceAsManyStepsEachTime) {
+  for (const bool in_turn : {false, true}) {
+    Splits run(two_cut_job(), {0.85, 0.84});
+    const std::vector<int> at = tries(run, 8000, in_turn);
+    ASSERT_GE(at.size(), 3u) << "it may be better by now";
+    EXPECT_LE(at.size(), 6u) << "of either cut";
+    for (size_t i = 1; i < at.size(); ++i)
+      EXPECT_GE(at[i] - at[i - 1], 200 << i) << "at step " << at[i] << ", in turn: " << in_turn;
+  }
+}
+
+TEST(Planner, ForgetsWhatDisappointedOnceMachinesAreOthers) {
+  Splits run(0.85);
+  ASSERT_GE(tries(run, 1500).size(), 2u);
+  run.slower = 1.5;
+  EXPECT_GE(tries(run, 60).size(), 1u);
+}
+
+TEST(Planner, TakesNoPlanForDisappointingSinceMachinesHaveBecomeSlower) {
+  Splits run(0.85);
+  for (int i = 0; i < 60; ++i) run.step((run.present == Choice{} ? 1 : 0.85) * Splits::kInput);
+  ASSERT_GT(run.present.away, 0u);
+  run.slower = 1.5;
+  run.times = {1.1, 1.1};
+  tries(run, 60);
+  ASSERT_EQ(run.present, Choice{});
+  run.times = {0.85, 0.85};
+  EXPECT_EQ(tries(run, 700).size(), 2u) << "only the first of these has disappointed";
 }
 
 TEST(Planner, GoesBackToNoSplitForLess) {

@@ -13,6 +13,13 @@ std::vector<RankRates> ranks(size_t workers, size_t count = 2) {
   return std::vector<RankRates>(count, {kServer, std::vector<WorkerRates>(workers, worker)});
 }
 
+TEST(DescribeGain, SaysWhatAMoveSavesAndWhatIsEnough) {
+  EXPECT_EQ(describe_gain({.is = 0.0816, .wanted = 0.03}),
+            "; that saves 8.2 % where 3.0 % is enough");
+  EXPECT_EQ(describe_gain({.is = 0.25, .wanted = 0}), "; that saves 25.0 %");
+  EXPECT_EQ(describe_gain({.is = -0.01, .wanted = -0.05}), "");
+}
+
 TEST(WhatChanged, AreWorkersFirst) {
   const auto before = ranks(2);
   auto now = before;

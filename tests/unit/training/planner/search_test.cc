@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -94,6 +95,58 @@ TEST_F(Search, OfTwoThatAreCloseALongerTrialDecides) {
   EXPECT_EQ(found->choice, split);
   EXPECT_DOUBLE_EQ(found->prediction.seconds, 0.85) << "stems count as the longer trial says";
   EXPECT_EQ(finalists, (std::vector{unsplit, split}));
+}
+
+/// By a trial in which all that is not named takes twice as long as the plain plan.
+Choice winner(const Situation& in, const Choice& present, const std::map<Choice, double>& of,
+              double to_plain = 0.99) {
+  const Trial trial{[&of](const Situation&, const Choice& choice) {
+    const auto named = of.find(choice);
+    return named == of.end() ? 2.0 : named->second;
+  }};
+  return search(in, present, trial, to_plain)->choice;
+}
+
+TEST_F(Search, ThePlainPlanWinsWhereOthersPromiseHardlyMore) {
+  const Situation in{job, options, kServer, workers};
+  const Choice local{.local = 1};
+  const Choice split{1, 8, 0};
+  for (const Choice& other : {local, split}) {
+    const auto beside = [&](double seconds) {
+      return winner(in, {}, {{Choice{}, 1.0}, {other, seconds}});
+    };
+    EXPECT_EQ(beside(0.98), Choice{});
+    EXPECT_EQ(beside(0.94), other);
+  }
+  options.cut = 1;
+  EXPECT_EQ(winner(in, {}, {{Choice{}, 1.0}, {split, 0.98}}), split) << "who names a cut wants it";
+}
+
+TEST_F(Search, ThePlainPlanHidesNoBetterOneFromAPresentPlanThatIsNotLeftForIt) {
+  const Situation in{job, options, kServer, workers};
+  const Choice present{1, 3, 0};
+  const Choice other{1, 8, 0};
+  const auto with_plain = [&](double seconds, double to_plain) {
+    return winner(in, present, {{present, 1.0}, {Choice{}, seconds}, {other, 0.968}}, to_plain);
+  };
+  EXPECT_EQ(with_plain(0.995, 0.99), other);
+  EXPECT_EQ(with_plain(0.985, 0.99), Choice{});
+  EXPECT_EQ(with_plain(0.985, 0.97), other);
+  options.least_server_percent = 97;  // then the present plan may not go on
+  EXPECT_EQ(winner(in, present, {{Choice{}, 1.0}, {Choice{.local = 1}, 0.98}}), Choice{});
+}
+
+TEST_F(Search, WhatPromisesHardlyMoreWinsWhereALongerTrialSaysThatItIsMuchMore) {
+  const Choice split{1, 8, 0};
+  Trial trial{[&](const Situation&, const Choice& choice) {
+    return choice == Choice{} ? 1.0 : choice == split ? 0.98 : 2.0;
+  }};
+  for (const double longer : {0.98, 0.94}) {
+    trial.longer = [&](const Situation&, const Choice& choice) {
+      return choice == split ? longer : 1.0;
+    };
+    EXPECT_EQ(run(trial)->choice, longer < 0.97 ? split : Choice{}) << longer;
+  }
 }
 
 TEST_F(Search, WhatTakesMuchLongerMayEndEarlyAndTheSamePlanWins) {

@@ -142,6 +142,26 @@ TEST(Simulate, ThePlannerMovesTheCutWithinThirtySteps) {
   EXPECT_LT(simulated.mean_seconds(40, 60), 0.95 * simulated.mean_seconds(0, 3));
 }
 
+TEST(Simulate, ThePlannerMayBelieveInCostsThatAreNotSo) {
+  JobCosts slow = job();
+  slow.cuts[1].stem_forward *= 1.25;
+  slow.cuts[1].stem_backward *= 1.25;
+  auto described = cluster(2);
+  described.server.decode = 0.02;
+  for (SimulatedWorker& worker : described.workers)
+    worker.rates = {.stem_speed = 0.22, .decode = 0.02, .bytes_per_second = 1e9};
+  const auto simulated =
+      simulate(slow, described, {.steps = 1050, .jitter = 0.1, .believed = job()});
+  const auto& moves = simulated.moves;
+  ASSERT_GE(moves.size(), 2u) << "to what seems better, and back";
+  EXPECT_GT(moves[0].choice.away, 0u);
+  EXPECT_EQ(moves[1].choice, Choice{});
+  const auto late = std::ranges::count_if(moves, [](const auto& move) { return move.step > 50; });
+  EXPECT_LE(late, 2) << "in 1,000 steps";
+  const auto believed_right = simulate(slow, described, {.steps = 60, .jitter = 0.1});
+  EXPECT_TRUE(believed_right.moves.empty());
+}
+
 TEST(Simulate, WhoComesAsAnotherLeavesIsKnownAsWhatItIs) {
   auto described = cluster(2);
   described.workers[0].leaves = 60;
