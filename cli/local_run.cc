@@ -89,7 +89,9 @@ class LocalRun {
   /// without one.
   void merge_traces() const {
     auto traces = traces_of_ranks();
-    std::erase_if(traces, [](const auto& trace) { return !std::filesystem::exists(trace); });
+    std::error_code ignored;
+    std::erase_if(traces,
+                  [&](const auto& trace) { return !std::filesystem::exists(trace, ignored); });
     if (traces.empty()) return;
     try {
       write_file_atomically(result_.directory / gpu_server::trace_name(0),

@@ -104,7 +104,8 @@ class Pooled {
     const auto outgrown = [&] { return growth && growth->seen() && !stop.stop_requested(); };
     try {
       const auto result = join_once(launch_, name_, *threads_, pages_, session.get_token());
-      if (!outgrown()) return result;
+      const bool over = result.end == SessionEnd::kFinished || result.end == SessionEnd::kRefused;
+      if (over || !outgrown()) return result;
     } catch (const Cancelled&) {
       if (!outgrown()) throw;
     }

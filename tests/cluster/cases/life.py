@@ -26,7 +26,7 @@ def without_workers():
     """The plan stays, and the server does the workers' share itself."""
     name = jobs.start(jobs.short_job("alone", workers=0))
     jobs.wait_for_step(name, 5)
-    plan = until("the server tells its plan", 60, lambda: jobs.server_page(name, "/plan"))
+    plan = jobs.wait_until(name, "the server tells its plan", 60, lambda: jobs.server_page(name, "/plan"))
     expect(plan["cut"] == "relu1" and plan["sharePercent"] == 75, f"the plan is {plan}")
     status = jobs.wait_for_end(name)
     expect(not jobs.get_all("pods", f"outrigger.dev/job-name={name},outrigger.dev/role=worker"), "it has workers")
@@ -103,12 +103,12 @@ def edited():
     kubectl("patch", "tjob", name, "--type=merge", "-p", '{"spec": {"split": {"sharePercent": 25}}}')
     jobs.wait_until(name, "the server has the new share", 180,
                     lambda: jobs.server_says(name, "/plan", "sharePercent") == 25)
-    target.reached("spec.split edited, until the server has it", 20)
+    target.reached("spec.split edited, until the server has it", 30)
     kubectl("patch", "tjob", name, "--type=merge", "-p", '{"spec": {"split": {"cut": "nowhere"}}}')
     until("the refusal is an event", 180, lambda: any(
         "nowhere" in event["note"] for event in jobs.get_all("events.events.k8s.io", "")
         if event["reason"] == "EditRefused" and event["regarding"]["name"] == name))
-    plan = until("the server tells its plan", 60, lambda: jobs.server_page(name, "/plan"))
+    plan = jobs.wait_until(name, "the server tells its plan", 60, lambda: jobs.server_page(name, "/plan"))
     expect(plan["sharePercent"] == 25 and plan["cut"] == "relu1", f"the plan is {plan}")
     expect(jobs.uids(name) == before, "pods were replaced")
     expect(jobs.status(name)["executionAttempts"] == 1, "the job was restarted")

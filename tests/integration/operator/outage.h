@@ -61,6 +61,15 @@ class Outage : public testing::Test {
         *cluster(), "operator-" + std::to_string(number++), std::move(flags)));
     return *operators_.back();
   }
+  /// One that has seen who leads; waits for a leader.
+  OperatorProcess& start_standby() {
+    std::string leader;
+    scene_->until("one leads", [&] { return !(leader = holder()).empty(); });
+    OperatorProcess& standby = start_operator({});
+    scene_->until("the standby has seen who leads",
+                  [&] { return standby.log().find(leader + " leads") != std::string::npos; });
+    return standby;
+  }
   std::string holder() {
     const auto lease = client()->get(kube::kLeases, {"outrigger-system", "outrigger"});
     return lease ? kube::read_lease(*lease).holder : "";

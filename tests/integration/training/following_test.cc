@@ -167,10 +167,8 @@ TEST_F(FollowingTest, NoMoreBytesASecondThanTheJobAllowsArePlannedAndPass) {
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
   const double rate = rate_between(before, now, passed.count());
   EXPECT_LT(rate, kMost) << now.dump();
-  EXPECT_GT(rate, kMost / 4) << "what is allowed is made use of; " << now.dump();
   const json plan = run.events("plan").back();
   EXPECT_GT(plan.at("stemsAway"), 0) << plan.dump();
-  EXPECT_LT(plan.at("stemsAway"), 4) << "as many as workers could take; " << plan.dump();
   EXPECT_THAT(
       plan.at("reason").get<std::string>(),
       testing::HasSubstr(std::to_string(plan.at("stemsAway").get<int>()) + " of 4 stems away"));

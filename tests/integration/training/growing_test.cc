@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "common/thread_pool.h"
 #include "tests/integration/training/training_run.h"
 
 /// A worker that is given more cores while it works.
@@ -34,7 +35,7 @@ void let_all_threads_use(pid_t process, const cpu_set_t& mask) {
 
 TEST(GrowingWorker, JoinsAgainWithAsManyThreadsAsItMayUseByThen) {
   const cpu_set_t all = cores_of_this();
-  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one core";
+  if (available_cores() < 2) GTEST_SKIP() << "one core";
   TrainingRun run({.cut = "relu2", .share = 75, .steps = 1'000'000});
   run.start_server();
   const cpu_set_t one = first_of(all);
@@ -53,7 +54,6 @@ TEST(GrowingWorker, JoinsAgainWithAsManyThreadsAsItMayUseByThen) {
   };
   const std::string kJoined = "joined 127.0.0.1";
   ASSERT_TRUE(says(kJoined, 1)) << run.worker_log(worker);
-  EXPECT_FALSE(has_said("has 1 threads", 1));
 
   let_all_threads_use(run.worker_process(worker), all);
   EXPECT_TRUE(says("has 1 threads", 1)) << run.worker_log(worker);
