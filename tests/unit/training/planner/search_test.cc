@@ -335,6 +335,17 @@ TEST_F(Search, KeepsToTheBytesASecondThatTheOptionsAllow) {
   EXPECT_NE(run(by_model())->choice, all_local);
 }
 
+TEST_F(Search, FindsTheSplitThatABoundLeavesOfACut) {
+  const Choice least{1, 1, 7};
+  const ServerRates server{.cores = 1, .decode = 1e-3};
+  const Situation in{job, options, server, workers};
+  const double seconds = predict(in, least).seconds;
+  ASSERT_LT(seconds, predict(in, {}).seconds);
+  options = {.cut = 1,
+             .most_bytes_per_second = 1.01 * traffic(job, least, workers).fuller() / seconds};
+  EXPECT_EQ(search(in, {}, by_model())->choice, least);
+}
+
 TEST_F(Search, APlanThatTheUserFixesKeepsNothingLocal) {
   job.pixels = 1e7;
   const ServerRates server{.cores = 1, .decode = 0.01, .shared = false, .bytes_per_second = 1e7};
