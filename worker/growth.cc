@@ -26,7 +26,7 @@ Growth::Growth(int threads, std::stop_source session, GrowthOptions options)
     : watcher_([this, threads, session = std::move(session), options = std::move(options)](
                    const std::stop_token& over) { watch(threads, session, options, over); }) {}
 
-void Growth::watch(int threads, std::stop_source session, const GrowthOptions& options,
+void Growth::watch(int threads, const std::stop_source& session, const GrowthOptions& options,
                    const std::stop_token& over) {
   name_thread("growth");
   std::mutex mutex;

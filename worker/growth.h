@@ -27,7 +27,7 @@ class Growth {
   bool seen() const { return seen_; }
 
  private:
-  void watch(int threads, std::stop_source session, const GrowthOptions& options,
+  void watch(int threads, const std::stop_source& session, const GrowthOptions& options,
              const std::stop_token& over);
 
   std::atomic<bool> seen_{false};

@@ -103,7 +103,7 @@ class Pooled {
     if (!launch_.threads) growth.emplace(threads_->size(), session);
     const auto outgrown = [&] { return growth && growth->seen() && !stop.stop_requested(); };
     try {
-      const auto result = join_once(launch_, name_, *threads_, pages_, session.get_token());
+      auto result = join_once(launch_, name_, *threads_, pages_, session.get_token());
       const bool over = result.end == SessionEnd::kFinished || result.end == SessionEnd::kRefused;
       if (over || !outgrown()) return result;
     } catch (const Cancelled&) {

@@ -65,9 +65,9 @@ std::string count_of_workers(size_t count) {
 
 std::string describe_gain(const Gain& gain) {
   if (gain.is <= 0) return "";
-  const std::string saves = fmt::format("; that saves {:.1f} %", 100 * gain.is);
-  if (gain.wanted <= 0) return saves;
-  return saves + fmt::format(" where {:.1f} % is enough", 100 * gain.wanted);
+  std::string saves = fmt::format("; that saves {:.1f} %", 100 * gain.is);
+  if (gain.wanted > 0) saves += fmt::format(" where {:.1f} % is enough", 100 * gain.wanted);
+  return saves;
 }
 
 std::string what_changed(const std::vector<RankRates>& before, const std::vector<RankRates>& now) {

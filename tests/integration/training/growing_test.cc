@@ -52,12 +52,12 @@ TEST(GrowingWorker, JoinsAgainWithAsManyThreadsAsItMayUseByThen) {
     for (int i = 0; i < 600 && !has_said(text, times); ++i) ::usleep(100'000);
     return has_said(text, times);
   };
-  const std::string kJoined = "joined 127.0.0.1";
-  ASSERT_TRUE(says(kJoined, 1)) << run.worker_log(worker);
+  const std::string joined = "joined 127.0.0.1";
+  ASSERT_TRUE(says(joined, 1)) << run.worker_log(worker);
 
   let_all_threads_use(run.worker_process(worker), all);
   EXPECT_TRUE(says("has 1 threads", 1)) << run.worker_log(worker);
-  EXPECT_TRUE(says(kJoined, 2)) << run.worker_log(worker);
+  EXPECT_TRUE(says(joined, 2)) << run.worker_log(worker);
   run.wait_for_step(run.step() + 5);
   EXPECT_TRUE(run.worker_runs(worker)) << run.worker_log(worker);
 }
