@@ -77,10 +77,11 @@ std::string parts_text(const json& memory) {
 bool is_open(const json& told, const char* part) { return !told["profile"].contains(part); }
 
 /// Of a choice whose step is as short as any, or is not.
-const char* why_chosen(const json& told, const json& best, bool shortest) {
+/// `next`: the rate of the next best to that of the choice.
+const char* why_chosen(const json& told, const json& best, double next) {
   if (told["choiceIsFixed"].get<bool>()) return "the job fixes it; its step is";
-  if (shortest) return "its step is the shortest,";
-  return best["plan"] == "cut Input"
+  if (next <= 1) return "its step is the shortest,";
+  return best["plan"] == "cut Input" && next < 1.03
              ? "no other's step is shorter by 3 %; it is"
              : "its step is nearly the shortest, and slower workers disturb it less,";
 }
@@ -95,14 +96,15 @@ void print_choice(const json& told) {
     if (i == choice) continue;
     if (next == nullptr || cuts[i]["imagesPerSecond"] > (*next)["imagesPerSecond"]) next = &cuts[i];
   }
-  const bool shortest = next == nullptr || (*next)["imagesPerSecond"] <= best["imagesPerSecond"];
+  const double of_next = next == nullptr ? 0
+                                         : (*next)["imagesPerSecond"].get<double>() /
+                                               best["imagesPerSecond"].get<double>();
   std::cout << fmt::format("\nThe choice is {}: {} bound by {}", best["plan"].get<std::string>(),
-                           why_chosen(told, best, shortest), best["bound"].get<std::string>());
+                           why_chosen(told, best, of_next), best["bound"].get<std::string>());
   if (next != nullptr)
-    std::cout << fmt::format(
-        "; the next, {}, has {:.2f}x its rate, bound by {}", (*next)["plan"].get<std::string>(),
-        (*next)["imagesPerSecond"].get<double>() / best["imagesPerSecond"].get<double>(),
-        (*next)["bound"].get<std::string>());
+    std::cout << fmt::format("; the next, {}, has {:.2f}x its rate, bound by {}",
+                             (*next)["plan"].get<std::string>(), of_next,
+                             (*next)["bound"].get<std::string>());
   std::cout << ".\nIts MB on the server: " << parts_text(best["serverMemory"]) << ".\n";
   if (told["workers"] > 0)
     std::cout << "And on a worker: " << parts_text(best["workerMemory"]) << ".\n";

@@ -226,10 +226,12 @@ def steps_of_plans(run):
 
 
 def excess(seconds):
-    """Of a plan's first steps. What they save by what was made before is not counted against it. The median is that of
-    the steps that are next to them: a change later on is not the move's."""
+    """Of a plan's first steps, each that took longer than the median of those next to it: a step that lives on what was
+    made before pays for no other. As many steps behind them are taken off, for what is only noise."""
     near = seconds[:SETTLE]
-    return max(0, sum(near[:MOVING]) - len(near[:MOVING]) * statistics.median(near))
+    median = statistics.median(near)
+    longer = [max(0, one - median) for one in near]
+    return max(0, sum(longer[:MOVING]) - sum(longer[MOVING:2 * MOVING]))
 
 
 def planning_so_far(run):

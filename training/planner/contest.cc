@@ -124,7 +124,8 @@ Contest::Result Contest::winning() const {
   constexpr double kClose = 1.05;
   std::vector<Choice> close = ranked();
   const double least = tried_.at(close[0]);
-  std::erase_if(close, [&](const Choice& one) { return tried_.at(one) > kClose * least; });
+  const double far = std::max(kClose, worth_a_plan()) * least;
+  std::erase_if(close, [&](const Choice& one) { return tried_.at(one) > far; });
   const bool plain = plain_may_win(least);
   auto others = close.begin();
   if (plain)

@@ -91,7 +91,8 @@ void Planner::follow(uint64_t step, const std::vector<RankRates>& ranks) {
   looked_.reset();
   promised_.reset();
   if (others) return;  // then measured() has forgotten
-  const Measured now = measured_[present_];
+  Measured now = measured_[present_];
+  now.keeps = 0;
   measured_.clear();
   measured_[present_] = is_due ? now : Measured{.step = step, .count = kWarmUp};
 }

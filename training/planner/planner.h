@@ -177,7 +177,7 @@ class Planner {
   std::vector<RankRates> settled_at_;           // of the last look that had an end
   size_t unlike_ = 1;  // ranks of which each must be tried, at the last look
   std::optional<Choice> found_before_;
-  std::optional<Promise> promised_;  // by the last move, with the rates of now
+  std::optional<Promise> promised_;  // by the last move, with rates like those of now
   std::optional<Look> looked_;
   uint64_t last_look_ = 0;     // its step
   double expected_ = 0;        // seconds of a step, by the last look

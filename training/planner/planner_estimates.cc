@@ -23,8 +23,11 @@ uint64_t Planner::steps_kept(const Measured& measured) const {
 
 void Planner::keep_if_disappointing(const Present& now) {
   constexpr uint64_t kLongest = 6400;
-  if (!now.runs || !promised_ || promised_->choice != present_) return;
-  if (now.seconds <= (1 + options_.margin) * promised_->seconds) return;
+  if (!now.runs || !promised_ || promised_->choice != present_ || present_ == Choice{}) return;
+  if (now.seconds <= (1 + options_.margin) * promised_->seconds) {
+    measured_[present_].keeps = 0;
+    return;
+  }
   uint64_t longest = options_.memory;
   for (const auto& [plan, of_plan] : measured_) {
     if (kind_of(plan) == kind_of(present_)) longest = std::max(longest, of_plan.keeps);

@@ -160,6 +160,7 @@ TEST_F(FollowingTest, NoMoreBytesASecondThanTheJobAllowsArePlannedAndPass) {
   for (int i = 0; i < 2; ++i) run.start_worker({.emulated_cores = 20});
   run.wait_for_plan(true, 400);
   run.wait_for_step(run.step() + 5);  // what was sent ahead has passed
+  const json plan = run.events("plan").back();
   const auto begin = std::chrono::steady_clock::now();
   const json before = run.status();
   run.wait_for_step(run.step() + 50);
@@ -167,7 +168,6 @@ TEST_F(FollowingTest, NoMoreBytesASecondThanTheJobAllowsArePlannedAndPass) {
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
   const double rate = rate_between(before, now, passed.count());
   EXPECT_LT(rate, kMost) << now.dump();
-  const json plan = run.events("plan").back();
   EXPECT_GT(plan.at("stemsAway"), 0) << plan.dump();
   EXPECT_THAT(
       plan.at("reason").get<std::string>(),
