@@ -72,7 +72,8 @@ TEST(Planner, FindsThePlanWithinAFewStepsAndSaysWhy) {
   EXPECT_GT(drive.present().away, 0u);
   EXPECT_THAT(drive.reason(), HasSubstr("stems away"));
   EXPECT_THAT(drive.reason(), HasSubstr("bound by"));
-  EXPECT_THAT(drive.reason(), ContainsRegex("; that saves [0-9]+\\.[0-9] % where 5.8 % is enough; "))
+  EXPECT_THAT(drive.reason(),
+              ContainsRegex("; that saves [0-9]+\\.[0-9] % where 5.8 % is enough; "))
       << "the margin, once more for stems that have not run";
 }
 
