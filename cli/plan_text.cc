@@ -3,6 +3,7 @@
 
 #include "cli/plan_table.h"
 #include "common/log.h"
+#include "training/planner/search.h"
 
 /// The table of `outrigger plan` for people.
 namespace outrigger::cli {
@@ -76,12 +77,12 @@ std::string parts_text(const json& memory) {
 /// Whether the job leaves a part of its split, as its profile calls it, to those who plan.
 bool is_open(const json& told, const char* part) { return !told["profile"].contains(part); }
 
-/// Of a choice whose step is as short as any, or is not.
 /// `next`: the rate of the next best to that of the choice.
 const char* why_chosen(const json& told, const json& best, double next) {
   if (told["choiceIsFixed"].get<bool>()) return "the job fixes it; its step is";
   if (next <= 1) return "its step is the shortest,";
-  return best["plan"] == "cut Input" && next < 1.03
+  const bool plain = best["stemsAway"] == 0 && best["localInputs"] == 0;
+  return plain && next < 1 + training::PlannerOptions().margin
              ? "no other's step is shorter by 3 %; it is"
              : "its step is nearly the shortest, and slower workers disturb it less,";
 }

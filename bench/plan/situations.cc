@@ -39,14 +39,15 @@ JobCosts changing_job() {
   return job;
 }
 
-SimulatedCluster changing_cluster() {
-  SimulatedCluster cluster;
-  cluster.server = {.cores = 2, .decode = 0.05, .shared = true};
-  cluster.workers.resize(4);
-  for (SimulatedWorker& worker : cluster.workers)
-    worker.rates = {.stem_speed = 2, .decode = 0.05, .bytes_per_second = 1.25e8, .latency = 0.0002};
-  return cluster;
+/// All of them decode alike.
+SimulatedCluster machines(double decode, size_t workers, double stem_speed) {
+  const WorkerRates rates{
+      .stem_speed = stem_speed, .decode = decode, .bytes_per_second = 1.25e8, .latency = 0.0002};
+  return {.server = {.cores = 2, .decode = decode, .shared = true},
+          .workers = std::vector<SimulatedWorker>(workers, {.rates = rates})};
 }
+
+SimulatedCluster changing_cluster() { return machines(0.05, 4, 2); }
 
 /// Three cuts behind "Input" whose stems take so many times as long as is believed.
 JobCosts three_cut_job(double times) {
@@ -71,15 +72,7 @@ JobCosts three_cut_job(double times) {
 }
 
 /// The server's device is the bottleneck; two slow workers could help it a little.
-SimulatedCluster helping_cluster() {
-  SimulatedCluster cluster;
-  cluster.server = {.cores = 2, .decode = 0.02, .shared = true};
-  cluster.workers.resize(2);
-  for (SimulatedWorker& worker : cluster.workers)
-    worker.rates = {
-        .stem_speed = 0.25, .decode = 0.02, .bytes_per_second = 1.25e8, .latency = 0.0002};
-  return cluster;
-}
+SimulatedCluster helping_cluster() { return machines(0.02, 2, 0.25); }
 
 /// The best fixed plan's seconds on the cluster as it is in the end.
 double best_after(const JobCosts& job, SimulatedCluster cluster) {

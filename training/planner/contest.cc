@@ -152,7 +152,7 @@ bool Contest::plain_may_win(double least) const {
   if (in_.options.cut) return false;  // who names a cut wants it
   if (!is_entered(kPlain) || tried_.at(kPlain) > worth_a_plan() * least) return false;
   return present_ == kPlain || !is_entered(present_) ||
-         tried_.at(kPlain) <= to_plain_ * tried_.at(present_);
+         tried_.at(kPlain) < to_plain_ * tried_.at(present_);
 }
 
 // Each way is gone for as long as it gets better.

@@ -62,14 +62,20 @@ void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t
   of_plan.seconds += newest * (seconds - of_plan.seconds);
 }
 
+Planner::Measured Planner::forget() {
+  Measured present = measured_[present_];
+  present.keeps = 0;
+  measured_.clear();
+  promised_.reset();
+  return present;
+}
+
 void Planner::forget_for_others(uint64_t step) {
   // Who comes and goes all the time does not put off what is due for ever.
   constexpr uint64_t kLongDue = 5 * kEnough;
   const bool is_due = !looked_ && step >= last_look_ + kLongDue;
-  const Measured now = measured_[present_];
-  measured_.clear();
+  const Measured now = forget();
   if (is_due) measured_[present_] = now;
-  promised_.reset();
   moved_.reset();  // what has changed may be followed at once
 }
 
@@ -89,11 +95,8 @@ void Planner::follow(uint64_t step, const std::vector<RankRates>& ranks) {
   // What is due is not put off by what changes again and again.
   const bool is_due = !looked_;
   looked_.reset();
-  promised_.reset();
   if (others) return;  // then measured() has forgotten
-  Measured now = measured_[present_];
-  now.keeps = 0;
-  measured_.clear();
+  const Measured now = forget();
   measured_[present_] = is_due ? now : Measured{.step = step, .count = kWarmUp};
 }
 

@@ -123,6 +123,8 @@ class Planner {
   uint64_t length_of_trials(double seconds) const;
   /// Forgets what was measured on machines or links of other rates.
   void follow(uint64_t step, const std::vector<RankRates>& ranks);
+  /// All that was measured, and what was promised. Returns what was measured of the present plan.
+  Measured forget();
   /// Forgets what was measured with other workers.
   void forget_for_others(uint64_t step);
   /// Notes what the step model says of the plan in force, before another is.

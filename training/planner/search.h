@@ -90,10 +90,10 @@ std::vector<Candidate> candidates(const JobCosts& job, const PlannerOptions& opt
 /// prediction has the trial's seconds. Nothing where no plan is possible. `present`, where it still
 /// is one, is the first that is tried, and wins among equals. Of plans within 5 % of the shortest
 /// one that slower workers would disturb less may win; but the plain one, Choice{}, where no other
-/// is better by the margin, unless the options name a cut or that is not yet worth a move from
-/// `present`: it takes more than `to_plain` of that one's seconds.
+/// is better by the margin. It does not where the options name a cut, nor where it does not take
+/// less than `to_plain` of the seconds of `present`: then it is not worth a move from that one.
 std::optional<Candidate> search(const Situation& situation, const Choice& present,
-                                const Trial& trial, double to_plain = 0.99);
+                                const Trial& trial, double to_plain = 1);
 
 /// At most `count` plans, those with the shortest steps among all that such a search tries, in the
 /// order of these.

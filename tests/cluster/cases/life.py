@@ -51,26 +51,38 @@ def worker_deleted():
     expect_same_weights(name)
 
 
-def server_deleted():
-    name = jobs.start(jobs.short_job("server-lost"))
-    jobs.wait_for_step(name, 45)
+def delete_server(name, pod, what):
+    """Until others have done a step. The pods of the servers then, none of which is one of before."""
     # One that is gone before the status tells that servers are made is made again within the same attempt.
-    jobs.wait_until(name, "the status tells of the server", 60,
+    jobs.wait_until(name, "the status tells of the servers", 60,
                     lambda: jobs.condition(name, "Running")["reason"] not in ("", "Creating"))
     before = jobs.uids(name, "server")
     target = Target()
-    kubectl("delete", "pod", f"{name}-server-0-0", "--force", "--grace-period=0")
-    # Not that it is ready: what is left may take less than the time between two probes.
-    jobs.wait_until(name, "another server has done a step", 120, lambda: jobs.lives_that_trained(name) == 2)
-    target.reached("the server deleted, until another has done a step", 60)
-    expect(not set(jobs.uids(name, "server").values()) & set(before.values()), "the server's pod is the old one")
+    kubectl("delete", "pod", pod, "--force", "--grace-period=0")
+    # Not that they are ready: what is left may take less than the time between two probes.
+    jobs.wait_until(name, "the next servers have done a step", 120, lambda: jobs.lives_that_trained(name) == 2)
+    target.reached(what, 60)
+    after = jobs.uids(name, "server")
+    expect(not set(after.values()) & set(before.values()), f"servers are the old ones: {before} and then {after}")
+    return after
+
+
+def expect_resumed(name, servers, truth="steady"):
     status = jobs.wait_for_end(name)
     # Only now: a kubelet tells that a container runs later than what that container has written can be read.
-    log = kubectl("logs", f"{name}-server-0-0")
-    expect("resuming from" in log, "the new server did not resume:\n" + log[:1000])
+    for pod in servers:
+        log = kubectl("logs", pod)
+        expect("resuming from" in log, f"{pod} did not resume:\n{log[:1000]}")
     expect(status["executionAttempts"] == 2, f"{status['executionAttempts']} attempts")
     expect(jobs.steps_done(name).count(0) == 1, "the first step was done twice")
-    expect_same_weights(name)
+    expect_same_weights(name, truth)
+
+
+def server_deleted():
+    name = jobs.start(jobs.short_job("server-lost"))
+    jobs.wait_for_step(name, 45)
+    expect_resumed(name, delete_server(
+        name, f"{name}-server-0-0", "the server deleted, until another has done a step"))
 
 
 def suspended():
@@ -145,22 +157,9 @@ def servers_together():
 def second_server_deleted():
     name = jobs.start(two_servers("one-lost", workers=2))
     jobs.wait_for_step(name, 30)
-    jobs.wait_until(name, "the status tells of the servers", 60,
-                    lambda: jobs.condition(name, "Running")["reason"] not in ("", "Creating"))
-    before = jobs.uids(name, "server")
-    target = Target()
-    kubectl("delete", "pod", f"{name}-server-1-0", "--force", "--grace-period=0")
-    jobs.wait_until(name, "the next servers have done a step", 120, lambda: jobs.lives_that_trained(name) == 2)
-    target.reached("one server of two deleted, until the next two have done a step", 60)
-    after = jobs.uids(name, "server")
-    expect(len(after) == 2 and not set(after.values()) & set(before.values()), f"{before} and then {after}")
-    status = jobs.wait_for_end(name)
-    for pod in after:
-        log = kubectl("logs", pod)
-        expect("resuming from" in log, f"{pod} did not resume:\n{log[:1000]}")
-    expect(status["executionAttempts"] == 2, f"{status['executionAttempts']} attempts")
-    expect(jobs.steps_done(name).count(0) == 1, "the first step was done twice")
-    expect_same_weights(name, "together")
+    after = delete_server(name, f"{name}-server-1-0", "one server of two deleted, until the next two have done a step")
+    expect(len(after) == 2, f"the servers: {after}")
+    expect_resumed(name, after, "together")
 
 
 def tidy():

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "tests/unit/training/planner/rates.h"
 #include "training/planner/planner.h"
 #include "training/simulator/trial.h"
 
@@ -16,27 +17,19 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 JobCosts large_job() {
-  JobCosts costs;
-  costs.micro_batches = 8;
-  costs.pixels = 1e6;
+  JobCosts costs = one_cut_job();
   costs.parameters = 40e6;
   costs.copies = 4;
-  costs.cuts = {{.head = 0.4, .server_percent = 100, .head_kept = 200e6, .head_fixed = 50e6},
-                {.cut = 5,
-                 .name = "layer1",
-                 .trains = true,
-                 .stem_forward = 0.04,
-                 .stem_backward = 0.06,
-                 .head = 0.3,
-                 .activations = 4e6,
-                 .gradients = 4e6,
-                 .weights = 1e6,
-                 .server_percent = 75,
-                 .stem_kept = 100e6,
-                 .stem_fixed = 10e6,
-                 .head_kept = 100e6,
-                 .head_fixed = 45e6,
-                 .crossing = 8e6}};
+  CutCosts& input = costs.cuts[0];
+  input.head_kept = 200e6;
+  input.head_fixed = 50e6;
+  CutCosts& stem = costs.cuts[1];
+  stem.weights = 1e6;
+  stem.stem_kept = 100e6;
+  stem.stem_fixed = 10e6;
+  stem.head_kept = 100e6;
+  stem.head_fixed = 45e6;
+  stem.crossing = 8e6;
   return costs;
 }
 

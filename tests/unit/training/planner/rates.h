@@ -16,6 +16,7 @@ inline JobCosts one_cut_job(bool trains = true) {
   costs.pixels = 1e6;
   CutCosts input;
   input.head = 0.4;
+  input.server_percent = 100;
   CutCosts stem{.cut = 5, .name = "layer1", .trains = trains};
   stem.stem_forward = 0.04;
   stem.stem_backward = trains ? 0.06 : 0;
@@ -28,34 +29,19 @@ inline JobCosts one_cut_job(bool trains = true) {
   return costs;
 }
 
-/// Two cuts behind "Input": layer1 takes a quarter off the device, layer2 a half for many bytes.
+/// A second cut, which takes a half off the device for many bytes.
 inline JobCosts two_cut_job() {
-  JobCosts costs;
-  costs.micro_batches = 8;
-  costs.pixels = 1e6;
-  costs.cuts.resize(3);
-  costs.cuts[0].head = 0.4;
-  costs.cuts[0].server_percent = 100;
-  costs.cuts[1] = {.cut = 5,
-                   .name = "layer1",
-                   .trains = true,
-                   .stem_forward = 0.04,
-                   .stem_backward = 0.06,
-                   .head = 0.3,
-                   .activations = 4e6,
-                   .gradients = 4e6,
-                   .weights = 1e5,
-                   .server_percent = 75};
-  costs.cuts[2] = {.cut = 9,
-                   .name = "layer2",
-                   .trains = true,
-                   .stem_forward = 0.08,
-                   .stem_backward = 0.12,
-                   .head = 0.2,
-                   .activations = 2e6,
-                   .gradients = 2e6,
-                   .weights = 4e5,
-                   .server_percent = 50};
+  JobCosts costs = one_cut_job();
+  costs.cuts.push_back({.cut = 9,
+                        .name = "layer2",
+                        .trains = true,
+                        .stem_forward = 0.08,
+                        .stem_backward = 0.12,
+                        .head = 0.2,
+                        .activations = 2e6,
+                        .gradients = 2e6,
+                        .weights = 4e5,
+                        .server_percent = 50});
   return costs;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/error.h"
+#include "tests/unit/training/planner/rates.h"
 #include "training/planner/model/step_model.h"
 #include "training/simulator/cluster.h"
 
@@ -14,33 +15,11 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Eight micro-batches; behind "Input" a cut that takes a quarter of the work off the device.
-JobCosts job() {
-  JobCosts costs;
-  costs.micro_batches = 8;
-  costs.pixels = 1e6;
-  costs.cuts.resize(2);
-  costs.cuts[0] = {.head = 0.4, .server_percent = 100};
-  costs.cuts[1] = {.cut = 5,
-                   .name = "layer1",
-                   .trains = true,
-                   .stem_forward = 0.04,
-                   .stem_backward = 0.06,
-                   .head = 0.3,
-                   .activations = 4e6,
-                   .gradients = 4e6,
-                   .weights = 1e5,
-                   .server_percent = 75};
-  return costs;
-}
-
 SimulatedCluster cluster(size_t workers) {
   SimulatedCluster described;
-  described.server = {.cores = 2, .decode = 0.1, .shared = true};
+  described.server = kServer;
   for (size_t i = 0; i < workers; ++i) {
-    described.workers.push_back(
-        {.name = "w" + std::to_string(i),
-         .rates = {.stem_speed = 1, .decode = 0.05, .bytes_per_second = 1e9, .latency = 0.0005}});
+    described.workers.push_back({.name = "w" + std::to_string(i), .rates = kWorker});
   }
   return described;
 }
@@ -63,24 +42,24 @@ void expect_as_predicted(const JobCosts& costs, const SimulatedCluster& describe
 
 TEST(Simulate, TakesAsLongAsTheStepModelSays) {
   for (const size_t workers : {0u, 1u, 2u, 4u, 8u}) {
-    expect_as_predicted(job(), cluster(workers), {}, 0.05);
+    expect_as_predicted(one_cut_job(), cluster(workers), {}, 0.05);
     if (workers == 0) continue;
     for (const uint32_t away : {2u, 4u, 8u})
-      expect_as_predicted(job(), cluster(workers), {1, away}, 0.1);
+      expect_as_predicted(one_cut_job(), cluster(workers), {1, away}, 0.1);
   }
 }
 
 TEST(Simulate, ADeviceOfItsOwnIsNotHeldUpByDecoding) {
   auto own = cluster(1);
   own.server.shared = false;
-  expect_as_predicted(job(), own, {}, 0.05);
+  expect_as_predicted(one_cut_job(), own, {}, 0.05);
 }
 
 TEST(Simulate, AnOwnWorkerWithManyCoresRunsStemsWhileTheDeviceWaits) {
   auto described = cluster(1);
   described.server = {.cores = 11, .decode = 0.007, .shared = false, .own_cores = 8};
   described.workers[0].rates.bytes_per_second = 20e6;
-  JobCosts costs = job();
+  JobCosts costs = one_cut_job();
   costs.cuts[1].gradients = 4e4;
   const double with = predict(costs, described.server, rates(described), {1, 7}).seconds;
   expect_as_predicted(costs, described, {1, 7}, 0.1);
@@ -93,7 +72,7 @@ TEST(Simulate, AnOwnWorkerIsNoFasterThanItsOwnCores) {
   described.workers[0].rates.bytes_per_second = 20e6;
   const auto seconds = [&](double cores, double own) {
     described.server = {.cores = cores, .decode = 0.1, .shared = false, .own_cores = own};
-    return simulate(job(), described, {.steps = 40, .jitter = 0, .fixed = Choice{1, 7}})
+    return simulate(one_cut_job(), described, {.steps = 40, .jitter = 0, .fixed = Choice{1, 7}})
         .mean_seconds(10, 40);
   };
   EXPECT_GT(seconds(100, 1), 1.1 * seconds(100, 8));
@@ -103,7 +82,7 @@ TEST(Simulate, AnOwnWorkerIsNoFasterThanItsOwnCores) {
 TEST(Simulate, AWorkerLooksForMoreUrgentWorkWhileItDecodes) {
   auto described = cluster(1);
   described.server = {.cores = 2, .decode = 0.001, .shared = false, .own_cores = 2};
-  JobCosts costs = job();
+  JobCosts costs = one_cut_job();
   costs.micro_batches = 4;
   const auto seconds = [&](double decode) {
     described.workers[0].rates.decode = decode;
@@ -120,22 +99,23 @@ TEST(Simulate, EndsWhereThatIsEnough) {
     EXPECT_EQ(steps.size(), ++asked);
     return asked == 7;
   };
-  const auto ended = simulate(job(), cluster(2), {.steps = 30, .jitter = 0, .enough = enough});
-  const auto whole = simulate(job(), cluster(2), {.steps = 30, .jitter = 0});
+  const auto ended =
+      simulate(one_cut_job(), cluster(2), {.steps = 30, .jitter = 0, .enough = enough});
+  const auto whole = simulate(one_cut_job(), cluster(2), {.steps = 30, .jitter = 0});
   ASSERT_EQ(ended.steps.size(), 7u);
   EXPECT_EQ(ended.steps.back().seconds, whole.steps[6].seconds);
 }
 
 TEST(Simulate, TheSameSeedGivesTheSameSteps) {
-  const auto a = simulate(job(), cluster(3), {.steps = 30, .seed = 4, .jitter = 0.1});
-  const auto b = simulate(job(), cluster(3), {.steps = 30, .seed = 4, .jitter = 0.1});
-  const auto c = simulate(job(), cluster(3), {.steps = 30, .seed = 5, .jitter = 0.1});
+  const auto a = simulate(one_cut_job(), cluster(3), {.steps = 30, .seed = 4, .jitter = 0.1});
+  const auto b = simulate(one_cut_job(), cluster(3), {.steps = 30, .seed = 4, .jitter = 0.1});
+  const auto c = simulate(one_cut_job(), cluster(3), {.steps = 30, .seed = 5, .jitter = 0.1});
   EXPECT_EQ(a.percentile(99, 0), b.percentile(99, 0));
   EXPECT_NE(a.percentile(99, 0), c.percentile(99, 0));
 }
 
 TEST(Simulate, ThePlannerMovesTheCutWithinThirtySteps) {
-  const auto simulated = simulate(job(), cluster(4), {.steps = 60});
+  const auto simulated = simulate(one_cut_job(), cluster(4), {.steps = 60});
   ASSERT_FALSE(simulated.moves.empty());
   EXPECT_LE(simulated.moves.back().step, 30u);
   EXPECT_GT(simulated.steps.back().choice.away, 0u);
@@ -143,7 +123,7 @@ TEST(Simulate, ThePlannerMovesTheCutWithinThirtySteps) {
 }
 
 TEST(Simulate, ThePlannerMayBelieveInCostsThatAreNotSo) {
-  JobCosts slow = job();
+  JobCosts slow = one_cut_job();
   slow.cuts[1].stem_forward *= 1.25;
   slow.cuts[1].stem_backward *= 1.25;
   auto described = cluster(2);
@@ -151,7 +131,7 @@ TEST(Simulate, ThePlannerMayBelieveInCostsThatAreNotSo) {
   for (SimulatedWorker& worker : described.workers)
     worker.rates = {.stem_speed = 0.22, .decode = 0.02, .bytes_per_second = 1e9};
   const auto simulated =
-      simulate(slow, described, {.steps = 1050, .jitter = 0.1, .believed = job()});
+      simulate(slow, described, {.steps = 1050, .jitter = 0.1, .believed = one_cut_job()});
   const auto& moves = simulated.moves;
   ASSERT_GE(moves.size(), 2u) << "to what seems better, and back";
   EXPECT_GT(moves[0].choice.away, 0u);
@@ -167,7 +147,7 @@ TEST(Simulate, WhoComesAsAnotherLeavesIsKnownAsWhatItIs) {
   described.workers[0].leaves = 60;
   described.workers[1].joins = 60;
   described.workers[1].rates.stems = false;
-  const auto simulated = simulate(job(), described, {.steps = 160});
+  const auto simulated = simulate(one_cut_job(), described, {.steps = 160});
   EXPECT_GT(simulated.steps[59].choice.away, 0u);
   EXPECT_EQ(simulated.steps.back().choice.away, 0u) << "nobody is left who may run stems";
 }
@@ -175,7 +155,7 @@ TEST(Simulate, WhoComesAsAnotherLeavesIsKnownAsWhatItIs) {
 TEST(Simulate, ALostWorkerCostsNoStepMoreThanASecond) {
   auto described = cluster(4);
   described.workers[2].leaves = 20;
-  const auto simulated = simulate(job(), described, {.steps = 40, .fixed = Choice{1, 8}});
+  const auto simulated = simulate(one_cut_job(), described, {.steps = 40, .fixed = Choice{1, 8}});
   double longest = 0;
   for (const SimulatedStep& step : simulated.steps) longest = std::max(longest, step.seconds);
   EXPECT_LT(longest, simulated.mean_seconds(10, 20) + 1);
@@ -187,18 +167,19 @@ TEST(Simulate, TellsWhatTheDeviceWaitedFor) {
   auto slow = cluster(1);
   slow.server.decode = 10;
   slow.workers[0].rates.decode = 1;
-  const auto decoding = simulate(job(), slow, {.steps = 20, .jitter = 0, .fixed = Choice{}});
+  const auto decoding =
+      simulate(one_cut_job(), slow, {.steps = 20, .jitter = 0, .fixed = Choice{}});
   const SimulatedStep& step = decoding.steps.back();
   EXPECT_GT(of(step.stalls, feed::StallCause::kDecode), 0.5 * step.seconds);
   EXPECT_NEAR(feed::total(step.stalls) + step.device, step.seconds, 1e-6);
   slow.workers[0].rates.bytes_per_second = 2e5;
   slow.server.shared = false;
-  const auto linked = simulate(job(), slow, {.steps = 20, .jitter = 0, .fixed = Choice{}});
+  const auto linked = simulate(one_cut_job(), slow, {.steps = 20, .jitter = 0, .fixed = Choice{}});
   EXPECT_GT(of(linked.steps.back().stalls, feed::StallCause::kLink), 0.3 * step.seconds);
 }
 
 TEST(Simulate, WorkersMakeNearlyAllMicroBatchesAndEachOnce) {
-  const auto simulated = simulate(job(), cluster(2), {.steps = 30, .fixed = Choice{1, 8}});
+  const auto simulated = simulate(one_cut_job(), cluster(2), {.steps = 30, .fixed = Choice{1, 8}});
   uint64_t made = 0;
   for (const uint64_t one : simulated.micro_batches) made += one;
   EXPECT_GE(made, 30u * 8u * 9 / 10);  // the server's own worker helps while the device waits
@@ -207,7 +188,7 @@ TEST(Simulate, WorkersMakeNearlyAllMicroBatchesAndEachOnce) {
 
 std::string refusal(const SimulatedCluster& described, const Choice& plan) {
   try {
-    simulate(job(), described, {.fixed = plan});
+    simulate(one_cut_job(), described, {.fixed = plan});
   } catch (const InvalidInput& error) {
     return error.what();
   }
