@@ -9,7 +9,7 @@ namespace outrigger::api {
 /// structural OpenAPI v3 schema with every bound, word, default and description; CEL for what a
 /// single field cannot say (crd/rules.cc) and for what may be changed when (crd/change.cc); the
 /// status and scale subresources and the columns of `kubectl get`. An API server gives the verdict
-/// of resolve_training_job, but for what tests/integration/api names.
+/// of `validate` (tests/integration/api).
 nlohmann::ordered_json custom_resource_definition();
 
 /// The same as YAML; what charts/outrigger/crds/ holds and `outrigger crd` prints.

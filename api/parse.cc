@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "api/defaults.h"
+#include "api/references.h"
 #include "api/schema/fields.h"
 #include "api/schema/json_tree.h"
 #include "api/validate.h"
@@ -82,6 +83,7 @@ ParseResult resolve_training_job(std::string_view text) {
   if (!result.errors.empty()) return result;
   apply_defaults(result.job);
   result.errors = validate(result.job);
+  if (result.errors.empty()) result.errors = check_references(result.job);
   for (FieldError& error : result.errors) locate(error, result.places);
   return result;
 }

@@ -38,8 +38,8 @@ ParseResult parse_training_job(std::string_view text);
 ParseResult parse_training_job_object(const nlohmann::json& object,
                                       UnknownFields unknown = UnknownFields::kRefuse);
 
-/// What a job is after reading, defaulting and validating; `errors` empty: it can be run. Rules
-/// over several fields are judged only once every field by itself is right.
+/// What a job is after reading, defaulting, `validate` and `check_references`; `errors` empty: it
+/// can be run. Rules over several fields are judged only once every field by itself is right.
 ParseResult resolve_training_job(std::string_view text);
 
 /// A file as `resolve_training_job` has it. Throws InvalidInput with all errors, one a line, each

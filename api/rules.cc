@@ -62,12 +62,6 @@ std::string item(const std::string& list, size_t i) { return list + "[" + std::t
 void check_layer(const LayerSpec& layer, const std::set<std::string>& before, Faults faults) {
   if (before.count(layer.name) > 0)
     faults.add("name", in_quotes(layer.name) + " is the name of a layer before it");
-  for (size_t i = 0; i < layer.inputs.size(); ++i) {
-    if (before.count(layer.inputs[i]) == 0) {
-      faults.add(item("inputs", i),
-                 in_quotes(layer.inputs[i]) + " is no layer before " + in_quotes(layer.name));
-    }
-  }
   const bool sum = std::holds_alternative<AddLayer>(layer.kind);
   if (sum && layer.inputs.size() != 2) {
     faults.add("inputs",
@@ -250,26 +244,6 @@ void check_template(const std::optional<nlohmann::json>& pod_template, Faults fa
   check_texts(*metadata, "annotations", faults);
 }
 
-bool gives_image(const std::optional<nlohmann::json>& pod_template, std::string_view container) {
-  if (!pod_template || !pod_template->is_object()) return false;
-  const auto containers = nlohmann::json::json_pointer("/spec/containers");
-  if (!pod_template->contains(containers) || !pod_template->at(containers).is_array()) return false;
-  const auto& list = pod_template->at(containers);
-  return std::any_of(list.begin(), list.end(), [&](const nlohmann::json& one) {
-    return one.is_object() && one.contains("name") && one["name"] == container &&
-           one.contains("image");
-  });
-}
-
-void check_server(const ServerSpec& server, std::vector<FieldError>& errors) {
-  if (server.engine != Engine::kExternal || gives_image(server.pod_template, kServerContainer))
-    return;
-  Faults(errors, "spec.server")
-      .add("engine",
-           "External needs the image of your own server; give template.spec.containers one named "
-           "server with image");
-}
-
 void check_mount(const std::optional<std::string>& claim, const std::optional<std::string>& path,
                  Faults faults) {
   if (!claim) return;
@@ -304,7 +278,6 @@ void check_rules(const TrainingJob& job, std::vector<FieldError>& errors) {
   check_data(spec.data, errors);
   check_training(spec, errors);
   check_split(spec.split, errors);
-  check_server(spec.server, errors);
   check_workers(spec.workers, errors);
   check_template(spec.server.pod_template, Faults(errors, "spec.server.template"));
   check_template(spec.workers.pod_template, Faults(errors, "spec.workers.template"));

@@ -5,6 +5,7 @@
 
 #include "api/defaults.h"
 #include "api/parse.h"
+#include "api/references.h"
 #include "api/validate.h"
 
 namespace outrigger::controller {
@@ -47,6 +48,7 @@ JobRecord read_job(Json object) {
   if (record.errors.empty()) {
     api::apply_defaults(record.job);
     record.errors = api::validate(record.job);
+    if (record.errors.empty()) record.errors = api::check_references(record.job);
     std::erase_if(record.errors,
                   [](const auto& error) { return error.path.starts_with("status"); });
     record.only_invalid = !record.errors.empty();

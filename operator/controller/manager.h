@@ -38,8 +38,8 @@ struct ManagerOptions {
   /// How servers are asked, as in PollerOptions; a test's own.
   std::function<std::optional<std::string>(const std::string& ip, const std::stop_token& stop)>
       ask = ask_status;
-  /// How they are told of edits.
-  std::function<void(const Edit& edit, const std::stop_token& stop)> tell = tell_job;
+  /// How they are told of edits; false: the server does not know the token.
+  std::function<bool(const Edit& edit, const std::stop_token& stop)> tell = tell_job;
   Duration poll_period = std::chrono::seconds(10);
   /// Whoever lost the lease and has not come to an end after so long gives up; less than others
   /// wait from its deadline on (LeaderElectionOptions: lease_duration less renew_deadline).

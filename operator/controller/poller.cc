@@ -59,7 +59,7 @@ std::optional<std::string> ask_status(const std::string& ip, const std::stop_tok
   return std::nullopt;
 }
 
-void tell_job(const Edit& edit, const std::stop_token& stop) {
+bool tell_job(const Edit& edit, const std::stop_token& stop) {
   http::ClientOptions options = pages_of(edit.ip);
   options.headers = {{"Authorization", "Bearer " + edit.token},
                      {"Content-Type", "application/json"}};
@@ -67,11 +67,13 @@ void tell_job(const Edit& edit, const std::stop_token& stop) {
     http::Client client(std::move(options));
     const http::ClientRequest request{"POST", std::string(api::kJobPath), {}, edit.body};
     const int status = client.send(request, stop).status;
-    // Its page tells of a refusal.
-    if (status != 200 && status != 400)
+    // Its page tells of a refusal; of an unknown token the caller does.
+    if (status != 200 && status != 400 && status != 401)
       log::warning("{}: the edited job was not taken: status {}", edit.ip, status);
+    return status != 401;
   } catch (const Error& error) {
     log::debug("{}", error.what());
+    return true;
   }
 }
 
@@ -134,7 +136,7 @@ void Poller::poll(const std::string& job_key, const std::stop_token& stop) {
   metrics_.polled(report.has_value());
   if (!report || !is_at(job_key, ip)) return;
   const auto edit = receiver_(job_key, *report);
-  if (edit && edit->ip == ip) options_.tell(*edit, stop);
+  if (edit && edit->ip == ip) options_.tell(job_key, *edit, stop);
 }
 
 std::optional<Poller::Server> Poller::server_of(const std::string& job_key) const {

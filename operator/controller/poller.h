@@ -26,15 +26,16 @@ struct PollerOptions {
   std::function<std::optional<std::string>(const std::string& ip, const std::stop_token& stop)> ask;
   /// Tells a server of its job as it was edited. Its next page shows whether it took it. Ends at
   /// once when `stop` is requested.
-  std::function<void(const Edit& edit, const std::stop_token& stop)> tell;
+  std::function<void(const std::string& job_key, const Edit& edit, const std::stop_token& stop)>
+      tell;
   const kube::Timer* timer = &kube::Timer::system();
 };
 
 /// Asks a server's /status over HTTP: two seconds at most to connect and for its answer, 64 KiB at
 /// most.
 std::optional<std::string> ask_status(const std::string& ip, const std::stop_token& stop);
-/// Tells a server by its POST /job, with the same limits.
-void tell_job(const Edit& edit, const std::stop_token& stop);
+/// Tells a server by its POST /job, with the same limits. False: it does not know the token.
+bool tell_job(const Edit& edit, const std::stop_token& stop);
 
 /// Asks the first server of each job how far it is, about every ten seconds. That a server does not
 /// answer says nothing of its job; but it has cost a thread seconds, so until it answers or refuses

@@ -68,8 +68,11 @@ Shift::Shift(const ManagerOptions& options, ControllerMetrics& metrics, const st
       events_(events_client_, event_options(options, metrics, events_end_)),
       reconciler_(client_, caches_, memory_, events_, metrics, options.jobs),
       queue_(queue_options(metrics)),
-      poller_({.period = options.poll_period, .ask = options.ask, .tell = options.tell}, metrics,
-              [this](const std::string& job_key, const ServerReport& report) {
+      poller_({.period = options.poll_period,
+               .ask = options.ask,
+               .tell = [this](const std::string& job_key, const Edit& edit,
+                              const std::stop_token& ended) { tell_server(job_key, edit, ended); }},
+              metrics, [this](const std::string& job_key, const ServerReport& report) {
                 return heard(job_key, report);
               }) {
   caches_.on_pod_gone([this](const std::string& job_key, const std::string& uid) {
@@ -172,16 +175,26 @@ std::optional<Edit> Shift::heard(const std::string& job_key, const ServerReport&
   const auto& generation = job->value.job.metadata.generation;
   if (generation && report.told_generation == generation && !report.edit_refused.empty() &&
       memory->first_refusal_of(*generation))
-    tell_of_refused_edit(*job, report.edit_refused);
+    tell_of_refused_edit(
+        *job, report.edit_refused + "; its next attempt may begin with this spec: edit it again");
   return std::nullopt;
+}
+
+void Shift::tell_server(const std::string& job_key, const Edit& edit, const std::stop_token& stop) {
+  if (options_.tell(edit, stop)) return;
+  const auto memory = memory_.find(job_key);
+  const auto job = caches_.job(kube::ObjectKey::parse(job_key));
+  if (!memory || !job || job->uid != memory->uid()) return;
+  if (memory->first_refusal_of(job->value.job.metadata.generation.value_or(0)))
+    tell_of_refused_edit(
+        *job, "the job was begun by an operator with another token key; suspend and resume it");
 }
 
 void Shift::tell_of_refused_edit(const kube::Cached<JobRecord>& job, const std::string& why) {
   log::info("{}: its server refuses the edit: {}", job.key.text(), why);
   events_.record({std::string(api::kApiVersion), std::string(api::kKind), job.key, job.uid,
                   job.resource_version},
-                 {kube::EventType::kWarning, "EditRefused", "TellServer",
-                  why + "; its next attempt may begin with this spec: edit it again"});
+                 {kube::EventType::kWarning, "EditRefused", "TellServer", why});
 }
 
 }  // namespace outrigger::controller

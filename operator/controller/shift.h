@@ -38,6 +38,7 @@ class Shift {
   void work_on(const std::string& job_key);
   /// What the server is to be told that reports.
   std::optional<Edit> heard(const std::string& job_key, const ServerReport& report);
+  void tell_server(const std::string& job_key, const Edit& edit, const std::stop_token& stop);
   void tell_of_refused_edit(const kube::Cached<JobRecord>& job, const std::string& why);
 
   const ManagerOptions& options_;

@@ -117,9 +117,7 @@ def edited():
                     lambda: jobs.server_says(name, "/plan", "sharePercent") == 25)
     target.reached("spec.split edited, until the server has it", 30)
     kubectl("patch", "tjob", name, "--type=merge", "-p", '{"spec": {"split": {"cut": "nowhere"}}}')
-    until("the refusal is an event", 180, lambda: any(
-        "nowhere" in event["note"] for event in jobs.get_all("events.events.k8s.io", "")
-        if event["reason"] == "EditRefused" and event["regarding"]["name"] == name))
+    until("the refusal is an event", 180, lambda: jobs.refused_edits(name, "nowhere"))
     plan = jobs.wait_until(name, "the server tells its plan", 60, lambda: jobs.server_page(name, "/plan"))
     expect(plan["sharePercent"] == 25 and plan["cut"] == "relu1", f"the plan is {plan}")
     expect(jobs.uids(name) == before, "pods were replaced")

@@ -80,31 +80,34 @@ def uninstall():
     expect(get("tjob", JOB), "the job is gone")
     jobs.wait_for_step(JOB, done + 20)
     expect(jobs.uids(JOB) == before, "the job's pods changed")
-    until("only the key is left of the release", 60, only_key_is_left)  # the collector takes pods after their Deployment
+    until("nothing is left of the release", 60, nothing_is_left)  # the collector takes pods after their Deployment
     until("the lease goes with the operator's account", 120, lambda: get("lease", RELEASE, SYSTEM) is None)
 
 
-def only_key_is_left():
+def nothing_is_left():
     of_release = f"app.kubernetes.io/instance={RELEASE}"
     left = []
     for kind in ("deployments,pods,services,serviceaccounts,configmaps,secrets,roles,rolebindings,networkpolicies,"
                  "poddisruptionbudgets", "clusterroles,clusterrolebindings"):
         left += [item["kind"] + " " + item["metadata"]["name"] for item in get_all(kind, of_release, SYSTEM)
                  if "deletionTimestamp" not in item["metadata"]]
-    expect(left == [f"Secret {RELEASE}-token-key"], f"left of the release: {left}")
+    expect(not left, f"left of the release: {left}")
+    secrets = [item["metadata"]["name"] for item in get_all("secrets", "", SYSTEM)]
+    expect(not secrets, f"left in the operator's namespace: {secrets}")
     return True
 
 
 def install_again():
-    key = get("secret", f"{RELEASE}-token-key", SYSTEM)["data"]["key"]
+    """With another token key: the job's pods and new ones go by the job's own Secret; its server takes no edits."""
     run("helm", "install", RELEASE, CHART, "--namespace", SYSTEM, "--wait", "--timeout", "120s", timeout=150)
-    expect(get("secret", f"{RELEASE}-token-key", SYSTEM)["data"]["key"] == key, "the token key changed")
     server, lost = jobs.uids(JOB, "server"), jobs.uids(JOB, "worker")[f"{JOB}-worker-1-0"]
     kubectl("delete", "pod", f"{JOB}-worker-1-0", "--grace-period=1")
     target = Target()
     until("another worker is joined", 90, lambda: jobs.without(JOB, [lost]))
     # The former leader's lease went with its release, so nobody waits it out.
     target.reached("a worker deleted after installing again, until another is joined", 30)
+    kubectl("patch", "tjob", JOB, "--type=merge", "-p", '{"spec": {"split": {"sharePercent": 25}}}')
+    until("the refused edit is an event", 180, lambda: jobs.refused_edits(JOB, "another token key"))
     expect(jobs.uids(JOB, "server") == server, "the server was replaced")
     jobs.remove(JOB)
 

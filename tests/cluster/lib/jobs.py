@@ -135,6 +135,12 @@ def weights_hash(name):
     return hashlib.sha256(content[8 + header:]).hexdigest()
 
 
+def refused_edits(name, why):
+    """Events of edits that its server did not take, whose text holds `why`."""
+    return [event for event in get_all("events.events.k8s.io", "")
+            if event["reason"] == "EditRefused" and event["regarding"]["name"] == name and why in event["note"]]
+
+
 def server_page(name, path="/status"):
     """What the job's server says of itself over HTTP; Failed where none answers, as one that starts or ends."""
     failure = f"{name} has no server"

@@ -1,6 +1,8 @@
 #include "corpus.h"
 
+#include "api/defaults.h"
 #include "api/parse.h"
+#include "api/validate.h"
 #include "api/write.h"
 #include "common/error.h"
 #include "common/file.h"
@@ -85,6 +87,12 @@ constexpr Row kRules[] = {
      R"({"spec": {"model": {"name": null, "layers": [{"name": "a", "add": {},
         "inputs": ["input", "input", "input"]}]}}})",
      false},
+    {"a layer that reads one behind it, which is for the operator to refuse",
+     R"({"spec": {"model": {"name": null, "layers": [{"name": "a", "relu": {}, "inputs": ["b"]},
+        {"name": "b", "relu": {}}]}}})",
+     true},
+    {"External without an image, which is for the operator to refuse",
+     R"({"spec": {"server": {"engine": "External"}}})", true},
     {"two inputs of a relu",
      R"({"spec": {"model": {"name": null, "layers": [{"name": "a", "relu": {},
         "inputs": ["input", "input"]}]}}})",
@@ -244,7 +252,10 @@ constexpr Row kRules[] = {
 }  // namespace
 
 std::string errors_of(const Json& object) {
-  return to_string(resolve_training_job(object.dump()).errors);
+  ParseResult read = parse_training_job(object.dump());
+  if (!read.errors.empty()) return to_string(read.errors);
+  apply_defaults(read.job);
+  return to_string(validate(read.job));
 }
 
 std::vector<Case> base_jobs() {

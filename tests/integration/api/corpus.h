@@ -23,10 +23,10 @@ std::vector<Case> base_jobs();
 std::vector<Case> rule_cases();
 
 /// Jobs that differ from a base in one field: beyond each bound of it and at it, of another type,
-/// missing, unknown, … `good` is what resolve_training_job says.
+/// missing, unknown, … `good` is what validate says.
 std::vector<Case> field_cases(const std::vector<Case>& bases);
 
-/// What resolve_training_job says of it.
+/// What validate says of it, with defaults.
 std::string errors_of(const Json& object);
 
 }  // namespace outrigger::api

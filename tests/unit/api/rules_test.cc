@@ -51,10 +51,6 @@ INSTANTIATE_TEST_SUITE_P(
                      s.model = {.layers = {layer("a", ReluLayer{}), layer("a", ReluLayer{})}};
                    },
                    "spec.model.layers[1].name: \"a\" is the name of a layer before it"},
-        BrokenRule{
-            "input from nowhere",
-            [](TrainingJobSpec& s) { s.model = {.layers = {layer("a", ReluLayer{}, {"b"})}}; },
-            "spec.model.layers[0].inputs[0]: \"b\" is no layer before \"a\""},
         BrokenRule{"sum of one",
                    [](TrainingJobSpec& s) { s.model = {.layers = {layer("a", AddLayer{})}}; },
                    "spec.model.layers[0].inputs: 0 given; an add layer needs exactly 2 inputs"},

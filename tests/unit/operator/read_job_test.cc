@@ -61,6 +61,16 @@ TEST(ReadJob, ASpecOnlyWhoseFieldsDoNotGoTogetherWasReadWhole) {
   EXPECT_FALSE(read_job(object).only_invalid);
 }
 
+TEST(ReadJob, ASpecThatNamesALayerThatIsNotThereWasReadWhole) {
+  Json object = object_of(World());
+  object["spec"]["model"] = {
+      {"layers", Json::array({{{"name", "a"}, {"inputs", {"b"}}, {"relu", Json::object()}}})}};
+  const JobRecord record = read_job(object);
+  EXPECT_EQ(api::to_string(record.errors),
+            "spec.model.layers[0].inputs[0]: \"b\" is no layer before \"a\"");
+  EXPECT_TRUE(record.only_invalid);
+}
+
 TEST(ReadJob, WhatOnlyServersReadIsToldFromWhatPodsAreMadeOf) {
   const auto only_for_servers = [](const char* place, const Json& value) {
     Json object = object_of(World());

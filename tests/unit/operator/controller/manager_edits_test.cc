@@ -86,6 +86,18 @@ TEST_F(ManagerEditsTest, ARefusedEditIsOneWarningForEachGeneration) {
   EXPECT_THAT(operator_.edits(), SizeIs(2));
 }
 
+TEST_F(ManagerEditsTest, AServerOfAnOperatorWithAnotherKeyIsOneWarningForEachGeneration) {
+  operator_.knows_token = false;
+  ASSERT_TRUE(asked_of_server_that_knows(1));
+  EXPECT_EQ(refusals_told(), 0U);
+  edit_split(2);
+  ASSERT_TRUE(eventually([&] { return refusals_told() == 1; }));
+  ASSERT_TRUE(polled_again());
+  EXPECT_EQ(refusals_told(), 1U);
+  const auto told = server_.requests("POST /apis/events.k8s.io/v1/namespaces/team/events");
+  EXPECT_THAT(told.back().body, testing::HasSubstr("another token key; suspend and resume it"));
+}
+
 TEST_F(ManagerEditsTest, AServerThatSaysNothingOfEditsIsToldNone) {
   operator_.page = R"({"progress": {"step": 7}})";
   operator_.start();

@@ -52,9 +52,11 @@ class Operator {
     options.tell = [this](const Edit& edit, const std::stop_token&) {
       const std::scoped_lock lock(mutex);
       told.push_back(edit);
-      if (!hears_edits) return;
+      if (!knows_token) return false;
+      if (!hears_edits) return true;
       known = Json::parse(edit.body)["generation"];
       refused = why;
+      return true;
     };
     options.longest_end = std::chrono::milliseconds(50);
     options.give_up = [this] { gave_up = true; };
@@ -107,6 +109,7 @@ class Operator {
   std::atomic<int> polls = 0;
   std::latch* busy = nullptr;  // who asks a server waits for it, whatever else; set before start()
   std::atomic<bool> gave_up = false;
+  bool knows_token = true;       // set before start()
   bool hears_edits = true;       // set before start()
   std::optional<int64_t> known;  // the generation that the server begins with; set before start()
   std::string refused;           // why that is not taken

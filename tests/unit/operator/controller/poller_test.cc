@@ -40,7 +40,7 @@ class PollerTest : public testing::Test {
                if (silent_ && !refuses_) timer_.advance(seconds(2));
                return silent_ || refuses_ ? std::nullopt : std::optional<std::string>(kPage);
              },
-             .tell = [this](const Edit& edit,
+             .tell = [this](const std::string&, const Edit& edit,
                             const std::stop_token&) { told_.push_back(edit.ip + " " + edit.body); },
              .timer = &timer_},
             metrics_, [this](const std::string&, const ServerReport&) { return edit_; }) {
