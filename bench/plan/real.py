@@ -248,9 +248,19 @@ def wait_for_planning(run):
                      len(steps_of_plans(run)[-1]) >= 2 * MOVING + 1, "steps")
 
 
+def moves_so_far(run):
+    """The first step of each plan, and why it was moved to."""
+    first = {}
+    for step in run.run.steps():
+        first.setdefault(step["plan"], step["step"])
+    return [(first[number], event["reason"]) for number, event in run.plans().items() if number in first]
+
+
 @dataclasses.dataclass
 class Result:
     automatic: Plan
+    counted_at: int  # the step by which it had to be in force
+    moves: list      # before others' plans
     seconds: dict    # of the steps of every plan
     finals: dict     # of finalists, in every turn: a step's time to the automatic plan's
     planning: Planning
@@ -325,7 +335,7 @@ def compete(scenario, arguments, scratch, data):
         run.wait(settled + OF_AUTO)
         wait_for_planning(run)
         automatic = plan_at(run, settled)
-        planning = planning_so_far(run)
+        planning, moves = planning_so_far(run), moves_so_far(run)
         if automatic not in plans:
             plans.append(automatic)
         seconds = {plan: [] for plan in plans}
@@ -333,7 +343,7 @@ def compete(scenario, arguments, scratch, data):
         for _ in range(arguments.rounds):
             for plan in order.sample(plans, len(plans)):
                 seconds[plan] += run.measure(plan)
-        result = Result(automatic, seconds, {}, planning)
+        result = Result(automatic, settled, moves, seconds, {}, planning)
         hold_finals(run, result, arguments.finals, order)
     return result
 
@@ -349,6 +359,9 @@ def of_finals(result, plan):
 
 
 def judge(name, result, table):
+    for step, reason in result.moves:
+        print(f"    from step {step}: {reason}")
+    print(f"    the plan of step {result.counted_at} counts")
     medians = {plan: statistics.median(of) for plan, of in result.seconds.items()}
     automatic, best = result.automatic, result.best()
     for plan in sorted(medians, key=medians.get):
