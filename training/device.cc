@@ -53,6 +53,7 @@ void Device::set_cut(int32_t cut, bool stem_trains) {
     std::erase_if(chunks_, [](const auto& chunk) { return chunk.first.first > 0; });
     return;
   }
+  head_ = {};  // not both at once
   head_ = make_part({cut, graph_.size()}, cut > 0 && stem_trains, 1);
   const nn::TensorSpec logits = head_.program->output_spec();
   logits_ = Tensor(logits.type, logits.shape);

@@ -146,6 +146,10 @@ class Link {
   virtual std::string peer() const = 0;
 
   virtual LinkStats stats() const = 0;
+
+  /// The rates in stats() are of what is sent and received from now on, as soon as that is enough
+  /// to tell: the other side has become another machine. Nothing where no rates are measured.
+  virtual void measure_anew() {}
 };
 
 }  // namespace outrigger::transport

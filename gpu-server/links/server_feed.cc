@@ -122,7 +122,7 @@ void ServerFeed::lose_worker(feed::WorkerId worker) {
 void ServerFeed::receive(feed::WorkerId worker, feed::WorkerMessage message) {
   const std::scoped_lock lock(mutex_);
   if (!joined_.contains(worker)) return;  // this ends, and its session is not over yet
-  books_.at(worker).note(message);
+  if (books_.at(worker).note(message)) joined_.at(worker)->measure_link_anew();
   timeline_.arrived(worker, message, measures_of(worker), clock_.now());
   if (std::holds_alternative<feed::Leaving>(message)) tell_what_is_given_back(worker);
   if (const auto* failed = std::get_if<feed::ReadFailed>(&message))

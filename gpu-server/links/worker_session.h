@@ -32,6 +32,7 @@ class WorkerSession {
   bool local() const { return local_; }
   const std::string& name() const { return name_; }
   transport::LinkStats stats() const { return link_->stats(); }
+  void measure_link_anew() { link_->measure_anew(); }
 
  private:
   void receive_thread();

@@ -17,18 +17,23 @@ double counted(double mean, double value) {
 }
 
 /// The newest of the values weighs so much, unless with it they are others for good, by `enough` of
-/// them; 0: that is too early to tell.
-void average(double& mean, Jump& jump, float value, double newest, double enough) {
-  if (value <= 0) return;
+/// them; 0: that is too early to tell. Whether they are others, and smaller.
+bool average(double& mean, Jump& jump, float value, double newest, double enough) {
+  if (value <= 0) return false;
   const auto told = static_cast<double>(value);
   if (mean == 0) mean = told;
   const auto now = enough > 0 ? jump.note(mean, told, enough) : std::nullopt;
+  const bool smaller = now && *now < mean;
   mean = now ? *now : mean + newest * (counted(mean, told) - mean);
+  return smaller;
 }
 
 /// The results of a step weigh about as much as its time does among the device's: a while in which
 /// machines are slow counts in everyone's rates for as long.
 constexpr double kNewestStep = 0.25;
+
+/// A worker's own mean of its link's rate has about so many pieces.
+constexpr uint32_t kLate = 64;
 
 /// Decoding takes less than a period of a CPU quota, in which a worker runs or not, so it takes
 /// many for a mean.
@@ -58,23 +63,27 @@ double WorkerMeasures::work() const {
   return std::max(decode - read, kLeast * decode);
 }
 
-void WorkerBook::note(const feed::WorkerMessage& message) {
+bool WorkerBook::note(const feed::WorkerMessage& message) {
   const feed::WorkTimes* times = nullptr;
   if (const auto* batch = std::get_if<feed::MicroBatch>(&message)) times = &batch->times;
   const auto* gradient = std::get_if<feed::StemGradient>(&message);
   if (gradient != nullptr) times = &gradient->times;
-  if (times == nullptr) return;
+  if (times == nullptr) return false;
   if (times->bytes_per_second > 0) told_rate_ = times->bytes_per_second;
+  if (told_late_ > 0) --told_late_;
   // Other photos, and another crop.
   if (gradient == nullptr && std::get<feed::MicroBatch>(message).key.step >= feed::kFirstEvaluation)
-    return;
+    return false;
   ++(gradient == nullptr ? measures_.micro_batches : measures_.stem_gradients);
+  bool faster = false;
   if (gradient == nullptr) {
     pace_.note(std::get<feed::MicroBatch>(message).key.step);
-    note_decode(*times);
+    faster = note_decode(*times);
   }
-  if (times->cut > 0) note_stem(*times, gradient != nullptr);
+  if (times->cut > 0 && note_stem(*times, gradient != nullptr)) faster = true;
+  if (faster) told_late_ = kLate;
   follow(measures_.layers, times->layers);
+  return faster;
 }
 
 // Two steps' are more than one step in which the machine was slow.
@@ -83,30 +92,34 @@ double WorkerBook::enough_for_jump(uint64_t results) const {
   return results <= kFirst ? 0 : std::max(kFewest, 2 * pace_.per_step());
 }
 
-void WorkerBook::note_decode(const feed::WorkTimes& times) {
+bool WorkerBook::note_decode(const feed::WorkTimes& times) {
   const double newest = std::max(std::min(kNewestDecode, kNewestStep / pace_.per_step()),
                                  1 / static_cast<double>(measures_.micro_batches));
   // What does not count of it was waiting for bytes, if it was that at all.
   const auto decode = static_cast<double>(times.decode);
   const double left_out = decode - counted(measures_.decode, decode);
   const double read = std::max(0.0, static_cast<double>(times.read) - left_out);
-  average(measures_.decode, decode_jump_, times.decode, newest,
-          enough_for_jump(measures_.micro_batches));
+  const bool faster = average(measures_.decode, decode_jump_, times.decode, newest,
+                              enough_for_jump(measures_.micro_batches));
   measures_.read = std::min(measures_.read + newest * (read - measures_.read), measures_.decode);
-  if (measures_.micro_batches > kFirst) return;
-  measures_.first_decode = measures_.decode;
-  measures_.first_work = measures_.work();
+  if (measures_.micro_batches <= kFirst) {
+    measures_.first_decode = measures_.decode;
+    measures_.first_work = measures_.work();
+  }
+  return faster;
 }
 
-void WorkerBook::note_stem(const feed::WorkTimes& times, bool gradient) {
+bool WorkerBook::note_stem(const feed::WorkTimes& times, bool gradient) {
   WorkerMeasures::Stem& stem = measures_.stems[times.cut];
   StemResults& results = stem_results_[times.cut];
   if (!gradient) ++results.count;
   const double newest = std::max(kNewestStep / pace_.per_step(), 1.0 / std::max(1u, results.count));
   const double enough = enough_for_jump(results.count);
-  if (!gradient) average(stem.forward, results.forward, times.forward, newest, enough);
-  average(stem.backward, results.backward, times.backward, newest, enough);
+  bool faster = false;
+  if (!gradient) faster = average(stem.forward, results.forward, times.forward, newest, enough);
+  if (average(stem.backward, results.backward, times.backward, newest, enough)) faster = true;
   stem.decode = measures_.work();
+  return faster;
 }
 
 WorkerMeasures WorkerBook::measures(const transport::LinkStats& link) const {
@@ -114,6 +127,7 @@ WorkerMeasures WorkerBook::measures(const transport::LinkStats& link) const {
   const double here = link.rate();
   const bool both = told_rate_ > 0 && here > 0;
   measures.bytes_per_second = both ? std::min(here, told_rate_) : std::max(here, told_rate_);
+  if (both && told_late_ > 0) measures.bytes_per_second = here;
   measures.latency = to_seconds(link.round_trip) / 2;
   return measures;
 }

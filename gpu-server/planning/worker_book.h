@@ -52,7 +52,9 @@ class WorkerBook {
     measures_.memory = memory;
     measures_.pass_seconds = pass_seconds;
   }
-  void note(const feed::WorkerMessage& message);
+  /// Whether the worker is a faster machine from this message on: then what its link was measured
+  /// at tells nothing, since a machine that stands still holds its link up.
+  bool note(const feed::WorkerMessage& message);
   /// What was noted, with what the link has measured.
   WorkerMeasures measures(const transport::LinkStats& link) const;
 
@@ -76,8 +78,9 @@ class WorkerBook {
     Jump forward;
     Jump backward;
   };
-  void note_decode(const feed::WorkTimes& times);
-  void note_stem(const feed::WorkTimes& times, bool gradient);
+  // Whether it is a faster machine by that.
+  bool note_decode(const feed::WorkTimes& times);
+  bool note_stem(const feed::WorkTimes& times, bool gradient);
   /// So many results in a row that are unlike those before make a machine another one; 0: with so
   /// few that nobody can tell.
   double enough_for_jump(uint64_t results) const;
@@ -87,6 +90,7 @@ class WorkerBook {
   Jump decode_jump_;
   std::map<int32_t, StemResults> stem_results_;  // by cut
   double told_rate_ = 0;                         // bytes per second, as the worker tells
+  uint32_t told_late_ = 0;  // results whose rate is still of the slower machine that it was
 };
 
 }  // namespace outrigger::gpu_server

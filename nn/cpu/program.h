@@ -1,12 +1,12 @@
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "common/large_memory.h"
 #include "common/thread_pool.h"
 #include "nn/cpu/operations/operation.h"
 #include "nn/cpu/run.h"
@@ -14,32 +14,20 @@
 
 namespace outrigger::nn::cpu {
 
-/// 64-byte aligned memory.
-class Arena {
- public:
-  explicit Arena(size_t bytes)
-      : memory_(ElementType::kUint8, {static_cast<int64_t>(std::max<size_t>(bytes, 1))}),
-        data_(memory_.view().data) {}
-  std::byte* data() { return data_; }
-  const std::byte* data() const { return data_; }
-  size_t bytes() const { return memory_.bytes(); }
-  /// What was in it is lost where it grows.
-  void reserve(size_t bytes) {
-    if (bytes > memory_.bytes()) *this = Arena(bytes);
-  }
-
- private:
-  Tensor memory_;
-  std::byte* data_;  // a view holds its shape by value, which a step must not make
-};
+/// What was in it is lost where it grows.
+inline void reserve(LargeMemory& memory, size_t bytes) {
+  if (bytes <= memory.bytes()) return;
+  memory = LargeMemory();  // not both at once
+  memory = LargeMemory(bytes);
+}
 
 /// Of one program or of several: one forward or backward runs at a time in it, others wait.
 struct CpuWorkSpace final : WorkSpace {
   size_t bytes() const override { return scratch.bytes() + slots.bytes() + tape.bytes(); }
   std::mutex one_pass;
-  Arena scratch{0};
-  Arena slots{0};  // a part for each thread
-  Arena tape{0};   // of programs that share it
+  LargeMemory scratch;
+  LargeMemory slots;  // a part for each thread
+  LargeMemory tape;   // of programs that share it
 };
 
 /// A compiled segment.

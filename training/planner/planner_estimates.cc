@@ -23,7 +23,7 @@ uint64_t Planner::steps_kept(const Measured& measured) const {
 
 void Planner::keep_if_disappointing(const Present& now) {
   constexpr uint64_t kLongest = 6400;
-  if (!now.runs || !promised_ || promised_->choice != present_ || present_ == Choice{}) return;
+  if (!now.runs || !promised_ || promised_->choice != present_) return;
   if (now.seconds <= (1 + options_.margin) * promised_->seconds) {
     measured_[present_].keeps = 0;
     return;
@@ -79,7 +79,9 @@ double Planner::counts_for(const Situation& in, const Choice& choice, const Esti
   // Some steps of another plan, whose times spread, say less than a trial.
   const bool known = ran != nullptr && (choice == present_ ||
                                         kDoubt * ran->deviation <= options_.margin * ran->seconds);
-  const double its_bias = by.bias.at(static_cast<size_t>(kind_of(choice)));
+  double its_bias = by.bias.at(static_cast<size_t>(kind_of(choice)));
+  // That another plan takes longer than its trial is no reason to stay with that one.
+  if (choice == Choice{} && choice != present_ && !options_.cut) its_bias = std::min(1.0, its_bias);
   const Prediction told = predict(in, choice);
   if (!known) return its_bias * with_burden(by.tried(in, choice, enough / its_bias), told);
   // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's.

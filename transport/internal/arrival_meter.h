@@ -40,6 +40,8 @@ class ArrivalMeter {
     if (took_ < kMost) meter_.add(bytes_, std::max(took_, kLeast));
   }
 
+  void begin_anew() { meter_.begin_anew(); }
+
   /// Bytes a second; 0: not known.
   double rate() const { return meter_.rate(); }
 

@@ -37,6 +37,8 @@ class Channel {
   /// Bytes a second at which what is large arrived lately; 0: not known, as where it is there
   /// before anybody looks. Any thread.
   virtual double arrival_rate() const { return 0; }
+  /// That rate is of what arrives from now on, once that is enough.
+  virtual void measure_arrivals_anew() {}
 };
 
 }  // namespace outrigger::transport

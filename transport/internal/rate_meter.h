@@ -24,8 +24,15 @@ class RateMeter {
     ++pieces_;
   }
 
+  /// What was added so far tells the rate only until enough is added from now on.
+  void begin_anew() {
+    before_ = rate();
+    pieces_ = 0;
+    bytes_ = seconds_ = 0;
+  }
+
   /// Bytes a second; 0: not known.
-  double rate() const { return pieces_ < kEnough || seconds_ <= 0 ? 0 : bytes_ / seconds_; }
+  double rate() const { return pieces_ < kEnough || seconds_ <= 0 ? before_ : bytes_ / seconds_; }
 
  private:
   /// What counts: about so long of writing, or so many pieces where those take less.
@@ -37,6 +44,7 @@ class RateMeter {
   size_t pieces_ = 0;
   double bytes_ = 0;
   double seconds_ = 0;
+  double before_ = 0;
 };
 
 }  // namespace outrigger::transport

@@ -205,6 +205,11 @@ bool SendQueue::next(Packet& packet) {
   }
 }
 
+void SendQueue::measure_anew() {
+  const std::scoped_lock lock(mutex_);
+  rate_.begin_anew();
+}
+
 void SendQueue::written(const Packet& packet, Duration took) {
   std::shared_ptr<Item> finished;  // freed without the lock
   const std::scoped_lock lock(mutex_);

@@ -37,6 +37,7 @@ class SendQueue {
   bool flush(Duration timeout);
   void end(const Ending& ending);
   void add_to(LinkStats& stats) const;
+  void measure_anew();
 
   // What the reader learned. Credits that were never used throw LinkClosed.
   void set_window(Lane lane, size_t bytes);

@@ -80,6 +80,7 @@ class SocketChannel final : public Channel {
   void shutdown() override { ::shutdown(fd_.get(), SHUT_RDWR); }
   std::string peer() const override { return peer_; }
   double arrival_rate() const override { return arrival_rate_; }
+  void measure_arrivals_anew() override { measure_anew_ = true; }
 
  private:
   void write_some(std::vector<iovec>& todo, size_t& first);
@@ -102,6 +103,7 @@ class SocketChannel final : public Channel {
   int wakes_for_ = 1;
   ArrivalMeter arrivals_;
   std::atomic<double> arrival_rate_{0};
+  std::atomic<bool> measure_anew_{false};  // to the reader, whose arrivals_ are
 };
 
 void SocketChannel::advance(std::vector<iovec>& todo, size_t& first, size_t bytes) {
@@ -156,6 +158,7 @@ void SocketChannel::read(std::span<const std::span<std::byte>> pieces) {
     if (!piece.empty()) to_read_.push_back({piece.data(), piece.size()});
   }
   size_t first = 0;
+  if (measure_anew_.exchange(false)) arrivals_.begin_anew();
   arrivals_.begin(ahead_begin_ < ahead_end_);
   take_ahead(to_read_, first);
   while (first < to_read_.size()) read_some(to_read_, first);

@@ -75,6 +75,11 @@ LinkStats StreamLink::stats() const {
   return stats;
 }
 
+void StreamLink::measure_anew() {
+  queue_.measure_anew();
+  channel_->measure_arrivals_anew();
+}
+
 void StreamLink::end(Ending ending) {
   {
     const std::scoped_lock lock(mutex_);

@@ -30,6 +30,7 @@ class StreamLink final : public Link {
   std::optional<std::string> closed_reason() const override;
   std::string peer() const override { return channel_->peer(); }
   LinkStats stats() const override;
+  void measure_anew() override;
 
  private:
   void write_loop();

@@ -57,6 +57,22 @@ TEST(WorkerBook, AfterSomeResultsThatAreAllOthersBeginsAnewWithThem) {
   }
 }
 
+TEST(WorkerBook, OnceTheMachineIsFasterWhatItToldOfItsLinkIsLate) {
+  WorkerBook book(1, 0.5);
+  transport::LinkStats link;
+  link.send_rate = link.receive_rate = 5e8;
+  for (uint64_t step = 0; step < 20; ++step) EXPECT_FALSE(book.note(pixels(step, 0.1f)));
+  EXPECT_EQ(book.measures(link).bytes_per_second, 1e8) << "the slower side";
+  for (uint64_t step = 20; step < 23; ++step) EXPECT_FALSE(book.note(pixels(step, 0.01f)));
+  EXPECT_TRUE(book.note(pixels(23, 0.01f)));
+  EXPECT_EQ(book.measures(link).bytes_per_second, 5e8);
+  EXPECT_EQ(book.measures({}).bytes_per_second, 1e8) << "where nothing else is known";
+  for (uint64_t step = 24; step < 100; ++step) EXPECT_FALSE(book.note(pixels(step, 0.01f)));
+  EXPECT_EQ(book.measures(link).bytes_per_second, 1e8);
+  for (uint64_t step = 100; step < 110; ++step)
+    EXPECT_FALSE(book.note(pixels(step, 0.1f))) << "it is slower, and so may the link be";
+}
+
 TEST(WorkerBook, AfterOthersThatAreNotInARowDoesNot) {
   WorkerBook book(1, 0.5);
   for (uint64_t step = 0; step < 20; ++step) book.note(pixels(step, 0.1f));

@@ -45,6 +45,16 @@ TEST(RateMeter, FollowsALinkThatWidens) {
   EXPECT_GT(meter.rate(), 5e8);
 }
 
+TEST(RateMeter, BegunAnewTellsWhatCameBeforeUntilItKnowsMore) {
+  RateMeter meter(kLeast);
+  add(meter, 100, 100'000, milliseconds(100));
+  meter.begin_anew();
+  add(meter, 3, 100'000, milliseconds(1));
+  EXPECT_NEAR(meter.rate(), 1e6, 1);
+  add(meter, 1, 100'000, milliseconds(1));
+  EXPECT_NEAR(meter.rate(), 1e8, 1);
+}
+
 TEST(RateMeter, CountsPiecesThatTookNoTimeOfTheirOwn) {
   RateMeter meter(kLeast);
   add(meter, 10, 100'000, Duration(0));
