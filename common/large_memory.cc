@@ -2,43 +2,36 @@
 
 #include <sys/mman.h>
 
-#include <cstdint>
 #include <new>
 #include <utility>
 
 namespace outrigger {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kPage = 4096;
 constexpr std::align_val_t kCacheLine{64};
 
 /// Less is not worth a mapping of its own.
-constexpr size_t kLarge = 2 * kHugePage;
+constexpr size_t kLarge = size_t{1} << 20;
 
-constexpr size_t up_to(size_t unit, size_t bytes) { return (bytes + unit - 1) / unit * unit; }
+constexpr size_t whole_pages(size_t bytes) {
+  constexpr size_t kPage = 4096;
+  return (bytes + kPage - 1) / kPage * kPage;
+}
 
-/// Whole pages from a border of huge ones on.
-std::byte* map(size_t bytes) {
-  const size_t wanted = up_to(kPage, bytes);
-  const size_t all = wanted + kHugePage;
-  void* got = mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (got == MAP_FAILED) throw std::bad_alloc();
-  auto* const begin = static_cast<std::byte*>(got);
-  const auto address = reinterpret_cast<uintptr_t>(begin);
-  const size_t before = up_to(kHugePage, address) - address;
-  if (before > 0) munmap(begin, before);
-  std::byte* const data = begin + before;
-  if (all > before + wanted) munmap(data + wanted, all - before - wanted);
-  madvise(data, wanted, MADV_HUGEPAGE);  // a system that has none goes on with small ones
-  return data;
+std::byte* checked(void* mapped) {
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  return static_cast<std::byte*>(mapped);
 }
 
 }  // namespace
 
 LargeMemory::LargeMemory(size_t bytes) : bytes_(bytes) {
-  if (bytes == 0) return;
-  data_ = bytes >= kLarge ? map(bytes) : static_cast<std::byte*>(::operator new(bytes, kCacheLine));
+  if (bytes >= kLarge) {
+    data_ = checked(mmap(nullptr, whole_pages(bytes), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  } else if (bytes > 0) {
+    data_ = static_cast<std::byte*>(::operator new(bytes, kCacheLine));
+  }
 }
 
 LargeMemory::LargeMemory(LargeMemory&& other) noexcept
@@ -51,12 +44,22 @@ LargeMemory& LargeMemory::operator=(LargeMemory&& other) noexcept {
 }
 
 LargeMemory::~LargeMemory() {
-  if (data_ == nullptr) return;
   if (bytes_ >= kLarge) {
-    munmap(data_, up_to(kPage, bytes_));
-  } else {
+    munmap(data_, whole_pages(bytes_));
+  } else if (data_ != nullptr) {
     ::operator delete(data_, kCacheLine);
   }
+}
+
+void LargeMemory::resize(size_t bytes) {
+  if (bytes == bytes_) return;
+  if (bytes >= kLarge && bytes_ >= kLarge) {
+    data_ = checked(mremap(data_, whole_pages(bytes_), whole_pages(bytes), MREMAP_MAYMOVE));
+    bytes_ = bytes;
+    return;
+  }
+  *this = LargeMemory();  // not both at once
+  *this = LargeMemory(bytes);
 }
 
 }  // namespace outrigger

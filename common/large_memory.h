@@ -4,10 +4,9 @@
 
 namespace outrigger {
 
-/// Memory that is not initialised, aligned to 64 bytes. A large piece is in pages of 2 MiB where
-/// the system gives them (transparent huge pages, `madvise` or `always`): using it for the first
-/// time takes a quarter of the time, and of the processor's table of pages a small part. Movable,
-/// not copyable. Throws std::bad_alloc.
+/// Memory that is not initialised, aligned to 64 bytes, whose pages can be used again: the first
+/// use of a page takes longer than most of what is done with it. Movable, not copyable. Throws
+/// std::bad_alloc.
 class LargeMemory {
  public:
   LargeMemory() = default;
@@ -15,6 +14,10 @@ class LargeMemory {
   LargeMemory(LargeMemory&& other) noexcept;
   LargeMemory& operator=(LargeMemory&& other) noexcept;
   ~LargeMemory();
+
+  /// What is in it is lost, and where it is changes; of large memory pages that were used are kept,
+  /// as many as are still needed.
+  void resize(size_t bytes);
 
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }

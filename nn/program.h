@@ -124,6 +124,9 @@ class Program {
   virtual std::vector<LayerSeconds> take_layer_seconds() const { return {}; }
   virtual std::unique_ptr<Weights> new_weights() const = 0;
   virtual std::unique_ptr<Tape> new_tape() const = 0;
+  /// The same in the memory of a tape of any program of this backend that nobody needs any more, as
+  /// far as that goes: to use memory for the first time takes long. Null: new_tape().
+  virtual std::unique_ptr<Tape> new_tape_in(std::unique_ptr<Tape>) const { return new_tape(); }
   /// Repacks the segment's parameters (exactly parameter_range(segment)) and running averages
   /// (buffer_range).
   virtual void load(Weights& weights, std::span<const float> parameters,

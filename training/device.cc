@@ -23,7 +23,7 @@ Device::Device(DeviceOptions options, const nn::Graph& graph, const nn::Backend&
 }
 
 Device::Part Device::make_part(nn::Segment segment, bool input_gradient, uint32_t groups,
-                               std::shared_ptr<nn::WorkSpace> space) const {
+                               Part& former, std::shared_ptr<nn::WorkSpace> space) const {
   Part part;
   part.segment = segment;
   part.program = backend_.compile(graph_,
@@ -38,7 +38,7 @@ Device::Part Device::make_part(nn::Segment segment, bool input_gradient, uint32_
                                    .time_layers = true},
                                   threads_);
   part.weights = part.program->new_weights();
-  part.tape = part.program->new_tape();
+  part.tape = part.program->new_tape_in(std::move(former.tape));
   return part;
 }
 
@@ -47,14 +47,15 @@ void Device::set_cut(int32_t cut, bool stem_trains) {
   ensure(started() == 0 && !staged_, "a cut moves between steps");
   cut_ = cut;
   stem_trains_ = stem_trains;
-  stem_ = {};
+  former_stem_ = std::exchange(stem_, {});
+  first_step_ = true;
   loaded_chunk_ = nullptr;
   if (!tells_host()) {
+    former_stem_ = {};
     std::erase_if(chunks_, [](const auto& chunk) { return chunk.first.first > 0; });
     return;
   }
-  head_ = {};  // not both at once
-  head_ = make_part({cut, graph_.size()}, cut > 0 && stem_trains, 1);
+  head_ = make_part({cut, graph_.size()}, cut > 0 && stem_trains, 1, head_);
   const nn::TensorSpec logits = head_.program->output_spec();
   logits_ = Tensor(logits.type, logits.shape);
   logits_gradient_ = Tensor(logits.type, logits.shape);
@@ -62,7 +63,8 @@ void Device::set_cut(int32_t cut, bool stem_trains) {
 
 Device::Part& Device::stem() {
   if (stem_.program == nullptr) {
-    stem_ = make_part({0, cut_}, false, 1);
+    stem_ = make_part({0, cut_}, false, 1, former_stem_);
+    former_stem_ = {};
     const nn::TensorSpec spec = stem_.program->output_spec();
     crossing_ = Tensor(spec.type, spec.shape);
   }
@@ -90,6 +92,7 @@ void Device::load(std::span<const float> stem_parameters, std::span<const float>
     load_part(head_, resident_ == nullptr ? parameters : std::span<const float>(), buffers);
   loaded_chunk_ = nullptr;
   stem_.loaded = false;
+  if (!std::exchange(first_step_, false)) former_stem_ = {};
   stem_parameters_ = stem_parameters;
   buffers_ = buffers;
 }

@@ -126,7 +126,8 @@ class Device {
     uint32_t first = 0;
     size_t count = 0;
   };
-  Part make_part(nn::Segment segment, bool input_gradient, uint32_t groups,
+  /// `former`: whose place it takes.
+  Part make_part(nn::Segment segment, bool input_gradient, uint32_t groups, Part& former,
                  std::shared_ptr<nn::WorkSpace> space = nullptr) const;
   /// Empty parameters: the resident's.
   void load_part(Part& part, std::span<const float> parameters,
@@ -165,6 +166,8 @@ class Device {
   bool stem_trains_ = false;
   Part head_;  // where the host is told
   Part stem_;
+  Part former_stem_;  // of the cut before, for the first step at this one
+  bool first_step_ = true;
   /// Of chunks, whose passes are whole one behind the other: what they take is what the largest
   /// takes. Null where each has memory of its own.
   const std::shared_ptr<nn::WorkSpace> chunk_space_;

@@ -23,7 +23,7 @@ size_t Device::most_started() const {
 Device::Part& Device::chunk_part(int32_t cut, uint32_t groups) {
   Part& part = chunks_[{cut, groups}];
   if (part.program == nullptr) {
-    part = make_part({cut, graph_.size()}, cut > 0 && stem_trains_, groups, chunk_space_);
+    part = make_part({cut, graph_.size()}, cut > 0 && stem_trains_, groups, part, chunk_space_);
     loaded_chunk_ = nullptr;  // the space may have moved
   }
   return part;

@@ -21,7 +21,7 @@ struct CpuTape : Tape {
   virtual std::byte* data() = 0;
 };
 struct OwnTape final : CpuTape {
-  explicit OwnTape(size_t bytes) : memory(bytes) {}
+  explicit OwnTape(LargeMemory its) : memory(std::move(its)) {}
   std::byte* data() override { return memory.data(); }
   LargeMemory memory;
 };
@@ -130,9 +130,12 @@ std::unique_ptr<Weights> CpuProgram::new_weights() const {
   return std::make_unique<CpuWeights>(weight_bytes_);
 }
 
-std::unique_ptr<Tape> CpuProgram::new_tape() const {
+std::unique_ptr<Tape> CpuProgram::new_tape_in(std::unique_ptr<Tape> former) const {
   if (shares_space_) return std::make_unique<SharedTape>(space_);
-  return std::make_unique<OwnTape>(buffers_.tape_bytes());
+  LargeMemory memory;
+  if (auto* const own = dynamic_cast<OwnTape*>(former.get())) memory = std::move(own->memory);
+  memory.resize(buffers_.tape_bytes());
+  return std::make_unique<OwnTape>(std::move(memory));
 }
 
 void CpuProgram::load(Weights& weights, std::span<const float> parameters,

@@ -16,9 +16,7 @@ namespace outrigger::nn::cpu {
 
 /// What was in it is lost where it grows.
 inline void reserve(LargeMemory& memory, size_t bytes) {
-  if (bytes <= memory.bytes()) return;
-  memory = LargeMemory();  // not both at once
-  memory = LargeMemory(bytes);
+  if (bytes > memory.bytes()) memory.resize(bytes);
 }
 
 /// Of one program or of several: one forward or backward runs at a time in it, others wait.
@@ -38,7 +36,8 @@ class CpuProgram final : public Program {
   TensorSpec input_spec() const override { return input_spec_; }
   TensorSpec output_spec() const override { return output_spec_; }
   std::unique_ptr<Weights> new_weights() const override;
-  std::unique_ptr<Tape> new_tape() const override;
+  std::unique_ptr<Tape> new_tape() const override { return new_tape_in(nullptr); }
+  std::unique_ptr<Tape> new_tape_in(std::unique_ptr<Tape> former) const override;
   void load(Weights& weights, std::span<const float> parameters,
             std::span<const float> buffers) const override;
   void forward(const Weights& weights, Tape& tape, const ForwardInput& in,

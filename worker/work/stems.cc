@@ -82,10 +82,17 @@ const nn::Weights& Stems::weights(uint64_t version, int32_t cut) {
 
 std::unique_ptr<nn::Tape> Stems::borrow_tape(int32_t cut) {
   Made& of_cut = made(cut);
-  if (of_cut.free_tapes.empty()) return of_cut.program->new_tape();
-  auto tape = std::move(of_cut.free_tapes.back());
-  of_cut.free_tapes.pop_back();
-  return tape;
+  const auto take = [](std::vector<std::unique_ptr<nn::Tape>>& from) {
+    auto tape = std::move(from.back());
+    from.pop_back();
+    return tape;
+  };
+  if (!of_cut.free_tapes.empty()) return take(of_cut.free_tapes);
+  // What lies about is of a plan that is over, or nearly.
+  for (auto& [other, made] : made_) {
+    if (!made.free_tapes.empty()) return of_cut.program->new_tape_in(take(made.free_tapes));
+  }
+  return of_cut.program->new_tape();
 }
 
 void Stems::give_back_tape(int32_t cut, std::unique_ptr<nn::Tape> tape) {

@@ -113,6 +113,21 @@ TEST(CpuProgram, KeepsMicroBatchesInFlightApart) {
   EXPECT_NE(other, alone);
 }
 
+TEST(CpuProgram, ATapeMayBeInTheMemoryOfAnotherPrograms) {
+  const Graph graph = testing::narrow_resnet();
+  const auto backend = cpu::make_cpu_backend();
+  Bench bench(*backend, graph, {.segment = graph.whole(), .batch = 6});
+  bench.forward(6, *bench.tape);
+  const auto alone = bench.backward(*bench.tape);
+  for (const int64_t batch : {2, 60, 600}) {
+    Bench other(*backend, graph, {.segment = graph.whole(), .batch = batch});
+    other.forward(batch, *other.tape);
+    const auto tape = bench.program->new_tape_in(std::move(other.tape));
+    bench.forward(6, *tape);
+    EXPECT_EQ(bench.backward(*tape), alone) << batch;
+  }
+}
+
 TEST(CpuProgram, ServesSeveralThreadsAtOnce) {
   const Graph graph = testing::narrow_resnet();
   Bench bench(*cpu::make_cpu_backend(), graph, {.segment = graph.whole(), .batch = 4});
