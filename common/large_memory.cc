@@ -13,10 +13,9 @@ constexpr std::align_val_t kCacheLine{64};
 /// Less is not worth a mapping of its own.
 constexpr size_t kLarge = size_t{1} << 20;
 
-constexpr size_t whole_pages(size_t bytes) {
-  constexpr size_t kPage = 4096;
-  return (bytes + kPage - 1) / kPage * kPage;
-}
+constexpr size_t kPage = 4096;
+
+constexpr size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 std::byte* checked(void* mapped) {
   if (mapped == MAP_FAILED) throw std::bad_alloc();
@@ -49,6 +48,10 @@ LargeMemory::~LargeMemory() {
   } else if (data_ != nullptr) {
     ::operator delete(data_, kCacheLine);
   }
+}
+
+void LargeMemory::use() {
+  for (size_t i = 0; i < bytes_; i += kPage) *static_cast<volatile std::byte*>(data_ + i) = {};
 }
 
 void LargeMemory::resize(size_t bytes) {

@@ -19,6 +19,9 @@ class LargeMemory {
   /// as many as are still needed.
   void resize(size_t bytes);
 
+  /// Uses every page, where none was used before; what is in them is lost.
+  void use();
+
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }

@@ -138,6 +138,10 @@ std::unique_ptr<Tape> CpuProgram::new_tape_in(std::unique_ptr<Tape> former) cons
   return std::make_unique<OwnTape>(std::move(memory));
 }
 
+void CpuProgram::use_memory_of(Tape& tape) const {
+  if (auto* const own = dynamic_cast<OwnTape*>(&tape)) own->memory.use();
+}
+
 void CpuProgram::load(Weights& weights, std::span<const float> parameters,
                       std::span<const float> buffers) const {
   ensure(static_cast<int64_t>(parameters.size()) == parameter_count_ &&

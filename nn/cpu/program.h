@@ -38,6 +38,7 @@ class CpuProgram final : public Program {
   std::unique_ptr<Weights> new_weights() const override;
   std::unique_ptr<Tape> new_tape() const override { return new_tape_in(nullptr); }
   std::unique_ptr<Tape> new_tape_in(std::unique_ptr<Tape> former) const override;
+  void use_memory_of(Tape& tape) const override;
   void load(Weights& weights, std::span<const float> parameters,
             std::span<const float> buffers) const override;
   void forward(const Weights& weights, Tape& tape, const ForwardInput& in,

@@ -162,9 +162,23 @@ bool Agent::work() {
   } else if (next != works_.end()) {
     decode(next);
   } else {
-    return false;
+    return prepare();
   }
   return true;
+}
+
+// Of one step, whose weights they all wait for: those before have given their tapes back by then.
+bool Agent::prepare() {
+  for (auto first = works_.begin(); first != works_.end(); ++first) {
+    const feed::Lease& lease = first->second.lease;
+    if (first->second.stage != Stage::kForward) continue;
+    const auto waits = std::ranges::count_if(works_, [&](const auto& entry) {
+      return entry.second.stage == Stage::kForward && entry.first.step == first->first.step &&
+             entry.second.lease.cut == lease.cut;
+    });
+    return stems_.prepare(lease.cut, lease.stem_trains ? static_cast<size_t>(waits) : 1);
+  }
+  return false;
 }
 
 void Agent::decode(Works::iterator at) {

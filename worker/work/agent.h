@@ -90,6 +90,8 @@ class Agent {
   void forward(Works::iterator at);
   void backward(Works::iterator at);
   void score(Works::iterator at);
+  /// What stems need whose weights have not come yet; whether there was any of that to do.
+  bool prepare();
   void send_pixels(Works::iterator at);
   void give_room_back(Work& work);
   Works::iterator finish(Works::iterator at);

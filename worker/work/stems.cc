@@ -80,19 +80,41 @@ const nn::Weights& Stems::weights(uint64_t version, int32_t cut) {
   return *packed;
 }
 
-std::unique_ptr<nn::Tape> Stems::borrow_tape(int32_t cut) {
-  Made& of_cut = made(cut);
-  const auto take = [](std::vector<std::unique_ptr<nn::Tape>>& from) {
-    auto tape = std::move(from.back());
-    from.pop_back();
-    return tape;
-  };
-  if (!of_cut.free_tapes.empty()) return take(of_cut.free_tapes);
+namespace {
+
+std::unique_ptr<nn::Tape> take_from(std::vector<std::unique_ptr<nn::Tape>>& tapes) {
+  auto tape = std::move(tapes.back());
+  tapes.pop_back();
+  return tape;
+}
+
+}  // namespace
+
+std::unique_ptr<nn::Tape> Stems::new_tape(Made& of_cut) {
+  ++of_cut.tapes;
   // What lies about is of a plan that is over, or nearly.
-  for (auto& [other, made] : made_) {
-    if (!made.free_tapes.empty()) return of_cut.program->new_tape_in(take(made.free_tapes));
+  for (auto& [cut, other] : made_) {
+    if (&other == &of_cut || other.free_tapes.empty()) continue;
+    --other.tapes;
+    return of_cut.program->new_tape_in(take_from(other.free_tapes));
   }
   return of_cut.program->new_tape();
+}
+
+std::unique_ptr<nn::Tape> Stems::borrow_tape(int32_t cut) {
+  Made& of_cut = made(cut);
+  return of_cut.free_tapes.empty() ? new_tape(of_cut) : take_from(of_cut.free_tapes);
+}
+
+bool Stems::prepare(int32_t cut, size_t micro_batches) {
+  const bool is_new = !made_.contains(cut);
+  Made& of_cut = made(cut);
+  if (is_new) return true;
+  if (of_cut.tapes >= micro_batches) return false;
+  auto tape = new_tape(of_cut);
+  of_cut.program->use_memory_of(*tape);
+  of_cut.free_tapes.push_back(std::move(tape));
+  return true;
 }
 
 void Stems::give_back_tape(int32_t cut, std::unique_ptr<nn::Tape> tape) {

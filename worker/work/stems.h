@@ -34,6 +34,9 @@ class Stems {
   /// The program's weights of a version that is here; packed at the first call.
   const nn::Weights& weights(uint64_t version, int32_t cut);
   std::unique_ptr<nn::Tape> borrow_tape(int32_t cut);
+  /// Makes something of what as many micro-batches at once will need at a cut, before they do: its
+  /// program, or a tape. False: all of it is there.
+  bool prepare(int32_t cut, size_t micro_batches);
   void give_back_tape(int32_t cut, std::unique_ptr<nn::Tape> tape);
 
  private:
@@ -41,6 +44,7 @@ class Stems {
   struct Made {
     std::unique_ptr<nn::Program> program;
     std::vector<std::unique_ptr<nn::Tape>> free_tapes = {};
+    size_t tapes = 0;  // these, and those that are lent
     std::vector<std::unique_ptr<nn::Weights>> free_weights = {};
   };
   struct Version {
@@ -48,6 +52,7 @@ class Stems {
     std::map<int32_t, std::unique_ptr<nn::Weights>> packed;
   };
   Made& made(int32_t cut);
+  std::unique_ptr<nn::Tape> new_tape(Made& of_cut);
 
   const nn::Graph& graph_;
   const nn::Backend& backend_;

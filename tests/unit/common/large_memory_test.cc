@@ -13,10 +13,6 @@ constexpr size_t kMiB = size_t{1} << 20;
 
 uintptr_t address(const LargeMemory& memory) { return reinterpret_cast<uintptr_t>(memory.data()); }
 
-void use(LargeMemory& memory) {
-  for (size_t i = 0; i < memory.bytes(); i += 4096) memory.data()[i] = std::byte{1};
-}
-
 /// Pages that this process has used for the first time.
 long faults() {
   rusage usage{};
@@ -54,14 +50,14 @@ TEST(LargeMemory, MovesAndGoesOnce) {
 
 TEST(LargeMemory, OfAnotherSizeUsesItsPagesAgain) {
   LargeMemory memory(64 * kMiB);
-  use(memory);
+  memory.use();
   long before = faults();
   memory.resize(40 * kMiB);
-  use(memory);
+  memory.use();
   EXPECT_LT(faults() - before, 100) << "of 10,240 pages";
   before = faults();
   memory.resize(60 * kMiB);
-  use(memory);
+  memory.use();
   EXPECT_EQ(memory.bytes(), 60 * kMiB);
   EXPECT_GT(faults() - before, 0) << "those beyond were given back";
 }
@@ -71,7 +67,7 @@ TEST(LargeMemory, GoesFromSmallToLargeAndBack) {
   for (const size_t bytes : {2 * kMiB, size_t{7}, size_t{0}, 3 * kMiB + 1}) {
     memory.resize(bytes);
     ASSERT_EQ(memory.bytes(), bytes);
-    use(memory);
+    memory.use();
   }
 }
 

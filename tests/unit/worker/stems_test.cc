@@ -59,8 +59,9 @@ class StemsTest : public testing::Test {
     agent_.receive(
         feed::StemWeights{version, cut, parameters, buffers, parameters->size(), buffers->size()});
   }
-  feed::WorkKey run_stem(uint64_t step, int32_t cut, uint64_t version, bool trains) {
-    feed::Lease lease{.key = {.incarnation = 1, .step = step},
+  feed::WorkKey run_stem(uint64_t step, int32_t cut, uint64_t version, bool trains,
+                         uint32_t index = 0) {
+    feed::Lease lease{.key = {.incarnation = 1, .step = step, .index = index},
                       .cut = cut,
                       .stem_trains = trains,
                       .stem_version = version};
@@ -82,9 +83,10 @@ class StemsTest : public testing::Test {
     agent_.receive(feed::CutGradient{key, WireFormat::kFloat32, gradient});
     work();
   }
-  void work() {
-    while (agent_.work()) {
-    }
+  int work() {
+    int pieces = 0;
+    while (agent_.work()) ++pieces;
+    return pieces;
   }
 
   const nn::Graph graph_ = graph_of_two_stages();
@@ -107,6 +109,35 @@ TEST_F(StemsTest, ACutThatThePlanHasLeftIsForgotten) {
   EXPECT_EQ(backend_.compiled, 2);
   run_step(2, shallow_);
   EXPECT_EQ(backend_.compiled, 3) << "it took no memory meanwhile";
+}
+
+TEST_F(StemsTest, WhatAStepNeedsIsMadeWhileItsWeightsAreUnderWay) {
+  constexpr uint32_t kLeases = 3;
+  for (const uint64_t step : {7, 8}) {
+    std::vector<feed::WorkKey> keys;
+    for (uint32_t i = 0; i < kLeases; ++i) keys.push_back(run_stem(step, shallow_, step, true, i));
+    EXPECT_EQ(backend_.compiled, 1) << "before there are weights";
+    send_stem(step, shallow_);
+    EXPECT_EQ(work(), 3) << "a forward pass each: all else is there";
+    for (const feed::WorkKey& key : keys) send_gradient(key, shallow_);
+    agent_.receive(feed::Committed{step + 1, step + 1});
+  }
+  EXPECT_EQ(backend_.compiled, 1);
+}
+
+TEST_F(StemsTest, MakesATapeForEachMicroBatchOfAStepAndNoMore) {
+  Stems stems(graph_, backend_, {.batch = kSamples}, threads_);
+  EXPECT_TRUE(stems.prepare(shallow_, 2)) << "its program";
+  EXPECT_TRUE(stems.prepare(shallow_, 2));
+  EXPECT_TRUE(stems.prepare(shallow_, 2));
+  EXPECT_FALSE(stems.prepare(shallow_, 2));
+  auto lent = stems.borrow_tape(shallow_);
+  EXPECT_FALSE(stems.prepare(shallow_, 2)) << "what is lent comes back";
+  EXPECT_TRUE(stems.prepare(deep_, 2)) << "its program";
+  EXPECT_TRUE(stems.prepare(deep_, 1)) << "of the tape that lay about";
+  EXPECT_FALSE(stems.prepare(deep_, 1));
+  stems.give_back_tape(shallow_, std::move(lent));
+  EXPECT_TRUE(stems.prepare(shallow_, 2)) << "of two it has one";
 }
 
 TEST_F(StemsTest, ACutOfALeaseThatWaitsForItsGradientStays) {
