@@ -178,6 +178,7 @@ std::optional<Decision> Planner::compare(uint64_t step, const Measured& now,
   // Of a plan that lives on what comes too late other plans learn nothing.
   const bool tells = present.runs && expected > 0 && !present.burdened();
   measured_[present_].bias = tells ? std::clamp(now.seconds / expected, 0.5, 2.0) : 1.0;
+  if (tells && present_ == Choice{}) plain_bias_ = measured_[present_].bias;
   const Wanted of_plain = wanted(present, Choice{});
   const auto found = best(situation, step, trial, 1 - of_plain.margin - of_plain.doubt);
   log::debug(

@@ -80,8 +80,9 @@ double Planner::counts_for(const Situation& in, const Choice& choice, const Esti
   const bool known = ran != nullptr && (choice == present_ ||
                                         kDoubt * ran->deviation <= options_.margin * ran->seconds);
   double its_bias = by.bias.at(static_cast<size_t>(kind_of(choice)));
-  // That another plan takes longer than its trial is no reason to stay with that one.
-  if (choice == Choice{} && choice != present_ && !options_.cut) its_bias = std::min(1.0, its_bias);
+  // Plans that are nearly as good would take turns, each believed again once the other is in force.
+  if (choice == Choice{} && choice != present_ && present_.away == 0 && plain_bias_)
+    its_bias = std::max(its_bias, *plain_bias_);
   const Prediction told = predict(in, choice);
   if (!known) return its_bias * with_burden(by.tried(in, choice, enough / its_bias), told);
   // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's.
