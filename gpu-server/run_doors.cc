@@ -73,7 +73,7 @@ void Run::open_doors() {
   source.status_json = [this] { return reporter_.status_json(); };
   source.stop = [this] { want_stop(); };
   source.plan_json = [this] { return reporter_.plan_json(); };
-  if (first_rank()) reporter_.edits({});
+  if (first_rank()) reporter_.edits({job_.metadata.generation.value_or(0), ""});
   source.edit_job = [this](const std::string& body) { return want_edit(body); };
   source.set_plan = [this](const std::string& split) { return want_plan(split); };
   pages_ = std::make_unique<telemetry::StatusServer>(options, metrics_, source);

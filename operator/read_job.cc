@@ -48,9 +48,9 @@ JobRecord read_job(Json object) {
   if (record.errors.empty()) {
     api::apply_defaults(record.job);
     record.errors = api::validate(record.job);
-    if (record.errors.empty()) record.errors = api::check_references(record.job);
     std::erase_if(record.errors,
                   [](const auto& error) { return error.path.starts_with("status"); });
+    if (record.errors.empty()) record.errors = api::check_references(record.job);
     record.only_invalid = !record.errors.empty();
   } else {
     record.only_for_servers = std::ranges::all_of(record.errors, is_for_servers);

@@ -45,9 +45,11 @@ Device::Part Device::make_part(nn::Segment segment, bool input_gradient, uint32_
 void Device::set_cut(int32_t cut, bool stem_trains) {
   if (cut == cut_ && stem_trains == stem_trains_) return;
   ensure(started() == 0 && !staged_, "a cut moves between steps");
+  const bool deeper = cut >= cut_;
   cut_ = cut;
   stem_trains_ = stem_trains;
   former_stem_ = std::exchange(stem_, {});
+  if (!deeper) former_stem_ = {};  // beside a larger head there may be no room for it
   first_step_ = true;
   loaded_chunk_ = nullptr;
   if (!tells_host()) {

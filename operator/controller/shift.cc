@@ -186,8 +186,10 @@ void Shift::tell_server(const std::string& job_key, const Edit& edit, const std:
   const auto job = caches_.job(kube::ObjectKey::parse(job_key));
   if (!memory || !job || job->uid != memory->uid()) return;
   if (memory->first_refusal_of(job->value.job.metadata.generation.value_or(0)))
-    tell_of_refused_edit(
-        *job, "the job was begun by an operator with another token key; suspend and resume it");
+    tell_of_refused_edit(*job,
+                         "the job's tokens are of an operator with another token key, so its "
+                         "server takes no edits while it runs; "
+                         "suspend and resume the job: its next attempt has this spec");
 }
 
 void Shift::tell_of_refused_edit(const kube::Cached<JobRecord>& job, const std::string& why) {

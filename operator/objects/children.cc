@@ -44,6 +44,7 @@ api::TrainingJob told_job(const api::TrainingJob& job) {
   api::TrainingJob told;
   told.metadata.name = job.metadata.name;
   told.metadata.namespace_name = job.metadata.namespace_name;
+  told.metadata.generation = job.metadata.generation;  // a server tells by it what it knows
   told.spec = job.spec;
   told.spec.server.pod_template.reset();
   told.spec.server.engine = api::Engine::kBuiltin;  // whoever reads this is the server

@@ -75,6 +75,7 @@ void Planner::forget_for_others(uint64_t step) {
   constexpr uint64_t kLongDue = 5 * kEnough;
   const bool is_due = !looked_ && step >= last_look_ + kLongDue;
   const Measured now = forget();
+  plain_bias_.reset();
   if (is_due) measured_[present_] = now;
   moved_.reset();  // what has changed may be followed at once
 }
@@ -178,7 +179,7 @@ std::optional<Decision> Planner::compare(uint64_t step, const Measured& now,
   // Of a plan that lives on what comes too late other plans learn nothing.
   const bool tells = present.runs && expected > 0 && !present.burdened();
   measured_[present_].bias = tells ? std::clamp(now.seconds / expected, 0.5, 2.0) : 1.0;
-  if (tells && present_ == Choice{}) plain_bias_ = measured_[present_].bias;
+  if (tells && present_ == Choice{}) plain_bias_ = {measured_[present_].bias, step};
   const Wanted of_plain = wanted(present, Choice{});
   const auto found = best(situation, step, trial, 1 - of_plain.margin - of_plain.doubt);
   log::debug(

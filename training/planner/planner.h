@@ -177,8 +177,12 @@ class Planner {
   std::vector<RankRates> newest_;               // of the last step
   std::vector<RankRates> looked_at_;            // of the last look
   std::vector<RankRates> settled_at_;           // of the last look that had an end
-  // How far trials are off for the plain plan, as it was last seen, whatever has changed since.
-  std::optional<double> plain_bias_;
+  // How far trials are off for the plain plan, as it was last seen, whatever rates are since.
+  struct PlainBias {
+    double bias = 0;
+    uint64_t step = 0;
+  };
+  std::optional<PlainBias> plain_bias_;
   size_t unlike_ = 1;  // ranks of which each must be tried, at the last look
   std::optional<Choice> found_before_;
   std::optional<Promise> promised_;  // by the last move, with rates like those of now

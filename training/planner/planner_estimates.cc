@@ -68,7 +68,9 @@ double Planner::bias_of(Kind kind, uint64_t step) const {
     const Kind other = kind_of(plan);
     const bool tells = other == kind || (other == Kind::kFrozen && kind == Kind::kTrained) ||
                        (of_gradients && other < kind);
-    if (tells && lately(plan, step) != nullptr) bias = std::max(bias, of_plan.bias);
+    // Of the plain plan, for longer only its own time counts.
+    const bool newly = plan != Choice{} || step <= of_plan.step + options_.memory;
+    if (tells && newly && lately(plan, step) != nullptr) bias = std::max(bias, of_plan.bias);
   }
   return bias > 0 ? bias : measured_.at(present_).bias;
 }
@@ -81,8 +83,10 @@ double Planner::counts_for(const Situation& in, const Choice& choice, const Esti
                                         kDoubt * ran->deviation <= options_.margin * ran->seconds);
   double its_bias = by.bias.at(static_cast<size_t>(kind_of(choice)));
   // Plans that are nearly as good would take turns, each believed again once the other is in force.
-  if (choice == Choice{} && choice != present_ && present_.away == 0 && plain_bias_)
-    its_bias = std::max(its_bias, *plain_bias_);
+  constexpr uint64_t kRemembered = 2000;
+  if (choice == Choice{} && choice != present_ && present_.away == 0 && plain_bias_ &&
+      by.step <= plain_bias_->step + kRemembered)
+    its_bias = std::max(its_bias, plain_bias_->bias);
   const Prediction told = predict(in, choice);
   if (!known) return its_bias * with_burden(by.tried(in, choice, enough / its_bias), told);
   // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's.

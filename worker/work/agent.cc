@@ -172,11 +172,13 @@ bool Agent::prepare() {
   for (auto first = works_.begin(); first != works_.end(); ++first) {
     const feed::Lease& lease = first->second.lease;
     if (first->second.stage != Stage::kForward) continue;
-    const auto waits = std::ranges::count_if(works_, [&](const auto& entry) {
+    // The others give their tape back before the next one needs it.
+    const auto keeps = std::ranges::count_if(works_, [&](const auto& entry) {
       return entry.second.stage == Stage::kForward && entry.first.step == first->first.step &&
+             entry.second.lease.kind == WorkKind::kForward && entry.second.lease.stem_trains &&
              entry.second.lease.cut == lease.cut;
     });
-    return stems_.prepare(lease.cut, lease.stem_trains ? static_cast<size_t>(waits) : 1);
+    return stems_.prepare(lease.cut, std::max<size_t>(1, static_cast<size_t>(keeps)));
   }
   return false;
 }

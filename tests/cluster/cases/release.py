@@ -1,6 +1,7 @@
 """Upgrade and uninstall while a job runs, and installing again."""
 
 import json
+import time
 
 from cases import life
 from cases.install import CHART, DATA, INSTALLED
@@ -109,6 +110,12 @@ def install_again():
     kubectl("patch", "tjob", JOB, "--type=merge", "-p", '{"spec": {"split": {"sharePercent": 25}}}')
     until("the refused edit is an event", 180, lambda: jobs.refused_edits(JOB, "another token key"))
     expect(jobs.uids(JOB, "server") == server, "the server was replaced")
+    kubectl("patch", "tjob", JOB, "--type=merge", "-p", '{"spec": {"suspend": true}}')
+    until("the job is Suspended", 120, lambda: jobs.holds(JOB, "Suspended"))
+    kubectl("patch", "tjob", JOB, "--type=merge", "-p", '{"spec": {"suspend": false}}')
+    jobs.wait_until(JOB, "the next attempt has the edit", 120, lambda: jobs.server_says(JOB, "/plan", "sharePercent") == 25)
+    time.sleep(15)  # longer than between two looks at a server
+    expect(len(jobs.refused_edits(JOB, "another token key")) == 1, "what its file has is told to the server")
     jobs.remove(JOB)
 
 

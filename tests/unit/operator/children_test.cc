@@ -14,10 +14,12 @@ TEST(Children, TheConfigMapHoldsAJobThatAServerCanRun) {
   World world(
       "  activeDeadlineSeconds: 60\n  workers: {replicas: 1}\n"
       "  server: {template: {spec: {nodeSelector: {a: b}}}}\n");
+  world.job.metadata.generation = 9;
   const Json map = build_config_map(world.job, 3);
   const auto told = api::resolve_training_job(map["data"]["job.yaml"].get<std::string>());
   ASSERT_EQ(api::to_string(told.errors), "");
   EXPECT_EQ(told.job.metadata.name, "faces");
+  EXPECT_EQ(told.job.metadata.generation, 9) << "so that the server tells that it knows it";
   EXPECT_EQ(told.job.spec.server.pod_template, std::nullopt);
   EXPECT_EQ(told.job.spec.active_deadline, std::nullopt);
   EXPECT_FALSE(told.job.spec.suspend);
