@@ -18,6 +18,10 @@ class LargeMemory {
   /// What is in it is lost, and where it is changes; of large memory pages that were used are kept,
   /// as many as are still needed.
   void resize(size_t bytes);
+  /// The same where there are fewer.
+  void reserve(size_t bytes) {
+    if (bytes > bytes_) resize(bytes);
+  }
 
   /// Uses every page, where none was used before; what is in them is lost.
   void use();

@@ -127,7 +127,7 @@ class Program {
   /// The same in the memory of a tape of any program of this backend that nobody needs any more, as
   /// far as that goes: to use memory for the first time takes long. Null: new_tape().
   virtual std::unique_ptr<Tape> new_tape_in(std::unique_ptr<Tape>) const { return new_tape(); }
-  /// Does that for a tape that keeps nothing, so that the first pass need not.
+  /// Uses the memory of a new tape for the first time, so that its first pass need not.
   virtual void use_memory_of(Tape&) const {}
   /// Repacks the segment's parameters (exactly parameter_range(segment)) and running averages
   /// (buffer_range).

@@ -49,11 +49,11 @@ void Device::set_cut(int32_t cut, bool stem_trains) {
   cut_ = cut;
   stem_trains_ = stem_trains;
   former_stem_ = std::exchange(stem_, {});
-  if (!deeper) former_stem_ = {};  // beside a larger head there may be no room for it
+  // Beside a larger head there may be no room for it, and a device of its own has no use for it.
+  if (!deeper || resident_ != nullptr) former_stem_ = {};
   first_step_ = true;
   loaded_chunk_ = nullptr;
   if (!tells_host()) {
-    former_stem_ = {};
     std::erase_if(chunks_, [](const auto& chunk) { return chunk.first.first > 0; });
     return;
   }

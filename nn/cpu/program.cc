@@ -121,9 +121,9 @@ void CpuProgram::plan(Compilation& c) {
   buffers_.assign(forward_, backward_);
   weight_bytes_ = c.weight_bytes();
   slot_bytes_ = c.slot_bytes();
-  reserve(space_->scratch, buffers_.scratch_bytes());
-  reserve(space_->slots, slot_bytes_ * static_cast<size_t>(slots_.size()));
-  if (shares_space_) reserve(space_->tape, buffers_.tape_bytes());
+  space_->scratch.reserve(buffers_.scratch_bytes());
+  space_->slots.reserve(slot_bytes_ * static_cast<size_t>(slots_.size()));
+  if (shares_space_) space_->tape.reserve(buffers_.tape_bytes());
 }
 
 std::unique_ptr<Weights> CpuProgram::new_weights() const {

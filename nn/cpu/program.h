@@ -14,11 +14,6 @@
 
 namespace outrigger::nn::cpu {
 
-/// What was in it is lost where it grows.
-inline void reserve(LargeMemory& memory, size_t bytes) {
-  if (bytes > memory.bytes()) memory.resize(bytes);
-}
-
 /// Of one program or of several: one forward or backward runs at a time in it, others wait.
 struct CpuWorkSpace final : WorkSpace {
   size_t bytes() const override { return scratch.bytes() + slots.bytes() + tape.bytes(); }

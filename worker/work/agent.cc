@@ -169,18 +169,17 @@ bool Agent::work() {
 
 // Of one step, whose weights they all wait for: those before have given their tapes back by then.
 bool Agent::prepare() {
-  for (auto first = works_.begin(); first != works_.end(); ++first) {
-    const feed::Lease& lease = first->second.lease;
-    if (first->second.stage != Stage::kForward) continue;
-    // The others give their tape back before the next one needs it.
-    const auto keeps = std::ranges::count_if(works_, [&](const auto& entry) {
-      return entry.second.stage == Stage::kForward && entry.first.step == first->first.step &&
-             entry.second.lease.kind == WorkKind::kForward && entry.second.lease.stem_trains &&
-             entry.second.lease.cut == lease.cut;
-    });
-    return stems_.prepare(lease.cut, std::max<size_t>(1, static_cast<size_t>(keeps)));
-  }
-  return false;
+  const auto waits = [](const auto& entry) { return entry.second.stage == Stage::kForward; };
+  const auto first = std::ranges::find_if(works_, waits);
+  if (first == works_.end()) return false;
+  const int32_t cut = first->second.lease.cut;
+  // The others give their tape back before the next one needs it.
+  const auto keeps = std::ranges::count_if(works_, [&](const auto& entry) {
+    const auto& [key, work] = entry;
+    return waits(entry) && key.step == first->first.step && work.lease.cut == cut &&
+           work.lease.kind == WorkKind::kForward && work.lease.stem_trains;
+  });
+  return stems_.prepare(cut, std::max<size_t>(1, static_cast<size_t>(keeps)));
 }
 
 void Agent::decode(Works::iterator at) {

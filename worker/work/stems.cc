@@ -6,6 +6,15 @@
 #include "common/error.h"
 
 namespace outrigger::worker {
+namespace {
+
+std::unique_ptr<nn::Tape> take_from(std::vector<std::unique_ptr<nn::Tape>>& tapes) {
+  auto tape = std::move(tapes.back());
+  tapes.pop_back();
+  return tape;
+}
+
+}  // namespace
 
 void Stems::add(feed::StemWeights weights) {
   const nn::Segment stem{0, weights.cut};
@@ -79,16 +88,6 @@ const nn::Weights& Stems::weights(uint64_t version, int32_t cut) {
   }
   return *packed;
 }
-
-namespace {
-
-std::unique_ptr<nn::Tape> take_from(std::vector<std::unique_ptr<nn::Tape>>& tapes) {
-  auto tape = std::move(tapes.back());
-  tapes.pop_back();
-  return tape;
-}
-
-}  // namespace
 
 std::unique_ptr<nn::Tape> Stems::new_tape(Made& of_cut) {
   ++of_cut.tapes;
