@@ -132,10 +132,10 @@ double stem_speed(const training::JobCosts& job, const WorkerMeasures& worker) {
     const auto ran = worker.stems.find(cut.cut);
     if (ran == worker.stems.end() || ran->second.forward == 0) continue;
     const WorkerMeasures::Stem& stem = ran->second;
-    work += cut.stem_forward + (stem.backward > 0 ? cut.stem_backward : 0);
+    work += stem.weight * (cut.stem_forward + (stem.backward > 0 ? cut.stem_backward : 0));
     // A stem that no longer runs says what the machine was like: decoding tells what it is now.
     const double since = stem.decode > 0 ? worker.work() / stem.decode : 1;
-    took += since * (stem.forward + stem.backward);
+    took += stem.weight * since * (stem.forward + stem.backward);
   }
   if (took > 0) return work / took;
   if (worker.pass_seconds <= 0) return 0;

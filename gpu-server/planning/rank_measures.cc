@@ -19,7 +19,8 @@ void pack(const WorkerMeasures& worker, std::vector<float>& to) {
   for (const auto number : kNumbers) add(worker.*number);
   add(static_cast<double>(worker.stems.size()));
   for (const auto& [cut, stem] : worker.stems) {
-    for (const double value : {static_cast<double>(cut), stem.forward, stem.backward, stem.decode})
+    for (const double value :
+         {static_cast<double>(cut), stem.forward, stem.backward, stem.decode, stem.weight})
       add(value);
   }
 }
@@ -63,6 +64,7 @@ WorkerMeasures unpack_worker(Unpacker& from) {
     stem.forward = from.next();
     stem.backward = from.next();
     stem.decode = from.next();
+    stem.weight = from.next();
   }
   return worker;
 }

@@ -33,6 +33,7 @@ struct WorkerMeasures {
     double forward = 0;
     double backward = 0;
     double decode = 0;  // work() when this was measured: how fast the machine was then
+    double weight = 1;  // among those of other cuts: what runs now tells more than what ran before
   };
   /// Of decoding what the machine does itself: who waits for bytes is not slow.
   double work() const;
@@ -89,6 +90,7 @@ class WorkerBook {
   Pace pace_;
   Jump decode_jump_;
   std::map<int32_t, StemResults> stem_results_;  // by cut
+  int32_t newest_cut_ = 0;                       // of the last stem
   double told_rate_ = 0;                         // bytes per second, as the worker tells
   uint32_t told_late_ = 0;  // results whose rate is still of the slower machine that it was
 };

@@ -167,8 +167,19 @@ bool Agent::work() {
   return true;
 }
 
-// Of one step, whose weights they all wait for: those before have given their tapes back by then.
 bool Agent::prepare() {
+  Spent spent;
+  bool prepared = false;
+  {
+    const Stopwatch watch(spent);
+    prepared = prepare_stems();
+  }
+  quota_.leave_out(spent.processor);
+  return prepared;
+}
+
+// Of one step, whose weights they all wait for: those before have given their tapes back by then.
+bool Agent::prepare_stems() {
   const auto waits = [](const auto& entry) { return entry.second.stage == Stage::kForward; };
   const auto first = std::ranges::find_if(works_, waits);
   if (first == works_.end()) return false;
@@ -180,6 +191,16 @@ bool Agent::prepare() {
            work.lease.kind == WorkKind::kForward && work.lease.stem_trains;
   });
   return stems_.prepare(cut, std::max<size_t>(1, static_cast<size_t>(keeps)));
+}
+
+// Pixels take much besides to the little that decoding does, stems little to the much that they do.
+void Agent::note_kind(bool stem) {
+  constexpr uint32_t kNoMoreStems = 64;
+  pixels_in_row_ = stem ? 0 : pixels_in_row_ + 1;
+  const bool runs_stems = stem || (runs_stems_ && pixels_in_row_ < kNoMoreStems);
+  if (runs_stems == runs_stems_) return;
+  runs_stems_ = runs_stems;
+  quota_.begin_anew();
 }
 
 void Agent::decode(Works::iterator at) {
@@ -214,6 +235,7 @@ void Agent::finish_decoding(Works::iterator at) {
 }
 
 void Agent::send_pixels(Works::iterator at) {
+  note_kind(false);
   Work& work = at->second;
   outbox_.push_back(
       feed::MicroBatch{.key = at->first,
@@ -224,6 +246,7 @@ void Agent::send_pixels(Works::iterator at) {
 }
 
 void Agent::forward(Works::iterator at) {
+  note_kind(true);
   Work& work = at->second;
   const int32_t cut = work.lease.cut;
   const nn::Program& program = stems_.program(cut);

@@ -92,6 +92,9 @@ class Agent {
   void score(Works::iterator at);
   /// What stems need whose weights have not come yet; whether there was any of that to do.
   bool prepare();
+  bool prepare_stems();
+  /// A micro-batch is made as pixels, or with a stem.
+  void note_kind(bool stem);
   void send_pixels(Works::iterator at);
   void give_room_back(Work& work);
   Works::iterator finish(Works::iterator at);
@@ -104,6 +107,8 @@ class Agent {
   Stems stems_;
   nn::Scorer scorer_;
   Quota quota_;
+  bool runs_stems_ = false;
+  uint32_t pixels_in_row_ = 0;                 // micro-batches without a stem
   std::optional<feed::StemWeights> to_score_;  // of an evaluation, until the scorer has them
   std::optional<uint64_t> scored_;             // the evaluation whose weights it has
   Works works_;

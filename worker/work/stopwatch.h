@@ -15,6 +15,10 @@ class Besides {
  public:
   /// `work`: seconds of processors, on all its threads.
   void worked(double work) { work_ += work; }
+  /// Of what the process takes, so much is done once and belongs to no work.
+  void leave_out(double process) {
+    if (since_) *since_ += process;
+  }
   /// `process`: likewise, of the whole process since it began.
   void look(double process) {
     constexpr double kEnough = 0.02;  // seconds of work that tell something
@@ -55,6 +59,13 @@ class Quota {
   }
   /// Work took so many seconds of the processor of each of so many threads.
   void worked(double processor, int threads) { besides_.worked(threads * processor); }
+  /// What is done once, on one thread, took so many: work does not pay for it.
+  void leave_out(double processor) { besides_.leave_out(processor); }
+  /// From now on the work is another, and so is what it needs besides.
+  void begin_anew() {
+    besides_ = {};
+    look_at_ = {};
+  }
 
  private:
   void look() {

@@ -468,8 +468,13 @@ TEST(StemSpeed, OfStemsThatNoLongerRunFollowsDecoding) {
   worker.decode = 0.11;
   worker.read = 0.07;  // waiting for storage says nothing of stems
   EXPECT_NEAR(stem_speed(job, worker), 0.5, 1e-9);
+  job.cuts.push_back({.cut = 5, .stem_forward = 0.2, .stem_backward = 0.4});
+  worker.stems[5] = {.forward = 1, .backward = 2, .decode = 0.04, .weight = 0};
+  EXPECT_NEAR(stem_speed(job, worker), 0.5, 1e-9) << "what does not count any more";
+  worker.stems[5].weight = 0.5;
+  EXPECT_NEAR(stem_speed(job, worker), (0.3 + 0.3) / (0.6 + 1.5), 1e-9);
   worker.stems.clear();
-  worker.pass_seconds = 0.15;
+  worker.pass_seconds = 0.3;
   EXPECT_NEAR(stem_speed(job, worker), 0.5, 1e-9);
 }
 

@@ -14,7 +14,7 @@ RankMeasures sample() {
   worker.decode = 0.75;
   worker.read = 0.125;
   worker.stems[3] = {.forward = 1, .backward = 2, .decode = 0.5};
-  worker.stems[7] = {.forward = 3, .backward = 4, .decode = 0.25};
+  worker.stems[7] = {.forward = 3, .backward = 4, .decode = 0.25, .weight = 0.5};
   worker.bytes_per_second = 1.25e8;
   worker.latency = 0.0078125;
   return {.busy = 1.5,
@@ -47,6 +47,7 @@ TEST(RankMeasures, AreWhatWasPacked) {
   ASSERT_EQ(worker.stems.size(), 2u);
   EXPECT_EQ(worker.stems.at(7).forward, 3);
   EXPECT_EQ(worker.stems.at(7).backward, 4);
+  EXPECT_EQ(worker.stems.at(7).weight, 0.5);
   EXPECT_EQ(worker.stems.at(3).decode, 0.5);
   EXPECT_EQ(heard.workers[1].cores, 2u);
 }

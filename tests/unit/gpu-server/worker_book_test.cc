@@ -115,6 +115,22 @@ TEST(WorkerBook, KeepsStemsByCut) {
   EXPECT_NEAR(stems.at(5).backward, 0.3, 1e-6);
 }
 
+TEST(WorkerBook, WhatRunsNowTellsMoreOfStemsThanWhatRanBefore) {
+  WorkerBook book(1, 0);
+  feed::MicroBatch batch;
+  const auto note = [&](int32_t cut, int times) {
+    batch.times = {.cut = cut, .decode = 0.1f, .forward = 0.2f};
+    for (int i = 0; i < times; ++i, ++batch.key.step) book.note(batch);
+    return book.measures({}).stems;
+  };
+  EXPECT_EQ(note(5, 1).at(5).weight, 1);
+  EXPECT_NEAR(note(7, 2).at(5).weight, 0.75, 1e-9);
+  const auto stems = note(7, 20);
+  EXPECT_EQ(stems.at(5).weight, 0);
+  EXPECT_EQ(stems.at(7).weight, 1);
+  EXPECT_EQ(note(5, 20).at(7).weight, 0) << "and when it runs again";
+}
+
 TEST(WorkerBook, FollowsLayersFromWhatTheWorkerToldWhenItJoined) {
   WorkerBook book(1, 0, 0, {{1, 2}, {0, 0}});
   feed::StemGradient gradient;

@@ -55,6 +55,15 @@ TEST(Besides, FollowsWhatIsNewAndStaysWithinReason) {
   EXPECT_EQ(run(8, 9), 2);
 }
 
+TEST(Besides, LeavesOutWhatIsDoneOnce) {
+  Besides besides;
+  besides.look(0);
+  besides.worked(0.1);
+  besides.leave_out(0.3);
+  besides.look(0.42);
+  EXPECT_NEAR(besides.times(), 1.2, 1e-9);
+}
+
 TEST(Stopwatch, AddsUpTheTimesOfAllItsPieces) {
   Spent spent;
   const auto own = ProcessorClock::of_this_thread();
