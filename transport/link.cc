@@ -3,13 +3,6 @@
 #include <utility>
 
 namespace outrigger::transport {
-namespace {
-
-/// Long enough to be for ever, short enough not to overflow when it is added to now().
-constexpr Duration kLinkLife = std::chrono::hours(24 * 365);
-
-}  // namespace
-
 Payload Payload::of(Bytes bytes) {
   const auto owner = std::make_shared<const Bytes>(std::move(bytes));
   return {std::span<const std::byte>(*owner), owner};
@@ -22,8 +15,20 @@ Payload Payload::of(Tensor tensor) {
 }
 
 void Link::send(Frame frame) {
-  if (!send_within(std::move(frame), kLinkLife))
-    throw IoError("no room to send to " + peer() + " for a year");
+  if (!send_within(std::move(frame), kLife)) no_room_ever();
+}
+
+void Link::deliver(const Take& take, const std::stop_token& stop) {
+  constexpr Duration kLook = std::chrono::milliseconds(200);
+  while (!stop.stop_requested()) {
+    if (auto frame = receive(kLook)) take(std::move(*frame));
+  }
+}
+
+void Link::no_room_ever() const { throw IoError("no room to send to " + peer() + " for a year"); }
+
+void Link::send_together(std::vector<Frame> frames) {
+  for (Frame& frame : frames) send(std::move(frame));
 }
 
 }  // namespace outrigger::transport

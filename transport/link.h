@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -128,8 +130,18 @@ class Link {
   /// Likewise without a limit but the link's own life.
   void send(Frame frame);
 
+  /// Likewise several, in this order. What is small travels together, which costs less than one
+  /// after the other.
+  virtual void send_together(std::vector<Frame> frames);
+
   /// The next frame, control first; nothing if none came within `timeout` (0: polls).
   virtual std::optional<ReceivedFrame> receive(Duration timeout) = 0;
+
+  /// Hands each frame to `take` in turn, until `stop` is requested or the link ends: then throws as
+  /// receive does, or what `take` threw. Costs less than receive in a loop, since `take` may be
+  /// called in the thread that reads; nothing is read meanwhile, so it must not wait for this link.
+  using Take = std::function<void(ReceivedFrame)>;
+  virtual void deliver(const Take& take, const std::stop_token& stop);
 
   /// Waits until all that was queued is written; false after `timeout`. Frames flushed before
   /// close() reach a peer that lives.
@@ -150,6 +162,11 @@ class Link {
   /// The rates in stats() are of what is sent and received from now on, as soon as that is enough
   /// to tell: the other side has become another machine. Nothing where no rates are measured.
   virtual void measure_anew() {}
+
+ protected:
+  /// Long enough to be for ever, short enough not to overflow when it is added to now().
+  static constexpr Duration kLife = std::chrono::hours(24 * 365);
+  [[noreturn]] void no_room_ever() const;
 };
 
 }  // namespace outrigger::transport

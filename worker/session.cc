@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "common/clock.h"
 #include "common/error.h"
@@ -51,13 +52,14 @@ class Inbox {
 };
 
 void receive_all(transport::Link& link, Inbox& inbox, const WireContext& context,
-                 const std::stop_token& over) {
-  name_thread("link-receive");
+                 const std::stop_token& over, const char* thread) {
+  name_thread(thread);
   try {
-    while (!over.stop_requested()) {
-      auto frame = link.receive(std::chrono::milliseconds(200));
-      if (frame) inbox.put(read_server_message(*frame, context));
-    }
+    link.deliver(
+        [&](const transport::ReceivedFrame& frame) {
+          inbox.put(read_server_message(frame, context));
+        },
+        over);
   } catch (...) {
     inbox.fail(std::current_exception());
   }
@@ -95,8 +97,7 @@ class Session {
 
  private:
   void count(const feed::WorkerMessage& message);
-  void send(const feed::WorkerMessage& message);
-  void send_outbox();
+  void send(const std::vector<feed::WorkerMessage>& messages);
   void tell_link_rate();
   SessionResult leave();
 
@@ -121,17 +122,16 @@ void Session::count(const feed::WorkerMessage& message) {
   if (std::holds_alternative<feed::Scores>(message)) counters_.scored_batches.add();
 }
 
-void Session::send(const feed::WorkerMessage& message) {
-  link_.send(to_frame(message, context_));
-  const char* point = point_of(message);
-  if (faults_.due(point)) static_cast<void>(link_.flush(std::chrono::seconds(1)));
-  faults_.reached(point);
-}
-
-void Session::send_outbox() {
-  for (auto& message : agent_.take_outbox()) {
+void Session::send(const std::vector<feed::WorkerMessage>& messages) {
+  std::vector<transport::Frame> frames;
+  for (const auto& message : messages) {
     count(message);
-    send(message);
+    frames.push_back(to_frame(message, context_));
+    const char* point = point_of(message);
+    const bool fault = faults_.due(point);
+    if (fault || &message == &messages.back()) link_.send_together(std::exchange(frames, {}));
+    if (fault) static_cast<void>(link_.flush(std::chrono::seconds(1)));
+    faults_.reached(point);
   }
 }
 
@@ -143,7 +143,7 @@ void Session::tell_link_rate() {
 
 SessionResult Session::leave() {
   agent_.stop_pulling();
-  send(feed::Leaving{});
+  send({feed::Leaving{}});
   static_cast<void>(link_.flush(std::chrono::seconds(1)));
   link_.close("the worker was asked to stop");
   return {SessionEnd::kStopped, "asked to stop"};
@@ -152,7 +152,7 @@ SessionResult Session::leave() {
 SessionResult Session::work(Inbox& inbox, const std::stop_token& stop) {
   bool idle = false;
   while (!stop.stop_requested()) {
-    send_outbox();
+    send(agent_.take_outbox());
     auto messages = inbox.take(idle, stop);
     const Turn turn(counters_.turns);
     for (auto& message : messages) {
@@ -195,10 +195,12 @@ SessionResult result_of(const feed::Farewell& farewell) {
 }
 
 SessionResult run_session(transport::Link& link, Agent& agent, const WireContext& context,
-                          SessionCounters& counters, const std::stop_token& stop) {
+                          SessionCounters& counters, const std::stop_token& stop,
+                          const char* receiver_thread) {
   Inbox inbox;
-  std::jthread receiver(
-      [&](const std::stop_token& over) { receive_all(link, inbox, context, over); });
+  std::jthread receiver([&](const std::stop_token& over) {
+    receive_all(link, inbox, context, over, receiver_thread);
+  });
   SessionResult result;
   try {
     result = Session(link, agent, context, counters).work(inbox, stop);

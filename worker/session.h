@@ -27,10 +27,11 @@ struct SessionResult {
 };
 SessionResult result_of(const feed::Farewell& farewell);
 
-/// Runs an agent over an open link until one of them ends. On stop it asks for no more leases, says
-/// that it leaves and returns within a second or so. Blocks; throws InvalidInput where the server
-/// breaks the protocol.
+/// Runs an agent over an open link until one of them ends, with one thread more, of that name. On
+/// stop it asks for no more leases, says that it leaves and returns within a second or so. Blocks;
+/// throws InvalidInput where the server breaks the protocol.
 SessionResult run_session(transport::Link& link, Agent& agent, const WireContext& context,
-                          SessionCounters& counters, const std::stop_token& stop);
+                          SessionCounters& counters, const std::stop_token& stop,
+                          const char* receiver_thread = "link-receive");
 
 }  // namespace outrigger::worker

@@ -3,7 +3,8 @@
 
 Each side trains the same job; its rate is that of the steps after the first few, as its metrics.jsonl tells. The two
 take turns, and what counts is the median of the rounds' ratios. Of a step's time the server's links may take a part only;
-the worker's, which do not pack (its main thread does), and peak memory of each process are printed beside it.
+the worker's, which do not pack nor write what is small (its main thread does), and peak memory of each process are
+printed beside it.
 
     bench/split/run.py [--cases lenet5-input,…] [--rounds 5]
 """
@@ -42,6 +43,7 @@ class Case:
 CASES = {
     "lenet5-input": Case("lenet5", 28, 1, 35, 256, 32, 400, {"cut": "Input"}, 0.9),
     "lenet5-photos": Case("lenet5", 28, 1, 160, 256, 32, 60, {"cut": "Input"}, 0.9),
+    "lenet5-auto": Case("lenet5", 28, 1, 112, 256, 32, 400, {"cut": "Auto"}, None),
     "lenet5-stem": Case("lenet5", 28, 1, 35, 256, 32, 400, {"cut": "pool1", "sharePercent": 100}, 0.8),
     # Behind this layer half of a step's time is over.
     "resnet18-stem": Case("resnet18", 112, 3, 140, 128, 16, 5, {"cut": "layer2.1.relu2", "sharePercent": 100}, 0.8),

@@ -25,7 +25,7 @@ LocalWorker::LocalWorker(const worker::AgentOptions& options, const nn::Graph& g
   thread_ = std::jthread([this](const std::stop_token& stop) {
     name_thread("local-worker");
     try {
-      worker::run_session(*worker_end_, agent_, context_, counters_, stop);
+      worker::run_session(*worker_end_, agent_, context_, counters_, stop, "local-receive");
     } catch (const std::exception& error) {  // no memory, too: the others can go on without it
       log::error("the local worker ended: {}", error.what());
       failed_(std::current_exception());

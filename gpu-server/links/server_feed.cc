@@ -128,17 +128,17 @@ void ServerFeed::receive(feed::WorkerId worker, feed::WorkerMessage message) {
   if (const auto* failed = std::get_if<feed::ReadFailed>(&message))
     tell_of_failed_read(worker, *failed);
   coordinator_.receive(worker, std::move(message), clock_.now());
-  distribute();
+  distribute(joined_.at(worker));
   changed_.notify_all();
 }
 
-void ServerFeed::distribute() {
+void ServerFeed::distribute(const WorkerSession* caller) {
   for (auto& out : coordinator_.take_outbox()) {
     const auto session = joined_.find(out.to);
     if (session == joined_.end()) continue;
     if (is_drawn(out.message) && !session->second->local())
       timeline_.posted(out.to, out.message, measures_of(out.to), clock_.now());
-    session->second->post(std::move(out.message));
+    session->second->post(std::move(out.message), session->second != caller);
   }
 }
 

@@ -129,7 +129,8 @@ class ServerFeed final : public feed::Feed {
   const worker::WireContext& context() const { return context_; }
 
   /// Hands the coordinator's outbox to the sessions; the lock is held.
-  void distribute();
+  /// `caller`: whose thread this is, and who sends at once what is for it.
+  void distribute(const WorkerSession* caller = nullptr);
   /// What the trainer waits for; a micro-batch of an evaluation has no step.
   struct Wanted {
     const char* what;

@@ -2,12 +2,25 @@
 
 #include <exception>
 #include <utility>
+#include <variant>
 
 #include "common/log.h"
 #include "common/thread_name.h"
 #include "gpu-server/report/report_json.h"
 
 namespace outrigger::gpu_server {
+
+namespace {
+
+/// Whether a message holds a tensor: packing and sending that takes its time.
+bool takes_time(const feed::ServerMessage& message) {
+  const auto* lease = std::get_if<feed::Lease>(&message);
+  return std::holds_alternative<feed::StemWeights>(message) ||
+         std::holds_alternative<feed::CutGradient>(message) ||
+         (lease != nullptr && lease->cut_gradient != nullptr);
+}
+
+}  // namespace
 
 WorkerSession::WorkerSession(ServerFeed& feed, std::unique_ptr<transport::Link> link, bool local)
     : feed_(feed), link_(std::move(link)), local_(local), name_(local ? "local" : link_->peer()) {
@@ -21,14 +34,34 @@ WorkerSession::~WorkerSession() {
   sender_ = {};
 }
 
-void WorkerSession::post(feed::ServerMessage message) {
+void WorkerSession::post(feed::ServerMessage message, bool wake) {
   {
     const std::scoped_lock lock(mutex_);
     if (finishing_) return;
     queue_.push_back(std::move(message));
   }
   // Whoever wakes finds the lock free: on a core that they share it would have to sleep again.
-  changed_.notify_one();
+  if (wake) changed_.notify_one();
+}
+
+void WorkerSession::send_posted() {
+  std::unique_lock lock(mutex_);
+  bool sent = true;
+  while (sent && !sending_ && !finishing_ && !queue_.empty() && !takes_time(queue_.front())) {
+    feed::ServerMessage message = std::move(queue_.front());
+    queue_.pop_front();
+    sending_ = true;
+    lock.unlock();
+    try {
+      sent = link_->send_within(worker::to_frame(message, feed_.context()), Duration{0});
+    } catch (const std::exception&) {
+      sent = false;  // the sender meets the same, and tells of it
+    }
+    lock.lock();
+    sending_ = false;
+    if (!sent) queue_.push_front(std::move(message));
+  }
+  if (!queue_.empty()) changed_.notify_one();
 }
 
 void WorkerSession::finish(const feed::Farewell& farewell) {
@@ -45,12 +78,16 @@ void WorkerSession::send_thread(const std::stop_token& stop) {
   try {
     while (true) {
       std::unique_lock lock(mutex_);
-      if (!changed_.wait(lock, stop, [this] { return !queue_.empty(); })) return;
-      const feed::ServerMessage message = std::move(queue_.front());
-      queue_.pop_front();
+      sending_ = false;
+      if (!changed_.wait(lock, stop, [this] { return !queue_.empty() && !sending_; })) return;
+      const std::vector<feed::ServerMessage> messages = take_some();
       const bool last = finishing_ && queue_.empty();
+      sending_ = true;
       lock.unlock();
-      link_->send(worker::to_frame(message, feed_.context()));
+      std::vector<transport::Frame> frames;
+      for (const auto& message : messages)
+        frames.push_back(worker::to_frame(message, feed_.context()));
+      link_->send_together(std::move(frames));
       if (!last) continue;
       static_cast<void>(link_->flush(std::chrono::seconds(2)));
       link_->close("the work is over");
@@ -65,6 +102,18 @@ void WorkerSession::send_thread(const std::stop_token& stop) {
     log::warning("worker {} cannot be sent what it needs: {}", name_, error.what());
     link_->close(error.what());
   }
+}
+
+std::vector<feed::ServerMessage> WorkerSession::take_some() {
+  std::vector<feed::ServerMessage> some;
+  bool alone = false;
+  while (!queue_.empty() && !alone) {
+    alone = takes_time(queue_.front());
+    if (alone && !some.empty()) break;
+    some.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  return some;
 }
 
 void WorkerSession::refuse(const std::string& reason, bool again) {
@@ -128,10 +177,12 @@ void WorkerSession::receive_thread() {
     }
     id = feed_.add_worker(newcomer->traits, *this, newcomer->book);
     if (!local_) log::info("worker {} joined", name_);
-    while (true) {
-      const auto frame = link_->receive(std::chrono::seconds(1));
-      if (frame) feed_.receive(*id, worker::read_worker_message(*frame, feed_.context()));
-    }
+    link_->deliver(
+        [&](const transport::ReceivedFrame& frame) {
+          feed_.receive(*id, worker::read_worker_message(frame, feed_.context()));
+          send_posted();
+        },
+        {});
   } catch (const InvalidInput& error) {
     log::warning("worker {} broke the protocol: {}", name_, error.what());
     link_->close(error.what());

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "feed/coordinator.h"
 #include "gpu-server/links/server_feed.h"
@@ -15,8 +16,8 @@
 
 namespace outrigger::gpu_server {
 
-/// The server's end of one worker: a thread that introduces and receives, and one that sends, so
-/// that neither a slow worker nor a large tensor holds up the others.
+/// The server's end of one worker: a thread that introduces, one that receives, and one that sends
+/// tensors, so that neither a slow worker nor a large tensor holds up the others.
 class WorkerSession {
  public:
   /// `local`: the worker in this process, which is not introduced. The feed must outlive this.
@@ -24,8 +25,9 @@ class WorkerSession {
   /// Closes the link and waits for the threads. Not with the feed's lock held.
   ~WorkerSession();
 
-  /// Queues a message. Never blocks.
-  void post(feed::ServerMessage message);
+  /// Queues a message. Never blocks. Not `wake`: from the thread that receives, which sends it when
+  /// the feed's lock is free.
+  void post(feed::ServerMessage message, bool wake);
   /// Sends what is queued and a farewell, then closes. Never blocks.
   void finish(const feed::Farewell& farewell);
   bool over() const { return over_; }
@@ -37,6 +39,12 @@ class WorkerSession {
  private:
   void receive_thread();
   void send_thread(const std::stop_token& stop);
+  /// What is queued and takes no time, as far as nobody else sends and the link has room; wakes the
+  /// sender for the rest.
+  void send_posted();
+  /// Of what is queued: one message that takes time to send, or those before the next such one.
+  /// With the lock held.
+  std::vector<feed::ServerMessage> take_some();
   /// Introduces the job and checks the answer; nothing where the worker may not join.
   struct Newcomer {
     feed::WorkerTraits traits;
@@ -53,6 +61,7 @@ class WorkerSession {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<feed::ServerMessage> queue_;
+  bool sending_ = false;  // somebody has taken something from the queue
   bool finishing_ = false;
   std::atomic<bool> over_{false};
   std::jthread sender_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -18,6 +19,11 @@ class Channel {
   /// Returns when the bytes are handed over. Throws LinkClosed when the peer takes nothing for the
   /// silence limit, is gone, or the channel was shut down.
   virtual void write(std::span<const std::span<const std::byte>> pieces) = 0;
+
+  /// Likewise, but never waits: how many bytes were handed over. The rest is to be written next.
+  /// Not where a channel has only whole messages.
+  virtual bool can_write_some() const { return false; }
+  virtual size_t write_some(std::span<const std::span<const std::byte>> /*pieces*/) { return 0; }
 
   /// Fills all pieces. Throws LinkClosed when nothing arrives for the silence limit, the peer is
   /// gone, or the channel was shut down.

@@ -35,16 +35,57 @@ bool Inbox::reserve(Lane lane, size_t size, Duration timeout) {
   return true;
 }
 
-void Inbox::push(ReceivedFrame frame, size_t size, TimePoint not_before) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (ending_) return;
-    const auto lane = static_cast<size_t>(frame.lane);
-    ++frames_received_;
-    bytes_received_ += size;
-    frames_[lane].push_back({{std::move(frame), size}, not_before + delay_});
+bool Inbox::push(ReceivedFrame frame, size_t size, TimePoint not_before) {
+  std::unique_lock lock(mutex_);
+  if (ending_) return false;
+  const auto lane = static_cast<size_t>(frame.lane);
+  ++frames_received_;
+  bytes_received_ += size;
+  if (delivery_ != nullptr) {
+    reserved_[lane] -= size + kFrameCost;
+    hand_over(*delivery_, std::move(frame), std::move(lock));
+    return true;
   }
+  frames_[lane].push_back({{std::move(frame), size}, not_before + delay_});
+  lock.unlock();
   arrived_.notify_one();
+  return false;
+}
+
+void Inbox::hand_over(Delivery& delivery, ReceivedFrame frame, std::unique_lock<std::mutex> lock) {
+  delivery.busy = true;
+  lock.unlock();
+  std::exception_ptr failure;
+  try {
+    delivery.take(std::move(frame));
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  lock.lock();
+  delivery.busy = false;
+  if (failure != nullptr) {
+    delivery.failure = std::move(failure);
+    delivery_ = nullptr;
+  }
+  if (delivery_ != &delivery) arrived_.notify_all();
+}
+
+bool Inbox::deliver(const Link::Take& take, const std::stop_token& stop) {
+  Delivery delivery{take};
+  const std::stop_callback wake(stop, [this] {
+    const std::scoped_lock lock(mutex_);
+    arrived_.notify_all();
+  });
+  std::unique_lock lock(mutex_);
+  if (!ending_ && !(frames_[0].empty() && frames_[1].empty())) return false;
+  delivery_ = &delivery;
+  arrived_.wait(lock,
+                [&] { return stop.stop_requested() || ending_ || delivery.failure != nullptr; });
+  delivery_ = nullptr;
+  arrived_.wait(lock, [&] { return !delivery.busy; });
+  if (delivery.failure != nullptr) std::rethrow_exception(delivery.failure);
+  if (!stop.stop_requested()) ending_->raise();
+  return true;
 }
 
 std::optional<size_t> Inbox::ready_lane(TimePoint time, TimePoint& wake) const {

@@ -3,8 +3,10 @@
 #include <array>
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "transport/internal/ending.h"
@@ -28,8 +30,12 @@ class Inbox {
   [[nodiscard]] bool reserve(Lane lane, size_t size, Duration timeout);
 
   /// A frame for which room was reserved. `not_before`: when it may be handed out (the delay comes
-  /// on top).
-  void push(ReceivedFrame frame, size_t size, TimePoint not_before);
+  /// on top). Whether it was delivered, and its room is free again.
+  bool push(ReceivedFrame frame, size_t size, TimePoint not_before);
+
+  /// Hands what is pushed to `take`, in the thread that pushes it, until `stop` is requested or the
+  /// inbox has ended; throws that, or what `take` threw. False at once where something waits.
+  [[nodiscard]] bool deliver(const Link::Take& take, const std::stop_token& stop);
 
   struct Taken {
     ReceivedFrame frame;
@@ -42,6 +48,12 @@ class Inbox {
   void add_to(LinkStats& stats) const;
 
  private:
+  struct Delivery {
+    const Link::Take& take;
+    bool busy = false;
+    std::exception_ptr failure = nullptr;
+  };
+  void hand_over(Delivery& delivery, ReceivedFrame frame, std::unique_lock<std::mutex> lock);
   struct Waiting {
     Taken taken;
     TimePoint ready;
@@ -58,6 +70,7 @@ class Inbox {
   std::condition_variable room_;
   std::array<std::deque<Waiting>, kLanes> frames_;
   std::array<size_t, kLanes> reserved_{};
+  Delivery* delivery_ = nullptr;
   std::optional<Ending> ending_;
   uint64_t frames_received_ = 0;
   uint64_t bytes_received_ = 0;

@@ -9,6 +9,14 @@ namespace {
 /// A piece of so many bytes, or of half of what pieces have, tells how fast the link is.
 constexpr size_t kTellingPiece = size_t{4} << 10;
 
+/// So little goes out by the thread that sends it, in a tenth of a millisecond or less: a thread
+/// that it would have to wake costs as much.
+constexpr size_t kSmall = size_t{256} << 10;
+
+/// So many frames travel together, of so many bytes, which Gloo's envelopes hold.
+constexpr size_t kTogether = 16;
+constexpr size_t kTogetherBytes = size_t{64} << 10;
+
 /// A throttled link sends in pieces of about this time, so that its heartbeats are not late.
 constexpr double kThrottledPiece = 0.01;
 
@@ -31,32 +39,40 @@ bool SendQueue::has_room(const LaneState& lane, size_t cost) const {
   return lane.queued == 0 || lane.queued + cost <= options_.max_queued_bytes;
 }
 
-bool SendQueue::push(Frame frame, Duration timeout) {
+std::shared_ptr<const SendQueue::Item> SendQueue::push(Frame frame, Duration timeout) {
   check_sendable(frame, options_.max_frame_bytes);
   const bool borrowed = std::any_of(
       frame.payloads.begin(), frame.payloads.end(),
       [](const Payload& payload) { return payload.owner == nullptr && !payload.bytes.empty(); });
-  const auto item = std::make_shared<Item>(std::move(frame));
+  auto item = std::make_shared<Item>(std::move(frame), borrowed);
   const size_t cost = item->cutter.total() + kFrameCost;
   std::unique_lock lock(mutex_);
   LaneState& lane = lanes_[static_cast<size_t>(item->cutter.lane())];
-  const TimePoint start = system_now();
   const auto ready = [&] { return ending_ || has_room(lane, cost); };
-  const bool in_time = ready() || changed_.wait_until(lock, start + timeout, ready);
-  stats_.send_blocked += system_now() - start;
-  if (!in_time) return false;
+  if (!ready()) {
+    to_write_.notify_one();  // of what was pushed before, perhaps
+    const TimePoint start = system_now();
+    const bool in_time = changed_.wait_until(lock, start + timeout, ready);
+    stats_.send_blocked += system_now() - start;
+    if (!in_time) return nullptr;
+  }
   if (ending_) ending_->raise();
   lane.items.push_back(item);
   lane.queued += cost;
-  // The writer finds the lock free: on a core that they share it would have to sleep again.
-  lock.unlock();
-  to_write_.notify_one();
-  if (borrowed) {
-    lock.lock();
-    changed_.wait(lock, [&] { return item->done || (ending_ && writing_ != item); });
-    if (!item->done) ending_->raise();
-  }
-  return true;
+  ++lane.frames;
+  return item;
+}
+
+bool SendQueue::is_writing(const Item& item) const {
+  return std::any_of(in_packet_.begin(), in_packet_.end(),
+                     [&](const auto& one) { return one.get() == &item; });
+}
+
+void SendQueue::wait_for_borrowed(const Item& item) {
+  if (!item.borrowed) return;
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return item.done || (ending_ && !is_writing(item)); });
+  if (!item.done) ending_->raise();
 }
 
 bool SendQueue::flush(Duration timeout) {
@@ -76,7 +92,7 @@ void SendQueue::end(const Ending& ending) {
     if (!ending_ || ending.by_us) ending_ = ending;
     for (size_t i = 0; i < kLanes; ++i) {
       dropped[i].swap(lanes_[i].items);
-      lanes_[i].queued = 0;
+      lanes_[i].queued = lanes_[i].frames = 0;
     }
   }
   to_write_.notify_all();
@@ -89,8 +105,7 @@ void SendQueue::add_to(LinkStats& stats) const {
   stats.bytes_sent = stats_.bytes_sent;
   stats.send_blocked = stats_.send_blocked;
   stats.send_rate = rate_.rate();
-  for (const LaneState& lane : lanes_)
-    stats.bytes_queued += lane.queued - lane.items.size() * kFrameCost;
+  for (const LaneState& lane : lanes_) stats.bytes_queued += lane.queued - lane.frames * kFrameCost;
 }
 
 void SendQueue::set_window(Lane lane, size_t bytes) {
@@ -174,30 +189,52 @@ void SendQueue::add_signals(Packet& packet, TimePoint time) {
 
 void SendQueue::add_piece(Packet& packet, size_t lane) {
   LaneState& state = lanes_[lane];
-  writing_ = state.items.front();
-  FrameCutter& cutter = writing_->cutter;
+  in_packet_.push_back(state.items.front());
+  FrameCutter& cutter = in_packet_.back()->cutter;
   if (!cutter.started()) state.outstanding += cutter.total() + kFrameCost;
   const size_t place = packet.pieces.size();
   packet.pieces.emplace_back();
   const PacketHeader header = cutter.cut(chunk_, packet.pieces);
   packet.headers.push_back(encode(header));
   packet.pieces[place] = packet.headers.back();
-  packet.frame_part = header.length;
+  packet.frame_part += header.length;
+  if (cutter.finished()) state.items.pop_front();
+}
+
+/// Of the frame that may travel with those that are in the packet.
+std::optional<size_t> SendQueue::lane_of_one_more(const Packet& packet, TimePoint time) const {
+  if (in_packet_.size() >= kTogether || !in_packet_.back()->cutter.finished()) return std::nullopt;
+  const auto lane = sendable_lane(time);
+  if (!lane) return std::nullopt;
+  const FrameCutter& cutter = lanes_[*lane].items.front()->cutter;
+  const size_t most = std::min(kTogetherBytes, chunk_);
+  if (cutter.started() || packet.frame_part + cutter.total() > most) return std::nullopt;
+  return lane;
+}
+
+void SendQueue::fill(Packet& packet, std::optional<size_t> lane, TimePoint time) {
+  writing_ = Writing::kSomebody;
+  packet.begin(2 * kLanes + 2 + kTogether, time);
+  add_signals(packet, time);
+  for (; lane; lane = lane_of_one_more(packet, time)) add_piece(packet, *lane);
 }
 
 bool SendQueue::next(Packet& packet) {
-  packet.headers.clear();
-  packet.headers.reserve(2 * kLanes + 3);  // pieces point into it
-  packet.pieces.clear();
-  packet.frame_part = 0;
   std::unique_lock lock(mutex_);
   for (;;) {
+    if (writing_ == Writing::kSomebody) {  // who looks for more, and wakes the writer where need be
+      to_write_.wait_until(lock, system_now() + options_.heartbeat_interval);
+      continue;
+    }
+    if (writing_ == Writing::kLeft) {
+      writing_ = Writing::kSomebody;
+      return true;
+    }
     if (ending_) return false;
     const TimePoint time = system_now();
     const auto lane = sendable_lane(time);
     if (lane || has_signals(time)) {
-      add_signals(packet, time);
-      if (lane) add_piece(packet, *lane);
+      fill(packet, lane, time);
       return true;
     }
     const bool throttled = time < throttled_until_;
@@ -205,44 +242,64 @@ bool SendQueue::next(Packet& packet) {
   }
 }
 
+bool SendQueue::next_small(Packet& packet) {
+  const std::scoped_lock lock(mutex_);
+  if (writing_ != Writing::kNobody) return false;
+  const TimePoint time = system_now();
+  const auto lane = ending_ ? std::nullopt : sendable_lane(time);
+  if (lane && lanes_[*lane].items.front()->cutter.total() <= kSmall) {
+    fill(packet, lane, time);
+    return true;
+  }
+  const bool throttled = time < throttled_until_ && lanes_[0].frames + lanes_[1].frames > 0;
+  if (lane || throttled || ending_ || has_signals(time)) to_write_.notify_one();
+  return false;
+}
+
 void SendQueue::measure_anew() {
   const std::scoped_lock lock(mutex_);
   rate_.begin_anew();
 }
 
-void SendQueue::written(const Packet& packet, Duration took) {
-  std::shared_ptr<Item> finished;  // freed without the lock
+void SendQueue::written(const Packet& packet) {
+  std::vector<std::shared_ptr<Item>> written;  // freed without the lock
   const std::scoped_lock lock(mutex_);
-  if (!writing_) return;
+  const TimePoint time = system_now();
+  writing_ = Writing::kNobody;
+  written.swap(in_packet_);
+  if (written.empty()) return;
   stats_.bytes_sent += packet.frame_part;
-  Duration busy = took;
+  Duration busy = time - packet.start;
   if (options_.bytes_per_second > 0) {
-    const double seconds =
-        static_cast<double>(packet.frame_part + kHeaderBytes) / options_.bytes_per_second;
+    const double seconds = static_cast<double>(packet.cost()) / options_.bytes_per_second;
     const auto pause = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-    throttled_until_ = std::max(throttled_until_, system_now() - took) + pause;
+    throttled_until_ = std::max(throttled_until_, packet.start) + pause;
     busy = std::max(busy, pause);
   }
   rate_.add(packet.frame_part, busy);
-  finished = std::move(writing_);
-  writing_ = nullptr;
-  if (finished->cutter.finished()) {
-    finished->done = true;
+  for (const auto& item : written) {
+    if (!item->cutter.finished()) continue;
+    item->done = true;
     ++stats_.frames_sent;
-    LaneState& lane = lanes_[static_cast<size_t>(finished->cutter.lane())];
-    if (!ending_) {
-      lane.queued -= finished->cutter.total() + kFrameCost;
-      lane.items.pop_front();
-    }
-    changed_.notify_all();
-  } else if (ending_) {
-    changed_.notify_all();
+    LaneState& lane = lanes_[static_cast<size_t>(item->cutter.lane())];
+    if (ending_) continue;
+    lane.queued -= item->cutter.total() + kFrameCost;
+    --lane.frames;
   }
+  changed_.notify_all();
 }
 
-void SendQueue::stop_writing() {
+void SendQueue::left() {
   const std::scoped_lock lock(mutex_);
-  writing_ = nullptr;
+  writing_ = Writing::kLeft;
+  to_write_.notify_one();
+}
+
+void SendQueue::abandon() {
+  const std::scoped_lock lock(mutex_);
+  writing_ = Writing::kNobody;
+  in_packet_.clear();
+  to_write_.notify_one();
   changed_.notify_all();
 }
 

@@ -74,6 +74,8 @@ class SocketChannel final : public Channel {
   }
 
   void write(std::span<const std::span<const std::byte>> pieces) override;
+  bool can_write_some() const override { return true; }
+  size_t write_some(std::span<const std::span<const std::byte>> pieces) override;
   void read(std::span<const std::span<std::byte>> pieces) override;
   void end_by(TimePoint limit) override { end_by_ = limit.time_since_epoch().count(); }
   void shutdown_writing() override { ::shutdown(fd_.get(), SHUT_WR); }
@@ -83,7 +85,9 @@ class SocketChannel final : public Channel {
   void measure_arrivals_anew() override { measure_anew_ = true; }
 
  private:
-  void write_some(std::vector<iovec>& todo, size_t& first);
+  void set_to_write(std::span<const std::span<const std::byte>> pieces);
+  /// From the piece on that is the first: how many bytes, 0 where there is no room for any now.
+  size_t try_write(size_t first) const;
   void wait_to_write(TimePoint last_progress) const;
   void take_ahead(std::vector<iovec>& todo, size_t& first);
   void read_some(std::vector<iovec>& todo, size_t& first);
@@ -95,7 +99,7 @@ class SocketChannel final : public Channel {
   const Duration silence_limit_;
   const std::string peer_;
   std::atomic<int64_t> end_by_{INT64_MAX};
-  std::vector<iovec> to_write_;  // the writer's
+  std::vector<iovec> to_write_;  // of whoever writes
   std::vector<iovec> to_read_;   // the reader's, as all below
   std::vector<std::byte> ahead_;
   size_t ahead_begin_ = 0;
@@ -113,28 +117,38 @@ void SocketChannel::advance(std::vector<iovec>& todo, size_t& first, size_t byte
   todo[first].iov_len -= bytes;
 }
 
-void SocketChannel::write(std::span<const std::span<const std::byte>> pieces) {
+void SocketChannel::set_to_write(std::span<const std::span<const std::byte>> pieces) {
   to_write_.clear();
   for (const auto& piece : pieces) {
     if (!piece.empty()) to_write_.push_back({const_cast<std::byte*>(piece.data()), piece.size()});
   }
-  size_t first = 0;
-  while (first < to_write_.size()) write_some(to_write_, first);
 }
 
-void SocketChannel::write_some(std::vector<iovec>& todo, size_t& first) {
+void SocketChannel::write(std::span<const std::span<const std::byte>> pieces) {
+  set_to_write(pieces);
+  size_t first = 0;
+  while (first < to_write_.size()) {
+    const TimePoint start = system_now();
+    size_t bytes = 0;
+    while ((bytes = try_write(first)) == 0) wait_to_write(start);
+    advance(to_write_, first, bytes);
+  }
+}
+
+size_t SocketChannel::write_some(std::span<const std::span<const std::byte>> pieces) {
+  set_to_write(pieces);
+  return try_write(0);
+}
+
+size_t SocketChannel::try_write(size_t first) const {
   msghdr message{};
-  message.msg_iov = todo.data() + first;
-  message.msg_iovlen = std::min(todo.size() - first, kMaxPieces);
-  const TimePoint start = system_now();
+  message.msg_iov = const_cast<iovec*>(to_write_.data()) + first;
+  message.msg_iovlen = std::min(to_write_.size() - first, kMaxPieces);
   for (;;) {
     const ssize_t n = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
-    if (n >= 0) return advance(todo, first, static_cast<size_t>(n));
-    if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      wait_to_write(start);
-    } else if (errno != EINTR) {
-      lost(errno);
-    }
+    if (n >= 0) return static_cast<size_t>(n);
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+    if (errno != EINTR) lost(errno);
   }
 }
 

@@ -41,7 +41,36 @@ StreamLink::~StreamLink() {
 }
 
 bool StreamLink::send_within(Frame frame, Duration timeout) {
-  return queue_.push(std::move(frame), timeout);
+  const auto queued = queue_.push(std::move(frame), timeout);
+  if (!queued) return false;
+  write_small();
+  queue_.wait_for_borrowed(*queued);
+  return true;
+}
+
+void StreamLink::send_together(std::vector<Frame> frames) {
+  for (const Frame& frame : frames) check_sendable(frame, options_.max_frame_bytes);
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const auto queued = queue_.push(std::move(frames[i]), kLife);
+    if (!queued) no_room_ever();
+    if (!queued->borrowed && i + 1 < frames.size()) continue;
+    write_small();
+    queue_.wait_for_borrowed(*queued);
+  }
+}
+
+void StreamLink::write_small() {
+  if (!channel_->can_write_some()) return queue_.wake_writer();
+  try {
+    while (queue_.next_small(packet_)) {
+      packet_.drop(channel_->write_some(packet_.pieces));
+      if (!packet_.pieces.empty()) return queue_.left();
+      queue_.written(packet_);
+    }
+  } catch (const std::exception& failure) {
+    end({.by_us = false, .reason = failure.what()});
+    queue_.abandon();
+  }
 }
 
 std::optional<ReceivedFrame> StreamLink::receive(Duration timeout) {
@@ -49,6 +78,19 @@ std::optional<ReceivedFrame> StreamLink::receive(Duration timeout) {
   if (!taken) return std::nullopt;
   queue_.give_back(taken->frame.lane, taken->size + kFrameCost);
   return std::move(taken->frame);
+}
+
+void StreamLink::deliver(const Take& take, const std::stop_token& stop) {
+  if (options_.delay > Duration{0}) return Link::deliver(take, stop);
+  bool delivered = false;
+  while (!delivered && !stop.stop_requested()) {
+    // What is there already comes first.
+    if (auto frame = receive(Duration{0})) {
+      take(std::move(*frame));
+    } else {
+      delivered = inbox_.deliver(take, stop);
+    }
+  }
 }
 
 bool StreamLink::flush(Duration timeout) { return queue_.flush(timeout); }
@@ -102,17 +144,15 @@ void StreamLink::end(Ending ending) {
 void StreamLink::write_loop() {
   block_signals();
   try {
-    Packet packet;
-    while (queue_.next(packet)) {
-      const TimePoint start = system_now();
-      channel_->write(packet.pieces);
-      queue_.written(packet, system_now() - start);
+    while (queue_.next(packet_)) {
+      channel_->write(packet_.pieces);
+      queue_.written(packet_);
     }
     say_goodbye();
   } catch (const std::exception& failure) {
     end({.by_us = false, .reason = failure.what()});
   }
-  queue_.stop_writing();
+  queue_.abandon();
   // After our own close the reader waits for the peer's end, but not for long: unread bytes would
   // make the kernel reset the connection, and the peer would lose what was flushed.
   std::unique_lock lock(mutex_);
@@ -195,7 +235,10 @@ void StreamLink::continue_frame(Lane lane, size_t length) {
   parts_.clear();
   assembler.place(length, parts_);
   channel_->read(parts_);
-  if (assembler.complete()) inbox_.push(assembler.take(), assembler.total(), system_now());
+  if (!assembler.complete()) return;
+  const size_t total = assembler.total();
+  if (inbox_.push(assembler.take(), total, system_now()))
+    queue_.give_back(lane, total + kFrameCost);
 }
 
 }  // namespace outrigger::transport

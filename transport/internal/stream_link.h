@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "transport/internal/channel.h"
 #include "transport/internal/framing.h"
@@ -17,14 +18,18 @@
 namespace outrigger::transport {
 
 /// A Link over any Channel: framing, lanes, credits and heartbeats. Two threads, one writes and one
-/// reads; the reader never waits for the user of the link, since credits make sure there is room.
+/// reads; the reader never waits for the user of the link, since credits make sure there is room,
+/// unless it delivers.
+/// What is small is written by the thread that sends it, as far as the channel takes it at once.
 class StreamLink final : public Link {
  public:
   StreamLink(std::unique_ptr<Channel> channel, const LinkOptions& options);
   ~StreamLink() override;
 
   bool send_within(Frame frame, Duration timeout) override;
+  void send_together(std::vector<Frame> frames) override;
   std::optional<ReceivedFrame> receive(Duration timeout) override;
+  void deliver(const Take& take, const std::stop_token& stop) override;
   bool flush(Duration timeout) override;
   void close(std::string_view reason) override;
   std::optional<std::string> closed_reason() const override;
@@ -33,6 +38,7 @@ class StreamLink final : public Link {
   void measure_anew() override;
 
  private:
+  void write_small();
   void write_loop();
   void say_goodbye();
   void read_loop();
@@ -44,6 +50,7 @@ class StreamLink final : public Link {
   const LinkOptions options_;
   const std::unique_ptr<Channel> channel_;
   SendQueue queue_;
+  Packet packet_;  // of whoever writes
   Inbox inbox_;
   const std::shared_ptr<BufferPool> pool_;         // of what data is received into
   std::array<FrameAssembler, kLanes> assemblers_;  // the reader's

@@ -33,6 +33,31 @@ TEST_P(LinkTest, FramesArriveInTheOrderInWhichTheyWereSent) {
   sender.join();
 }
 
+TEST_P(LinkTest, WhatIsSentTogetherArrivesInThisOrder) {
+  const LinkPair pair = connect(GetParam());
+  const Bytes borrowed = pattern(70'000, 3);
+  pair.worker->send_together({});
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Frame> frames;
+    for (uint16_t i = 0; i < 40; ++i)
+      frames.push_back(frame_of(i, pattern(i, i), {pattern(i % 10 == 9 ? 300'000 : i * 10U, i)}));
+    frames[20].payloads = {Payload::borrowed(borrowed)};
+    std::thread sender([&] { pair.worker->send_together(std::move(frames)); });
+    for (uint16_t i = 0; i < 40; ++i) {
+      const ReceivedFrame frame = receive_one(*pair.server);
+      ASSERT_EQ(frame.type, i);
+      ASSERT_EQ(frame.message, pattern(i, i));
+      ASSERT_EQ(frame.payloads.size(), 1U);
+      const auto bytes = frame.payloads[0].bytes;
+      const Bytes expected = i == 20 ? borrowed : pattern(i % 10 == 9 ? 300'000 : i * 10U, i);
+      ASSERT_EQ(Bytes(bytes.begin(), bytes.end()), expected);
+    }
+    sender.join();
+  }
+  EXPECT_TRUE(pair.worker->flush(seconds(5)));
+  EXPECT_EQ(pair.worker->stats().frames_sent, 800U);
+}
+
 TEST_P(LinkTest, RandomSizesArriveUnchangedInBothDirectionsAtOnce) {
   const LinkPair pair = connect(GetParam());
   constexpr int kFrames = 60;
