@@ -101,7 +101,7 @@ struct LinkStats {
                                 ///< kernel's buffer may have taken; 0: not known
   double receive_rate = 0;      ///< bytes/s at which large frames arrived lately; 0: not known, as
                                 ///< where they arrive faster than they are looked for
-  Duration round_trip{0};       ///< of the last heartbeat that came back; 0: none yet
+  Duration round_trip{0};       ///< the least of the last heartbeats that came back; 0: none yet
 
   /// The slower of what is known of both directions; 0: nothing is.
   double rate() const {

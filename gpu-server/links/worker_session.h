@@ -16,8 +16,9 @@
 
 namespace outrigger::gpu_server {
 
-/// The server's end of one worker: a thread that introduces, one that receives, and one that sends
-/// tensors, so that neither a slow worker nor a large tensor holds up the others.
+/// The server's end of one worker: a thread that introduces it and sees its end, the link's, which
+/// takes its results and answers, and one that sends all else, so that neither a slow worker nor a
+/// large tensor holds up the others.
 class WorkerSession {
  public:
   /// `local`: the worker in this process, which is not introduced. The feed must outlive this.

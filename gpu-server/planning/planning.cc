@@ -126,18 +126,27 @@ void Planning::note(Rank& rank, const RankMeasures& measures) {
 void Planning::heard(size_t rank, const RankMeasures& measures) { note(ranks_.at(rank), measures); }
 
 double stem_speed(const training::JobCosts& job, const WorkerMeasures& worker) {
-  double work = 0;
-  double took = 0;
+  struct Sum {
+    double work = 0;
+    double took = 0;
+  };
+  Sum weighted;
+  Sum all;
   for (const training::CutCosts& cut : job.cuts) {
     const auto ran = worker.stems.find(cut.cut);
     if (ran == worker.stems.end() || ran->second.forward == 0) continue;
     const WorkerMeasures::Stem& stem = ran->second;
-    work += stem.weight * (cut.stem_forward + (stem.backward > 0 ? cut.stem_backward : 0));
+    const double work = cut.stem_forward + (stem.backward > 0 ? cut.stem_backward : 0);
     // A stem that no longer runs says what the machine was like: decoding tells what it is now.
     const double since = stem.decode > 0 ? worker.work() / stem.decode : 1;
-    took += stem.weight * since * (stem.forward + stem.backward);
+    const double took = since * (stem.forward + stem.backward);
+    weighted.work += stem.weight * work;
+    weighted.took += stem.weight * took;
+    all.work += work;
+    all.took += took;
   }
-  if (took > 0) return work / took;
+  if (weighted.took > 0) return weighted.work / weighted.took;
+  if (all.took > 0) return all.work / all.took;  // of a cut that no plan knows nothing is told
   if (worker.pass_seconds <= 0) return 0;
   const training::CutCosts& deepest = job.cuts.back();
   const double then = (deepest.stem_forward + deepest.stem_backward) / worker.pass_seconds;

@@ -112,8 +112,15 @@ bool WorkerBook::note_decode(const feed::WorkTimes& times) {
 bool WorkerBook::note_stem(const feed::WorkTimes& times, bool gradient) {
   WorkerMeasures::Stem& stem = measures_.stems[times.cut];
   StemResults& results = stem_results_[times.cut];
-  newest_cut_ = times.cut;
-  if (!gradient) ++results.count;
+  if (!gradient && times.cut != newest_cut_) {
+    newest_cut_ = times.cut;
+    newest_results_ = 0;
+    results = {};  // what it was when it last ran may be long ago
+  }
+  if (!gradient) {
+    ++results.count;
+    ++newest_results_;
+  }
   const double newest = std::max(kNewestStep / pace_.per_step(), 1.0 / std::max(1u, results.count));
   const double enough = enough_for_jump(results.count);
   bool faster = false;
@@ -125,11 +132,9 @@ bool WorkerBook::note_stem(const feed::WorkTimes& times, bool gradient) {
 
 WorkerMeasures WorkerBook::measures(const transport::LinkStats& link) const {
   WorkerMeasures measures = measures_;
-  for (auto& [cut, stem] : measures.stems) {
-    if (cut == newest_cut_) continue;
-    const double newer = stem_results_.at(newest_cut_).count;
-    stem.weight = std::max(0.0, 1 - newer / kFirst);
-  }
+  for (auto& [cut, stem] : measures.stems)
+    if (cut != newest_cut_)
+      stem.weight = std::max(0.0, 1 - static_cast<double>(newest_results_) / kFirst);
   const double here = link.rate();
   const bool both = told_rate_ > 0 && here > 0;
   measures.bytes_per_second = both ? std::min(here, told_rate_) : std::max(here, told_rate_);

@@ -64,6 +64,8 @@ double Planner::bias_of(Kind kind, uint64_t step) const {
   // off for those, trained ones are.
   const bool of_gradients = kind == Kind::kFrozen && kind_of(present_) == Kind::kTrained;
   double bias = of_gradients ? 0 : measured_.at(present_).bias;
+  // What is off for stems is theirs, or everyone's: of what needs none, half of it is believed.
+  if (kind == Kind::kUnsplit && kind_of(present_) != Kind::kUnsplit) bias = std::sqrt(bias);
   for (const auto& [plan, of_plan] : measured_) {
     const Kind other = kind_of(plan);
     const bool tells = other == kind || (other == Kind::kFrozen && kind == Kind::kTrained) ||

@@ -77,7 +77,7 @@ bool Inbox::deliver(const Link::Take& take, const std::stop_token& stop) {
     arrived_.notify_all();
   });
   std::unique_lock lock(mutex_);
-  if (!ending_ && !(frames_[0].empty() && frames_[1].empty())) return false;
+  if (!frames_[0].empty() || !frames_[1].empty()) return false;
   delivery_ = &delivery;
   arrived_.wait(lock,
                 [&] { return stop.stop_requested() || ending_ || delivery.failure != nullptr; });

@@ -15,8 +15,9 @@
 
 namespace outrigger::transport {
 
-/// Where received frames wait for receive. Room is reserved before a frame's first byte is read, so
-/// that a peer that does not keep to its credits is found out. Thread-safe.
+/// Where received frames wait for receive, or pass through to a delivery. Room is reserved before a
+/// frame's first byte is read, so that a peer that does not keep to its credits is found out.
+/// Thread-safe.
 class Inbox {
  public:
   explicit Inbox(const LinkOptions& options);

@@ -206,9 +206,8 @@ void StreamLink::handle(const PacketHeader& header) {
       queue_.answer_ping(header.total);
       return pool_->drop_unused_since(system_now() - options_.keep_unused);
     case PacketKind::kPong:
-      round_trip_ = std::max<int64_t>(
-          0, system_now().time_since_epoch().count() - static_cast<int64_t>(header.total));
-      return;
+      return note_round_trip(system_now().time_since_epoch().count() -
+                             static_cast<int64_t>(header.total));
     case PacketKind::kClose: {
       std::string reason(header.length, '\0');
       const std::array<std::span<std::byte>, 1> piece = {std::as_writable_bytes(std::span(reason))};
@@ -216,6 +215,14 @@ void StreamLink::handle(const PacketHeader& header) {
       throw LinkClosed("the peer closed the link: " + reason);
     }
   }
+}
+
+// Either end may have been busy with what it had just read: the least tells what the link takes.
+void StreamLink::note_round_trip(int64_t took) {
+  constexpr size_t kLately = 4;
+  round_trips_.push_back(std::max<int64_t>(0, took));
+  if (round_trips_.size() > kLately) round_trips_.pop_front();
+  round_trip_ = *std::ranges::min_element(round_trips_);
 }
 
 void StreamLink::start_frame(const PacketHeader& header) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -43,6 +44,7 @@ class StreamLink final : public Link {
   void say_goodbye();
   void read_loop();
   void handle(const PacketHeader& header);
+  void note_round_trip(int64_t took);
   void start_frame(const PacketHeader& header);
   void continue_frame(Lane lane, size_t length);
   void end(Ending ending);
@@ -55,6 +57,7 @@ class StreamLink final : public Link {
   const std::shared_ptr<BufferPool> pool_;         // of what data is received into
   std::array<FrameAssembler, kLanes> assemblers_;  // the reader's
   std::vector<std::span<std::byte>> parts_;        // the reader's
+  std::deque<int64_t> round_trips_;                // the reader's, of the last heartbeats
   std::atomic<int64_t> round_trip_{0};
   mutable std::mutex mutex_;
   std::condition_variable reader_done_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -22,6 +23,23 @@ float seconds_of(Quota& quota, int threads, const Do& work) {
   quota.worked(spent.processor, threads);
   return static_cast<float>(spent.lasting(quota.slowdown()));
 }
+
+/// For its life the thread does what is done once.
+class Once {
+ public:
+  explicit Once(Quota& quota) : quota_(quota), watch_(std::in_place, spent_) {}
+  ~Once() {
+    watch_.reset();
+    quota_.leave_out(spent_.processor);
+  }
+  Once(const Once&) = delete;
+  Once& operator=(const Once&) = delete;
+
+ private:
+  Quota& quota_;
+  Spent spent_;
+  std::optional<Stopwatch> watch_;
+};
 
 }  // namespace
 
@@ -168,14 +186,8 @@ bool Agent::work() {
 }
 
 bool Agent::prepare() {
-  Spent spent;
-  bool prepared = false;
-  {
-    const Stopwatch watch(spent);
-    prepared = prepare_stems();
-  }
-  quota_.leave_out(spent.processor);
-  return prepared;
+  const Once once(quota_);
+  return prepare_stems();
 }
 
 // Of one step, whose weights they all wait for: those before have given their tapes back by then.
@@ -249,8 +261,12 @@ void Agent::forward(Works::iterator at) {
   note_kind(true);
   Work& work = at->second;
   const int32_t cut = work.lease.cut;
+  {
+    const Once once(quota_);  // both are there already, but for a new plan
+    stems_.program(cut);
+    work.tape = stems_.borrow_tape(cut);
+  }
   const nn::Program& program = stems_.program(cut);
-  work.tape = stems_.borrow_tape(cut);
   std::vector<uint64_t> slots;
   std::vector<int32_t> labels;
   for (const auto& sample : work.lease.samples) {

@@ -128,7 +128,11 @@ TEST(WorkerBook, WhatRunsNowTellsMoreOfStemsThanWhatRanBefore) {
   const auto stems = note(7, 20);
   EXPECT_EQ(stems.at(5).weight, 0);
   EXPECT_EQ(stems.at(7).weight, 1);
-  EXPECT_EQ(note(5, 20).at(7).weight, 0) << "and when it runs again";
+  EXPECT_NEAR(note(5, 1).at(7).weight, 0.875, 1e-9) << "and when that runs again";
+  feed::StemGradient late;
+  late.times = {.cut = 7, .backward = 0.3f};
+  book.note(late);
+  EXPECT_EQ(book.measures({}).stems.at(5).weight, 1) << "a gradient runs no stem anew";
 }
 
 TEST(WorkerBook, FollowsLayersFromWhatTheWorkerToldWhenItJoined) {

@@ -7,6 +7,7 @@
 
 #include "known_failures.h"
 #include "link_pairs.h"
+#include "transport/internal/inbox.h"
 
 namespace outrigger::transport {
 namespace {
@@ -107,6 +108,17 @@ TEST_P(LinkDeliveryTest, ADeliveryEndsWithTheLink) {
       EXPECT_THROW(delivery.get(), LinkClosed);
     }
   }
+}
+
+TEST(InboxTest, HandsOutWhatArrivedBeforeTheEndBeforeItDelivers) {
+  Inbox inbox(quick_options());
+  ASSERT_TRUE(inbox.try_reserve(Lane::kData, 0));
+  EXPECT_FALSE(inbox.push({.type = 7}, 0, system_now()));
+  inbox.end({.by_us = false, .reason = "the peer is gone"});
+  const auto never = [](const ReceivedFrame&) { FAIL(); };
+  EXPECT_FALSE(inbox.deliver(never, {}));
+  EXPECT_EQ(inbox.take(Duration{0}).value().frame.type, 7);
+  EXPECT_THROW(static_cast<void>(inbox.deliver(never, {})), LinkClosed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, LinkDeliveryTest, testing::ValuesIn(carriers()),

@@ -131,6 +131,15 @@ TEST(PlannerSplits, DoesNotBelieveCutInputAnewEachTimeItWasForgotten) {
   for (size_t i = 1; i < at.size(); ++i) EXPECT_GE(at[i] - at[i - 1], 2000);
 }
 
+TEST(PlannerSplits, BelievesHalfOfWhatIsOffForStemsWhereThereAreNone) {
+  for (const double took : {1.02, 1.4}) {  // where trials say 0.85, and 1 of cut Input
+    Splits run(0.85);
+    run.present = {1, 4, 0};
+    for (int i = 0; i < 40; ++i) run.step((run.present.away > 0 ? took : 1) * Splits::kInput);
+    EXPECT_EQ(run.present.away == 0, took > 1.2) << took;
+  }
+}
+
 TEST(PlannerSplits, GoesBackToNoSplitForLess) {
   Splits run(0.9);
   for (int i = 0; i < 12; ++i) run.step(Splits::kInput);
