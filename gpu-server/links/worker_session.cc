@@ -76,9 +76,8 @@ void WorkerSession::finish(const feed::Farewell& farewell) {
 void WorkerSession::send_thread(const std::stop_token& stop) {
   name_thread(local_ ? "local-send" : "link-send");
   try {
+    std::unique_lock lock(mutex_);
     while (true) {
-      std::unique_lock lock(mutex_);
-      sending_ = false;
       if (!changed_.wait(lock, stop, [this] { return !queue_.empty() && !sending_; })) return;
       const std::vector<feed::ServerMessage> messages = take_some();
       const bool last = finishing_ && queue_.empty();
@@ -88,10 +87,12 @@ void WorkerSession::send_thread(const std::stop_token& stop) {
       for (const auto& message : messages)
         frames.push_back(worker::to_frame(message, feed_.context()));
       link_->send_together(std::move(frames));
-      if (!last) continue;
-      static_cast<void>(link_->flush(std::chrono::seconds(2)));
-      link_->close("the work is over");
-      return;
+      if (last) {
+        static_cast<void>(link_->flush(std::chrono::seconds(2)));
+        return link_->close("the work is over");
+      }
+      lock.lock();
+      sending_ = false;
     }
   } catch (const transport::LinkClosed&) {
     // The receiver sees the same end and reports it.
@@ -106,13 +107,10 @@ void WorkerSession::send_thread(const std::stop_token& stop) {
 
 std::vector<feed::ServerMessage> WorkerSession::take_some() {
   std::vector<feed::ServerMessage> some;
-  bool alone = false;
-  while (!queue_.empty() && !alone) {
-    alone = takes_time(queue_.front());
-    if (alone && !some.empty()) break;
+  do {
     some.push_back(std::move(queue_.front()));
     queue_.pop_front();
-  }
+  } while (!takes_time(some.back()) && !queue_.empty() && !takes_time(queue_.front()));
   return some;
 }
 

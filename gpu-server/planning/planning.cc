@@ -18,6 +18,10 @@ uint32_t share_of(const api::TrainingJob& job, const RunSize& size) {
       std::lround(*job.spec.split.share_percent / 100.0 * size.micro_batches));
 }
 
+/// How many times as long stems take where decoding does. A quota takes more of that, beside which
+/// links take much, than of stems: by 1.3 of the 5.2 times at a quarter of a core.
+double of_stems(double times_of_decoding) { return std::pow(times_of_decoding, 0.85); }
+
 /// In costs.cuts; nothing where it is not known what the cut costs.
 std::optional<size_t> place_of(int32_t cut, const training::JobCosts& costs) {
   const auto found = std::ranges::find(costs.cuts, cut, &training::CutCosts::cut);
@@ -125,36 +129,21 @@ void Planning::note(Rank& rank, const RankMeasures& measures) {
 
 void Planning::heard(size_t rank, const RankMeasures& measures) { note(ranks_.at(rank), measures); }
 
-namespace {
-
-/// How many times as long stems take where decoding does. A quota takes more of that, beside which
-/// links take much, than of stems: by 1.3 of the 5.2 times at a quarter of a core.
-double of_stems(double times_of_decoding) { return std::pow(times_of_decoding, 0.85); }
-
-}  // namespace
-
 double stem_speed(const training::JobCosts& job, const WorkerMeasures& worker) {
-  struct Sum {
-    double work = 0;
-    double took = 0;
-  };
-  Sum weighted;
-  Sum all;
+  constexpr double kLeast = 1e-12;  // where nothing else is known, what no longer counts does
+  double work = 0;
+  double took = 0;
   for (const training::CutCosts& cut : job.cuts) {
     const auto ran = worker.stems.find(cut.cut);
     if (ran == worker.stems.end() || ran->second.forward == 0) continue;
     const WorkerMeasures::Stem& stem = ran->second;
-    const double work = cut.stem_forward + (stem.backward > 0 ? cut.stem_backward : 0);
+    const double weight = std::max(stem.weight, kLeast);
+    work += weight * (cut.stem_forward + (stem.backward > 0 ? cut.stem_backward : 0));
     // A stem that no longer runs says what the machine was like: decoding tells what it is now.
     const double since = stem.decode > 0 ? of_stems(worker.work() / stem.decode) : 1;
-    const double took = since * (stem.forward + stem.backward);
-    weighted.work += stem.weight * work;
-    weighted.took += stem.weight * took;
-    all.work += work;
-    all.took += took;
+    took += weight * since * (stem.forward + stem.backward);
   }
-  if (weighted.took > 0) return weighted.work / weighted.took;
-  if (all.took > 0) return all.work / all.took;  // of a cut that no plan knows nothing is told
+  if (took > 0) return work / took;
   if (worker.pass_seconds <= 0) return 0;
   const training::CutCosts& deepest = job.cuts.back();
   const double then = (deepest.stem_forward + deepest.stem_backward) / worker.pass_seconds;

@@ -114,13 +114,9 @@ bool WorkerBook::note_stem(const feed::WorkTimes& times, bool gradient) {
   StemResults& results = stem_results_[times.cut];
   if (!gradient && times.cut != newest_cut_) {
     newest_cut_ = times.cut;
-    newest_results_ = 0;
     results = {};  // what it was when it last ran may be long ago
   }
-  if (!gradient) {
-    ++results.count;
-    ++newest_results_;
-  }
+  if (!gradient) ++results.count;
   const double newest = std::max(kNewestStep / pace_.per_step(), 1.0 / std::max(1u, results.count));
   const double enough = enough_for_jump(results.count);
   bool faster = false;
@@ -132,9 +128,10 @@ bool WorkerBook::note_stem(const feed::WorkTimes& times, bool gradient) {
 
 WorkerMeasures WorkerBook::measures(const transport::LinkStats& link) const {
   WorkerMeasures measures = measures_;
+  const auto newest = stem_results_.find(newest_cut_);
+  const double known = newest == stem_results_.end() ? 0 : newest->second.count;
   for (auto& [cut, stem] : measures.stems)
-    if (cut != newest_cut_)
-      stem.weight = std::max(0.0, 1 - static_cast<double>(newest_results_) / kFirst);
+    if (cut != newest_cut_) stem.weight = std::max(0.0, 1 - known / kFirst);
   const double here = link.rate();
   const bool both = told_rate_ > 0 && here > 0;
   measures.bytes_per_second = both ? std::min(here, told_rate_) : std::max(here, told_rate_);

@@ -91,7 +91,6 @@ class WorkerBook {
   Jump decode_jump_;
   std::map<int32_t, StemResults> stem_results_;  // by cut
   int32_t newest_cut_ = 0;                       // of the last stem that ran
-  uint32_t newest_results_ = 0;                  // of that cut, since another ran
   double told_rate_ = 0;                         // bytes per second, as the worker tells
   uint32_t told_late_ = 0;  // results whose rate is still of the slower machine that it was
 };

@@ -35,13 +35,13 @@ struct Decision {
 
 /// Decides by what was measured: searches the legal plans with a trial, corrected by how far that
 /// is off for the plan in force, or for one of its kind (no split, a frozen stem, a trained one)
-/// that ran lately where that is worse; plans that ran lately count with their measured time, as it
-/// would be with the rates of now, and those of few steps with no less than the trial's. Moves only
-/// for a gain above the margin, which grows with how far steps spread, is less for no split and
-/// more for a kind that has not run lately, and not again within the dwell. What was measured of a
-/// plan that took more than it promised counts for longer each time. Looks when something
-/// has changed, seldom otherwise, and never more often than a search is worth. Deterministic; no
-/// clock of its own. Not thread-safe.
+/// that ran lately where that is worse, half of it where only the former has stems; plans that ran
+/// lately count with their measured time, as it would be with the rates of now, and those of few
+/// steps with no less than the trial's. Moves only for a gain above the margin, which grows with
+/// how far steps spread, is less for no split and more for a kind that has not run lately, and not
+/// again within the dwell. What was measured of a plan that took more than it promised counts for
+/// longer each time. Looks when something has changed, seldom otherwise, and never more often than
+/// a search is worth. Deterministic; no clock of its own. Not thread-safe.
 class Planner {
  public:
   /// A trial of so many times the usual length, which takes so many times as long.
