@@ -11,23 +11,28 @@ namespace {
 /// By more than a part of them.
 class Differ {
  public:
-  explicit Differ(double part) : part_(part) {}
+  explicit Differ(const Likeness& likeness) : likeness_(likeness) {}
   bool operator()(double before, double now) const {
-    return std::abs(now - before) > part_ * std::max(before, now);
+    return std::abs(now - before) > likeness_.part * std::max(before, now);
+  }
+  bool operator()(const WorkerRates& before, const WorkerRates& now) const {
+    return (*this)(before.stem_speed, now.stem_speed) || (*this)(before.decode, now.decode) ||
+           links(before, now) || (*this)(before.memory, now.memory) || before.stems != now.stems;
   }
 
  private:
-  const double part_;
+  bool links(const WorkerRates& before, const WorkerRates& now) const {
+    if (!likeness_.bytes) return (*this)(before.bytes_per_second, now.bytes_per_second);
+    const double took = *likeness_.bytes / before.bytes_per_second;
+    const double takes = *likeness_.bytes / now.bytes_per_second;
+    const double of = std::max({took, takes, before.decode, now.decode});
+    return std::abs(takes - took) > likeness_.part * of;
+  }
+  const Likeness likeness_;
 };
 
 bool differ(const ServerRates& before, const ServerRates& now, const Differ& differs) {
   return differs(before.cores, now.cores) || differs(before.decode, now.decode);
-}
-
-bool differ(const WorkerRates& before, const WorkerRates& now, const Differ& differs) {
-  return differs(before.stem_speed, now.stem_speed) || differs(before.decode, now.decode) ||
-         differs(before.bytes_per_second, now.bytes_per_second) ||
-         differs(before.memory, now.memory) || before.stems != now.stems;
 }
 
 double longest_latency(const RankRates& rank) {
@@ -38,10 +43,10 @@ double longest_latency(const RankRates& rank) {
 
 }  // namespace
 
-bool alike(const RankRates& one, const RankRates& other, double part) {
-  const Differ differs(part);
+bool alike(const RankRates& one, const RankRates& other, const Likeness& likeness) {
+  const Differ differs(likeness);
   const auto same = [&](const WorkerRates& before, const WorkerRates& now) {
-    return !differ(before, now, differs);
+    return !differs(before, now);
   };
   return !differ(one.server, other.server, differs) &&
          std::ranges::equal(one.workers, other.workers, same);
@@ -49,15 +54,15 @@ bool alike(const RankRates& one, const RankRates& other, double part) {
 
 // Of many that each waver now and then some always do.
 bool are_alike(const std::vector<RankRates>& before, const std::vector<RankRates>& now,
-               double part) {
+               const Likeness& likeness) {
   constexpr size_t kSome = 8;
-  const Differ differs(part);
+  const Differ differs(likeness);
   return std::ranges::equal(before, now, [&](const RankRates& one, const RankRates& other) {
     if (differ(one.server, other.server, differs)) return false;
     if (one.workers.size() != other.workers.size()) return false;
     size_t others = 0;
     for (size_t i = 0; i < one.workers.size(); ++i)
-      others += differ(one.workers[i], other.workers[i], differs) ? 1 : 0;
+      others += differs(one.workers[i], other.workers[i]) ? 1 : 0;
     return others <= (one.workers.size() - std::min<size_t>(1, one.workers.size())) / kSome;
   });
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "training/planner/model/costs.h"
@@ -11,12 +12,21 @@ namespace outrigger::training {
 /// By how much of it a rate wavers.
 constexpr double kWavers = 0.2;
 
-/// Whether no rate differs by more than such a part. The order of workers counts.
-bool alike(const RankRates& one, const RankRates& other, double part = kWavers);
+/// When rates count as the same.
+struct Likeness {
+  double part = kWavers;  // of a rate by which others may differ
+  /// What a micro-batch moves over a link: links differ by how long that takes, beside how long
+  /// decoding does, since one on which it takes next to nothing may be twice as fast for all that
+  /// matters. Absent: by their rates.
+  std::optional<double> bytes = std::nullopt;
+};
+
+/// Whether no rate differs. The order of workers counts.
+bool alike(const RankRates& one, const RankRates& other, const Likeness& likeness = {});
 
 /// Likewise of all ranks, in order; of more than eight workers one in eight may differ.
 bool are_alike(const std::vector<RankRates>& before, const std::vector<RankRates>& now,
-               double part = kWavers);
+               const Likeness& likeness = {});
 
 /// Of all ranks.
 size_t workers_of(const std::vector<RankRates>& ranks);

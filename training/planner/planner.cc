@@ -90,7 +90,7 @@ void Planner::leave_present() {
 }
 
 void Planner::follow(uint64_t step, const std::vector<RankRates>& ranks) {
-  if (are_alike(ranks_, ranks)) return;
+  if (are_alike(ranks_, ranks, {.bytes = bytes_on_links()})) return;
   const bool others = workers_of(ranks_) != workers_of(ranks);
   ranks_ = ranks;
   // What is due is not put off by what changes again and again.
@@ -101,18 +101,34 @@ void Planner::follow(uint64_t step, const std::vector<RankRates>& ranks) {
   measured_[present_] = is_due ? now : Measured{.step = step, .count = kWarmUp};
 }
 
+double Planner::bytes_on_links() const {
+  const CutCosts& cut = job_.cuts[present_.cut];
+  return present_.away == 0 ? job_.pixels : std::max(job_.pixels, cut.activations + cut.gradients);
+}
+
 bool Planner::is_news(const Measured& now) const {
   if (!looked_ || present_ != looked_->present) return true;
   const double told_apart = std::max(options_.margin * looked_->seconds, now.deviation);
   return std::abs(now.seconds - looked_->seconds) > told_apart;
 }
 
-bool Planner::is_sudden(const Measured* now) const {
+void Planner::note_sudden(const Measured* now) {
   constexpr double kSudden = 0.3;
   constexpr double kSuddenRate = 0.45;  // half of the speed and less, or twice and more
-  if (expected_ == 0) return false;     // the first look is not
-  return !are_alike(looked_at_, newest_, kSuddenRate) ||
-         (now != nullptr && std::abs(now->seconds - expected_) > kSudden * expected_);
+  const bool looked = expected_ > 0;    // the first look is not sudden
+  const bool other_machines =
+      looked && !are_alike(looked_at_, newest_, {kSuddenRate, bytes_on_links()});
+  const bool other_steps =
+      looked && now != nullptr && std::abs(now->seconds - expected_) > kSudden * expected_;
+  other_machines_for_ = other_machines ? other_machines_for_ + 1 : 0;
+  sudden_for_ = other_machines || other_steps ? sudden_for_ + 1 : 0;
+}
+
+// What was found right after such a change was found by what had just been measured.
+bool Planner::can_look(uint64_t step) const {
+  const bool lasts = sudden_for_ >= kEnough || other_machines_for_ >= kEnough - kWarmUp;
+  const bool follows = sudden_look_ && step <= *sudden_look_ + kLookAgain;
+  return looks_ >= (lasts || follows ? 1 : 1 + kForSudden);
 }
 
 std::optional<Decision> Planner::go_back(uint64_t step) {
@@ -147,12 +163,12 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   if (auto decision = go_back(step)) return decision;
   const Measured* now = lately(present_, step);
   const bool tells = now != nullptr && now->count >= kEnough;
-  sudden_for_ = is_sudden(tells ? now : nullptr) ? sudden_for_ + 1 : 0;
+  note_sudden(tells ? now : nullptr);
   if (!tells || (moved_ && step < *moved_ + options_.dwell)) return std::nullopt;
   const bool news = is_news(*now);
   if (!news && step < looked_->step + looked_->again) return std::nullopt;
-  // One comparison is left for what is sudden, and lasts.
-  if (looks_ < (sudden_for_ >= kEnough ? 1 : 2)) return std::nullopt;
+  if (!can_look(step)) return std::nullopt;
+  if (sudden_for_ > 0) sudden_look_ = step;
   const uint64_t again = news ? kLookAgain : std::min(2 * looked_->again, kLookAgainAtLast);
   looked_ = {present_, now->seconds, step, again};
   expected_ = now->seconds;

@@ -15,7 +15,7 @@
 namespace outrigger::training {
 
 /// Seconds of training for which plans may be compared once, by trials of the usual length, where
-/// nobody says what that takes; up to four comparisons can be saved up, one of them for sudden
+/// nobody says what that takes; up to five comparisons can be saved up, two of them for sudden
 /// changes alone.
 constexpr double kSecondsALook = 3;
 
@@ -129,10 +129,14 @@ class Planner {
   void forget_for_others(uint64_t step);
   /// Notes what the step model says of the plan in force, before another is.
   void leave_present();
+  /// What a micro-batch of the plan in force moves over a worker's link, in bytes.
+  double bytes_on_links() const;
   bool is_news(const Measured& now) const;
-  /// Whether steps or machines are much slower or faster than when plans were last compared, or
-  /// there are others. `now`: what steps take, where that is known.
-  bool is_sudden(const Measured* now) const;
+  /// Notes for how many steps machines, or steps, have been much slower or faster than when plans
+  /// were last compared, or there were others. `now`: what steps take, where that is known.
+  void note_sudden(const Measured* now);
+  /// Whether enough is saved up for a look now: some is left for what is sudden.
+  bool can_look(uint64_t step) const;
   /// Looks for the best plan, and whether it is better enough.
   std::optional<Decision> compare(uint64_t step, const Measured& now,
                                   const std::vector<RankRates>& ranks);
@@ -187,13 +191,18 @@ class Planner {
   std::optional<Choice> found_before_;
   std::optional<Promise> promised_;  // by the last move, with rates like those of now
   std::optional<Look> looked_;
-  uint64_t last_look_ = 0;     // its step
-  double expected_ = 0;        // seconds of a step, by the last look
-  uint32_t sudden_for_ = 0;    // steps
-  double looks_ = kMostLooks;  // that may be taken now
+  uint64_t last_look_ = 0;               // its step
+  double expected_ = 0;                  // seconds of a step, by the last look
+  uint32_t sudden_for_ = 0;              // steps
+  uint32_t other_machines_for_ = 0;      // likewise; a mean of steps may come from one
+  std::optional<uint64_t> sudden_look_;  // the step of the last look for that
+  double looks_ = kMostLooks;            // that may be taken now
   bool has_looked_ = false;
   std::optional<double> look_takes_;
-  static constexpr double kMostLooks = 4;
+  static constexpr double kMostLooks = 5;
+  /// Of these, what is left for sudden changes: one look when such a thing happens, and one at what
+  /// has come of it.
+  static constexpr double kForSudden = 2;
   /// Steps of a plan before its measured time counts: the first ones compile and warm up.
   static constexpr uint32_t kWarmUp = 3;
   /// Steps that a plan must have run for what it took to count alone once another is in force.

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "tests/unit/training/planner/rates.h"
@@ -29,11 +31,11 @@ int looks_in(int steps, std::optional<double> seconds) {
 
 TEST(Looks, AreAsFewAsTheyMustBeWhereEachTakesLong) {
   constexpr int kSteps = 5000;  // 100 s
-  constexpr double kSavedUp = 4;
+  constexpr double kSavedUp = 5;
   for (const double seconds : {0.01, 0.05, 0.25}) {
     const int looks = looks_in(kSteps, seconds);
     EXPECT_LE(looks, kSavedUp + 100 * kPartForLooks / seconds) << seconds;
-    EXPECT_GT(looks, kSavedUp - 1) << seconds << ", beyond what is saved up but for sudden changes";
+    EXPECT_GE(looks, kSavedUp - 2) << seconds << ", beyond what is saved up but for sudden changes";
   }
   EXPECT_LE(looks_in(kSteps, std::nullopt), kSavedUp + 100 / kSecondsALook);
 }
@@ -42,7 +44,7 @@ TEST(Looks, AreAsFewAsTheyMustBeWhereEachTakesLong) {
 /// steps.
 class SuddenChange : public testing::TestWithParam<bool> {};
 
-TEST_P(SuddenChange, ThatLastsHasALookLeft) {
+TEST_P(SuddenChange, ThatLastsHasTwoLooksLeft) {
   const bool of_machines = GetParam();
   Planner planner(one_cut_job(), {}, [](const JobCosts&, uint64_t) -> Trial {
     return {[](const Situation&, const Choice&) { return 1.0; }, 20};
@@ -66,8 +68,11 @@ TEST_P(SuddenChange, ThatLastsHasALookLeft) {
   EXPECT_EQ(looks_in_steps(60, [](uint64_t) { return 0.02; }), 0) << "it was one step";
   if (of_machines) workers.front().decode /= 3;
   const double then = of_machines ? 0.02 : 0.05;
-  EXPECT_EQ(looks_in_steps(20, [&](uint64_t) { return then; }), 1);
-  EXPECT_EQ(looks_in_steps(60, [](uint64_t) { return 0.01; }), 0) << "then none is left";
+  const int looks = looks_in_steps(20, [&](uint64_t) { return then; });
+  EXPECT_GE(looks, 1);
+  EXPECT_EQ(looks + looks_in_steps(20, [](uint64_t) { return 0.01; }), 2)
+      << "at what has come of the first";
+  EXPECT_EQ(looks_in_steps(60, [](uint64_t) { return 0.03; }), 0) << "then none is left";
 }
 INSTANTIATE_TEST_SUITE_P(Looks, SuddenChange, testing::Bool());
 
@@ -92,18 +97,17 @@ TEST(Looks, AreForNothingWhereNobodyIsThereToTakeWork) {
   }
 }
 
-/// Steps of 20 ms until plans are compared, once this many of so many workers are three times as
-/// fast; nothing: they are not, within 60.
-std::optional<uint64_t> steps_until_look(size_t faster, size_t all) {
+/// Steps of 20 ms until plans are compared, once this many of so many workers have changed from
+/// `before` to `now`; nothing: they are not, within 60.
+std::optional<uint64_t> steps_until_look(const WorkerRates& before, const WorkerRates& now,
+                                         size_t changed, size_t all) {
   Planner planner(one_cut_job(), {}, [](const JobCosts&, uint64_t) -> Trial {
     return {[](const Situation&, const Choice&) { return 1.0; }, 20};
   });
-  std::vector<WorkerRates> workers(all, kWorker);
+  std::vector<WorkerRates> workers(all, before);
   constexpr uint64_t kChange = 400;
   for (uint64_t step = 0; step < kChange + 60; ++step) {
-    if (step == kChange) {
-      for (size_t i = 0; i < faster; ++i) workers[i].decode /= 3;
-    }
+    if (step == kChange) std::fill_n(workers.begin(), changed, now);
     // What is a little different from time to time uses looks up.
     planner.measured(step, {}, 0.02 * (1 + 0.1 * static_cast<double>(step / 40 % 2)), all);
     static_cast<void>(planner.consider(step, kServer, workers));
@@ -114,15 +118,37 @@ std::optional<uint64_t> steps_until_look(size_t faster, size_t all) {
   return std::nullopt;
 }
 
-TEST(Looks, AreAsSoonAsASuddenChangeHasLastedForEightSteps) {
-  const auto steps = steps_until_look(1, 4);
+/// A worker that is three times as fast.
+WorkerRates fast() {
+  WorkerRates rates = kWorker;
+  rates.decode /= 3;
+  return rates;
+}
+
+/// A worker whose link takes so much of the time that it decodes for.
+WorkerRates linked(double part) {
+  WorkerRates rates = kWorker;
+  rates.bytes_per_second = one_cut_job().pixels / (part * rates.decode);
+  return rates;
+}
+
+TEST(Looks, AreAsSoonAsASuddenChangeHasLastedForFiveSteps) {
+  const auto steps = steps_until_look(kWorker, fast(), 1, 4);
   ASSERT_TRUE(steps);
-  EXPECT_LE(*steps, 8u);
+  EXPECT_LE(*steps, 5u);
 }
 
 TEST(Looks, AreNotTakenForOneOfManyWorkers) {
-  EXPECT_FALSE(steps_until_look(1, 32));
-  EXPECT_TRUE(steps_until_look(8, 32));
+  EXPECT_FALSE(steps_until_look(kWorker, fast(), 1, 32));
+  EXPECT_TRUE(steps_until_look(kWorker, fast(), 8, 32));
+}
+
+// On a link that is hardly used what it could carry is measured by little, and wavers.
+TEST(Looks, AreTakenForLinksWhereTheyHoldWorkUp) {
+  EXPECT_FALSE(steps_until_look(linked(0.01), linked(0.1), 4, 4));
+  EXPECT_FALSE(steps_until_look(linked(0.1), linked(0.01), 4, 4));
+  EXPECT_TRUE(steps_until_look(linked(0.2), linked(0.8), 4, 4)) << "a quarter of the rate";
+  EXPECT_TRUE(steps_until_look(linked(2), linked(0.5), 4, 4)) << "four times the rate";
 }
 
 TEST(Looks, AreFewerAndFewerWhereThereIsNoNews) {
