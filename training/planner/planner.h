@@ -162,6 +162,9 @@ class Planner {
   /// the server makes before: sooner or later the device waits for such a thing, and links carry
   /// them all in vain. `told`: what the step model says of it, much of which would be waiting.
   static double with_burden(double seconds, const Prediction& told);
+  /// What no step can take less than: a device and a decoder with cores of their own work for that
+  /// long.
+  static double least_seconds(const Situation& in, const Choice& choice, const Prediction& told);
   /// Seconds of a step, or more than `enough`.
   double counts_for(const Situation& in, const Choice& choice, const Estimate& by,
                     double enough) const;

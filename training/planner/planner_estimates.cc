@@ -17,6 +17,12 @@ double Planner::with_burden(double seconds, const Prediction& told) {
   return waits ? kBurden * seconds : seconds;
 }
 
+// Where trials take links for slower than they are, less than what they say is believed.
+double Planner::least_seconds(const Situation& in, const Choice& choice, const Prediction& told) {
+  if (in.server.shared) return 0;  // then device and decoding are measured beside each other
+  return std::max(told.device, choice.local * in.server.decode);
+}
+
 uint64_t Planner::steps_kept(const Measured& measured) const {
   return std::max(options_.memory, measured.keeps);
 }
@@ -90,7 +96,9 @@ double Planner::counts_for(const Situation& in, const Choice& choice, const Esti
       by.step <= plain_bias_->step + kRemembered)
     its_bias = std::max(its_bias, plain_bias_->bias);
   const Prediction told = predict(in, choice);
-  if (!known) return its_bias * with_burden(by.tried(in, choice, enough / its_bias), told);
+  const double least = least_seconds(in, choice, told);
+  if (!known)
+    return std::max(least, its_bias * with_burden(by.tried(in, choice, enough / its_bias), told));
   // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's.
   if (!std::isfinite(told.seconds)) return told.seconds;
   if (choice == present_) return with_burden(ran->seconds, told);

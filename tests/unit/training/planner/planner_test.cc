@@ -236,6 +236,26 @@ TEST(Planner, SaysWhereTheServerMakesItsInputItself) {
   EXPECT_THAT(drive.reason(), HasSubstr("inputs made by the server itself"));
 }
 
+// Trials that take links for too slow say of a plan that needs less of them that it would halve the
+// step: but the device works all the time already.
+TEST(Planner, ExpectsNoStepThatIsShorterThanItsDeviceWorksFor) {
+  JobCosts costs = one_cut_job();
+  costs.cuts.resize(1);
+  const ServerRates server{.cores = 2, .decode = 0.1, .shared = false};
+  const std::vector<WorkerRates> workers(2, kWorker);
+  const double device = predict(costs, server, workers, Choice{}).device;
+  Planner planner(costs, {}, [&](const JobCosts&, uint64_t) -> Trial {
+    return {[&](const Situation&, const Choice& choice) {
+              return choice.local == 0 ? 2 * device : 1.2 * device;
+            },
+            20};
+  });
+  for (uint64_t step = 0; step < 100; ++step) {
+    planner.measured(step, {}, device, workers.size());
+    EXPECT_FALSE(planner.consider(step, server, workers)) << step;
+  }
+}
+
 TEST(Planner, KeepsTheCutAndTheShareThatTheUserFixed) {
   const std::vector<WorkerRates> workers(4, kWorker);
   Drive fixed_cut({.cut = 1});
