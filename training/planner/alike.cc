@@ -17,17 +17,11 @@ class Differ {
   }
   bool operator()(const WorkerRates& before, const WorkerRates& now) const {
     return (*this)(before.stem_speed, now.stem_speed) || (*this)(before.decode, now.decode) ||
-           links(before, now) || (*this)(before.memory, now.memory) || before.stems != now.stems;
+           links_differ(before, now, likeness_) || (*this)(before.memory, now.memory) ||
+           before.stems != now.stems;
   }
 
  private:
-  bool links(const WorkerRates& before, const WorkerRates& now) const {
-    if (!likeness_.bytes) return (*this)(before.bytes_per_second, now.bytes_per_second);
-    const double took = *likeness_.bytes / before.bytes_per_second;
-    const double takes = *likeness_.bytes / now.bytes_per_second;
-    const double of = std::max({took, takes, before.decode, now.decode});
-    return std::abs(takes - took) > likeness_.part * of;
-  }
   const Likeness likeness_;
 };
 
@@ -42,6 +36,14 @@ double longest_latency(const RankRates& rank) {
 }
 
 }  // namespace
+
+bool links_differ(const WorkerRates& before, const WorkerRates& now, const Likeness& likeness) {
+  if (!likeness.bytes) return Differ(likeness)(before.bytes_per_second, now.bytes_per_second);
+  const double took = *likeness.bytes / before.bytes_per_second;
+  const double takes = *likeness.bytes / now.bytes_per_second;
+  const double of = std::max({took, takes, before.decode, now.decode});
+  return std::abs(takes - took) > likeness.part * of;
+}
 
 bool alike(const RankRates& one, const RankRates& other, const Likeness& likeness) {
   const Differ differs(likeness);

@@ -21,6 +21,9 @@ struct Likeness {
   std::optional<double> bytes = std::nullopt;
 };
 
+/// Whether a link is one on which work takes another time.
+bool links_differ(const WorkerRates& before, const WorkerRates& now, const Likeness& likeness);
+
 /// Whether no rate differs. The order of workers counts.
 bool alike(const RankRates& one, const RankRates& other, const Likeness& likeness = {});
 

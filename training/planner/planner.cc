@@ -33,6 +33,7 @@ void Planner::set_options(const PlannerOptions& options) {
   options_ = options;
   looked_.reset();
   moved_.reset();
+  looks_ = std::max(looks_, 1 + kForSudden);
 }
 
 uint64_t Planner::length_of_trials(double seconds) const {
@@ -45,7 +46,10 @@ void Planner::measured(uint64_t step, const Choice& plan, double seconds, size_t
     workers_ = workers;
     forget_for_others(step);
   }
-  if (plan != present_) leave_present();
+  if (plan != present_) {
+    leave_present();
+    ranks_ = newest_;  // by which it was found; links may count for more from now on
+  }
   present_ = plan;
   const auto usual = kSecondsALook * static_cast<double>(length_of_trials(seconds) * unlike_);
   const double price = look_takes_ ? *look_takes_ / kPartForLooks : usual;
@@ -90,7 +94,7 @@ void Planner::leave_present() {
 }
 
 void Planner::follow(uint64_t step, const std::vector<RankRates>& ranks) {
-  if (are_alike(ranks_, ranks, {.bytes = bytes_on_links()})) return;
+  if (are_alike(ranks_, ranks, {.bytes = bytes_on_links(present_)})) return;
   const bool others = workers_of(ranks_) != workers_of(ranks);
   ranks_ = ranks;
   // What is due is not put off by what changes again and again.
@@ -101,9 +105,10 @@ void Planner::follow(uint64_t step, const std::vector<RankRates>& ranks) {
   measured_[present_] = is_due ? now : Measured{.step = step, .count = kWarmUp};
 }
 
-double Planner::bytes_on_links() const {
-  const CutCosts& cut = job_.cuts[present_.cut];
-  return present_.away == 0 ? job_.pixels : std::max(job_.pixels, cut.activations + cut.gradients);
+double Planner::bytes_on_links(const Choice& choice) const {
+  if (choice.away == 0) return job_.pixels;
+  const CutCosts& cut = job_.cuts[choice.cut];
+  return std::max(job_.pixels, cut.activations + (cut.trains ? cut.gradients + cut.weights : 0));
 }
 
 bool Planner::is_news(const Measured& now) const {
@@ -117,18 +122,24 @@ void Planner::note_sudden(const Measured* now) {
   constexpr double kSuddenRate = 0.45;  // half of the speed and less, or twice and more
   const bool looked = expected_ > 0;    // the first look is not sudden
   const bool other_machines =
-      looked && !are_alike(looked_at_, newest_, {kSuddenRate, bytes_on_links()});
+      looked && !are_alike(looked_at_, newest_, {kSuddenRate, bytes_on_links(present_)});
   const bool other_steps =
       looked && now != nullptr && std::abs(now->seconds - expected_) > kSudden * expected_;
   other_machines_for_ = other_machines ? other_machines_for_ + 1 : 0;
   sudden_for_ = other_machines || other_steps ? sudden_for_ + 1 : 0;
 }
 
-// What was found right after such a change was found by what had just been measured.
-bool Planner::can_look(uint64_t step) const {
-  const bool lasts = sudden_for_ >= kEnough || other_machines_for_ >= kEnough - kWarmUp;
+bool Planner::lasts() const {
+  return sudden_for_ >= kEnough || other_machines_for_ >= kEnough - kWarmUp;
+}
+
+// What is found right after such a change is found by what has just been measured.
+bool Planner::may_look(uint64_t step) {
   const bool follows = sudden_look_ && step <= *sudden_look_ + kLookAgain;
-  return looks_ >= (lasts || follows ? 1 : 1 + kForSudden);
+  if (looks_ < (lasts() || follows ? 1 : 1 + kForSudden)) return false;
+  sudden_look_.reset();
+  if (!follows && (lasts() || other_machines_for_ > 0)) sudden_look_ = step;
+  return true;
 }
 
 std::optional<Decision> Planner::go_back(uint64_t step) {
@@ -167,8 +178,7 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   if (!tells || (moved_ && step < *moved_ + options_.dwell)) return std::nullopt;
   const bool news = is_news(*now);
   if (!news && step < looked_->step + looked_->again) return std::nullopt;
-  if (!can_look(step)) return std::nullopt;
-  if (sudden_for_ > 0) sudden_look_ = step;
+  if (!may_look(step)) return std::nullopt;
   const uint64_t again = news ? kLookAgain : std::min(2 * looked_->again, kLookAgainAtLast);
   looked_ = {present_, now->seconds, step, again};
   expected_ = now->seconds;
@@ -248,7 +258,8 @@ std::optional<Decision> Planner::decide(uint64_t step, const Present& now, const
     reason += describe_gain({.is = 1 - told / now.seconds, .wanted = 1 - most / now.seconds});
   }
   reason += "; " + count_of_workers(workers_);
-  const std::string changed = what_changed(settled_at_, newest_);
+  const double bytes = std::max(bytes_on_links(present_), bytes_on_links(found.choice));
+  const std::string changed = what_changed(settled_at_, newest_, {.bytes = bytes});
   if (!changed.empty()) reason += "; since plans were last compared " + changed;
   return Decision{found.choice, told, now.seconds, reason};
 }

@@ -129,14 +129,17 @@ class Planner {
   void forget_for_others(uint64_t step);
   /// Notes what the step model says of the plan in force, before another is.
   void leave_present();
-  /// What a micro-batch of the plan in force moves over a worker's link, in bytes.
-  double bytes_on_links() const;
+  /// What a micro-batch of a plan moves over a worker's link, in bytes.
+  double bytes_on_links(const Choice& choice) const;
   bool is_news(const Measured& now) const;
   /// Notes for how many steps machines, or steps, have been much slower or faster than when plans
   /// were last compared, or there were others. `now`: what steps take, where that is known.
   void note_sudden(const Measured* now);
-  /// Whether enough is saved up for a look now: some is left for what is sudden.
-  bool can_look(uint64_t step) const;
+  /// Whether that is so for longer than by chance.
+  bool lasts() const;
+  /// Whether enough is saved up for a look now, which is taken then: some is left for what is
+  /// sudden.
+  bool may_look(uint64_t step);
   /// Looks for the best plan, and whether it is better enough.
   std::optional<Decision> compare(uint64_t step, const Measured& now,
                                   const std::vector<RankRates>& ranks);
@@ -198,7 +201,7 @@ class Planner {
   double expected_ = 0;                  // seconds of a step, by the last look
   uint32_t sudden_for_ = 0;              // steps
   uint32_t other_machines_for_ = 0;      // likewise; a mean of steps may come from one
-  std::optional<uint64_t> sudden_look_;  // the step of the last look for that
+  std::optional<uint64_t> sudden_look_;  // the step of the look for that, until one has followed
   double looks_ = kMostLooks;            // that may be taken now
   bool has_looked_ = false;
   std::optional<double> look_takes_;

@@ -98,13 +98,15 @@ double Planner::counts_for(const Situation& in, const Choice& choice, const Esti
   const Prediction told = predict(in, choice);
   const double least = least_seconds(in, choice, told);
   if (!known)
-    return std::max(least, its_bias * with_burden(by.tried(in, choice, enough / its_bias), told));
+    return std::max(least * doubt_of(kind_of(choice), by.step),
+                    its_bias * with_burden(by.tried(in, choice, enough / its_bias), told));
   // A plan whose stems nobody runs is the server's to do: what it took then is not the plan's.
   if (!std::isfinite(told.seconds)) return told.seconds;
   if (choice == present_) return with_burden(ran->seconds, told);
   // All machines may be slower or faster now than when it ran.
   const double times = ran->told > 0 ? told.seconds / ran->told : 1;
-  const double now = with_burden(times * ran->seconds, told);
+  const double now =
+      std::max(std::min(ran->seconds, least), with_burden(times * ran->seconds, told));
   if (ran->count >= kLong || now > enough) return now;
   // Some steps live on what was made ahead, under this plan or the one before.
   const double believed = std::min(1.0, its_bias);

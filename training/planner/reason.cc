@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/log.h"
-#include "training/planner/alike.h"
 
 namespace outrigger::training {
 namespace {
@@ -70,7 +69,8 @@ std::string describe_gain(const Gain& gain) {
   return saves;
 }
 
-std::string what_changed(const std::vector<RankRates>& before, const std::vector<RankRates>& now) {
+std::string what_changed(const std::vector<RankRates>& before, const std::vector<RankRates>& now,
+                         const Likeness& likeness) {
   if (before.empty()) return "";
   const size_t had = workers_of(before);
   const size_t has = workers_of(now);
@@ -85,7 +85,8 @@ std::string what_changed(const std::vector<RankRates>& before, const std::vector
     for (size_t k = 0; k < std::min(was.size(), is.size()); ++k) {
       largest.look("a worker decodes", speed(was[k].decode), speed(is[k].decode));
       largest.look("a worker computes", was[k].stem_speed, is[k].stem_speed);
-      largest.look("a link works", link_speed(was[k]), link_speed(is[k]));
+      if (links_differ(was[k], is[k], likeness))
+        largest.look("a link works", link_speed(was[k]), link_speed(is[k]));
     }
   }
   return largest.text();

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "training/planner/alike.h"
 #include "training/planner/model/costs.h"
 
 /// What people are told of plans, and of why they change.
@@ -24,8 +25,9 @@ struct Gain {
 std::string describe_gain(const Gain& gain);
 
 /// What is different now by more than speeds waver: workers that came or left, else the speed that
-/// changed the most, as "a worker decodes at 0.48 times its speed". Empty where none is, or
-/// nothing is known of before.
-std::string what_changed(const std::vector<RankRates>& before, const std::vector<RankRates>& now);
+/// changed the most, as "a worker decodes at 0.48 times its speed", a link's only where work takes
+/// another time on it. Empty where none is, or nothing is known of before.
+std::string what_changed(const std::vector<RankRates>& before, const std::vector<RankRates>& now,
+                         const Likeness& likeness = {});
 
 }  // namespace outrigger::training

@@ -35,7 +35,7 @@ TEST(Looks, AreAsFewAsTheyMustBeWhereEachTakesLong) {
   for (const double seconds : {0.01, 0.05, 0.25}) {
     const int looks = looks_in(kSteps, seconds);
     EXPECT_LE(looks, kSavedUp + 100 * kPartForLooks / seconds) << seconds;
-    EXPECT_GE(looks, kSavedUp - 2) << seconds << ", beyond what is saved up but for sudden changes";
+    EXPECT_GE(looks, kSavedUp) << seconds << ": machines change all the time";
   }
   EXPECT_LE(looks_in(kSteps, std::nullopt), kSavedUp + 100 / kSecondsALook);
 }
@@ -70,9 +70,9 @@ TEST_P(SuddenChange, ThatLastsHasTwoLooksLeft) {
   const double then = of_machines ? 0.02 : 0.05;
   const int looks = looks_in_steps(20, [&](uint64_t) { return then; });
   EXPECT_GE(looks, 1);
-  EXPECT_EQ(looks + looks_in_steps(20, [](uint64_t) { return 0.01; }), 2)
-      << "at what has come of the first";
-  EXPECT_EQ(looks_in_steps(60, [](uint64_t) { return 0.03; }), 0) << "then none is left";
+  EXPECT_EQ(looks + looks_in_steps(20, [&](uint64_t) { return 1.1 * then; }), 2)
+      << "at what has come of the first, though that is not sudden";
+  EXPECT_EQ(looks_in_steps(60, [](uint64_t) { return 0.01; }), 0) << "then none is left";
 }
 INSTANTIATE_TEST_SUITE_P(Looks, SuddenChange, testing::Bool());
 

@@ -41,6 +41,16 @@ TEST(WhatChanged, IsTheRateThatChangedTheMost) {
   EXPECT_EQ(what_changed(before, now), "a worker decodes at 0.2 times its speed");
 }
 
+TEST(WhatChanged, IsNoLinkOnWhichWorkTakesNextToNothing) {
+  const auto before = ranks(2);
+  auto now = before;
+  now[1].workers[1].bytes_per_second /= 4;
+  const double bytes = kWorker.decode * before[1].workers[1].bytes_per_second;
+  EXPECT_EQ(what_changed(before, now, {.bytes = bytes / 100}), "");
+  EXPECT_EQ(what_changed(before, now, {.bytes = bytes / 2}),
+            "a link works at 0.25 times its speed");
+}
+
 TEST(WhatChanged, IsNothingWhereAWorkerWasReplacedByItsLike) {
   auto before = ranks(2, 1);
   before[0].workers[1].stem_speed /= 4;
