@@ -197,7 +197,7 @@ TEST(PlannerSplits, DoesNotGoBackToWhatLivedOnWhatWasMadeAhead) {
 }
 
 TEST(PlannerSplits, WantsMoreOfStemsAwayUntilSomeHaveRun) {
-  Splits run(0.95);
+  Splits run(0.96);
   for (int i = 0; i < 300; ++i) run.step(Splits::kInput);
   EXPECT_EQ(run.moves, 0) << "better by more than the margin, but in a trial only";
   run.times = {0.92, 0.92};
