@@ -134,12 +134,20 @@ bool Planner::lasts() const {
 }
 
 // What is found right after such a change is found by what has just been measured.
-bool Planner::may_look(uint64_t step) {
-  const bool follows = sudden_look_ && step <= *sudden_look_ + kLookAgain;
-  if (looks_ < (lasts() || follows ? 1 : 1 + kForSudden)) return false;
-  sudden_look_.reset();
-  if (!follows && (lasts() || other_machines_for_ > 0)) sudden_look_ = step;
-  return true;
+bool Planner::follows_sudden(uint64_t step) const {
+  return sudden_look_ && step <= *sudden_look_ + kLookAgain;
+}
+
+bool Planner::can_look(uint64_t step) const {
+  return looks_ >= (lasts() || follows_sudden(step) ? 1 : 1 + kForSudden);
+}
+
+void Planner::note_look(uint64_t step) {
+  const bool sudden = lasts() || other_machines_for_ > 0;
+  sudden_look_ = sudden && !follows_sudden(step) ? std::optional(step) : std::nullopt;
+  looks_ -= 1;
+  last_look_ = step;
+  has_looked_ = true;
 }
 
 std::optional<Decision> Planner::go_back(uint64_t step) {
@@ -178,7 +186,8 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   if (!tells || (moved_ && step < *moved_ + options_.dwell)) return std::nullopt;
   const bool news = is_news(*now);
   if (!news && step < looked_->step + looked_->again) return std::nullopt;
-  if (!may_look(step)) return std::nullopt;
+  if (!can_look(step)) return std::nullopt;
+  note_look(step);
   const uint64_t again = news ? kLookAgain : std::min(2 * looked_->again, kLookAgainAtLast);
   looked_ = {present_, now->seconds, step, again};
   expected_ = now->seconds;
@@ -190,9 +199,6 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
 
 std::optional<Decision> Planner::compare(uint64_t step, const Measured& now,
                                          const std::vector<RankRates>& ranks) {
-  looks_ -= 1;
-  last_look_ = step;
-  has_looked_ = true;
   unlike_ = ranks.size();
   const Situation situation{job_, options_, ranks[0].server, ranks[0].workers,
                             std::span(ranks).subspan(1)};

@@ -37,11 +37,12 @@ struct Decision {
 /// is off for the plan in force, or for one of its kind (no split, a frozen stem, a trained one)
 /// that ran lately where that is worse, half of it where only the former has stems; plans that ran
 /// lately count with their measured time, as it would be with the rates of now, and those of few
-/// steps with no less than the trial's. Moves only for a gain above the margin, which grows with
-/// how far steps spread, is less for no split and more for a kind that has not run lately, and not
-/// again within the dwell. What was measured of a plan that took more than it promised counts for
-/// longer each time. Looks when something has changed, seldom otherwise, and never more often than
-/// a search is worth. Deterministic; no clock of its own. Not thread-safe.
+/// steps with no less than the trial's; none with less than a device and a decoder that have cores
+/// of their own work for. Moves only for a gain above the margin, which grows with how far steps
+/// spread, is less for no split and more for a kind that has not run lately, and not again within
+/// the dwell. What was measured of a plan that took more than it promised counts for longer each
+/// time. Looks when something has changed, seldom otherwise, and never more often than a search is
+/// worth. Deterministic; no clock of its own. Not thread-safe.
 class Planner {
  public:
   /// A trial of so many times the usual length, which takes so many times as long.
@@ -137,9 +138,11 @@ class Planner {
   void note_sudden(const Measured* now);
   /// Whether that is so for longer than by chance.
   bool lasts() const;
-  /// Whether enough is saved up for a look now, which is taken then: some is left for what is
-  /// sudden.
-  bool may_look(uint64_t step);
+  /// Whether a look for such a thing was taken lately, and none since.
+  bool follows_sudden(uint64_t step) const;
+  /// Whether enough is saved up for a look now: some is left for what is sudden.
+  bool can_look(uint64_t step) const;
+  void note_look(uint64_t step);
   /// Looks for the best plan, and whether it is better enough.
   std::optional<Decision> compare(uint64_t step, const Measured& now,
                                   const std::vector<RankRates>& ranks);
