@@ -1,5 +1,6 @@
 #include "transport/link.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace outrigger::transport {
@@ -27,8 +28,15 @@ void Link::deliver(const Take& take, const std::stop_token& stop) {
 
 void Link::no_room_ever() const { throw IoError("no room to send to " + peer() + " for a year"); }
 
+size_t Link::send_together_within(std::vector<Frame> frames, Duration timeout) {
+  const auto fits = [&](Frame& frame) { return send_within(std::move(frame), timeout); };
+  const auto left = std::ranges::find_if_not(frames, fits);
+  return static_cast<size_t>(left - frames.begin());
+}
+
 void Link::send_together(std::vector<Frame> frames) {
-  for (Frame& frame : frames) send(std::move(frame));
+  const size_t count = frames.size();
+  if (send_together_within(std::move(frames), kLife) < count) no_room_ever();
 }
 
 }  // namespace outrigger::transport

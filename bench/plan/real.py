@@ -7,7 +7,8 @@ each, whose mean counts: where every third step waits the others are no consolat
 simulator likes best, whatever their cuts, shares and local inputs, cut Input, and three drawn ones. Of so many the best
 is also the luckiest, so it only says who is in the finals: there the automatic plan, the best and cut Input take turns
 once more, and the median of the finals' ratios counts. Wanted: within 5 % of the best in 11 of 12 scenarios, in force
-after 30 steps; 0.98 of cut Input everywhere; comparing plans and moving to them takes under 1 % of the time until then.
+after 30 steps; 0.98 of cut Input everywhere; comparing plans and moving to them takes under 1 % of the time until then;
+and the server's links no more of its processor's time, while the automatic plan has its turns, than they may.
 Finals last until the intervals in which those medians lie have decided, or for twice as long as they must.
 
 Behind them, not of the twelve: scenarios in which a worker is throttled, one goes or two come while the job runs. There
@@ -27,6 +28,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -162,6 +164,7 @@ class Run:
     def __init__(self, scenario, run, scratch):
         self.run = run
         self.cores = training_run.two_cores()
+        self.wires = {}  # of each plan: seconds of its steps, and processor seconds of the server's links in them
         self.link = ["--link-megabits", scenario.megabits]
         control = scratch / "control"
         control.write_text("bench-control\n", encoding="utf-8")
@@ -198,9 +201,16 @@ class Run:
         def block():
             return [step["seconds"] for step in self.run.steps() if step["plan"] == number][CARRIED_OVER:]
 
+        self.run.wait_for(block, f"the first steps of plan {plan}")
+        before = self.wire_clock()
         self.run.wait_for(lambda: len(block()) >= BLOCK_STEPS and sum(block()) >= BLOCK_SECONDS,
                           f"steps of plan {plan}")
+        taken = [late - early for early, late in zip(before, self.wire_clock())]
+        self.wires[plan] = [sum(both) for both in zip(self.wires.get(plan, (0, 0)), taken)]
         return block()
+
+    def wire_clock(self):
+        return time.monotonic(), self.run.server.thread_seconds(training_run.WIRE)
 
 
 def mean_step(block):
@@ -271,6 +281,7 @@ class Result:
     blocks: dict     # of every plan: seconds of the steps of each block
     finals: dict     # of finalists, in every turn: a step's time to the automatic plan's
     planning: Planning
+    wire: float = 0  # the server's links, of its processor's time, under the automatic plan
 
     def usual(self, plan):
         return statistics.median(map(mean_step, self.blocks[plan]))
@@ -355,6 +366,8 @@ def compete(scenario, arguments, scratch, data):
                 blocks[plan].append(run.measure(plan))
         result = Result(automatic, settled, moves, blocks, {}, planning)
         hold_finals(run, result, arguments.finals, order)
+        passed, of_links = run.wires[automatic]
+        result.wire = of_links / passed
     return result
 
 
@@ -382,6 +395,8 @@ def judge(name, result, table):
                 ratio >= LEAST_TO_BEST)
     unsplit, told = of_finals(result, UNSPLIT)
     table.judge("  to cut Input", told, f"least {LEAST_TO_UNSPLIT}x", unsplit >= LEAST_TO_UNSPLIT)
+    table.judge("  processor time of the server's links, of the time", f"{result.wire:.1%}",
+                f"most {training_run.MOST_WIRE:.0%}", result.wire <= training_run.MOST_WIRE)
     planning = result.planning
     table.figure("    comparing plans, of the time", f"{100 * planning.comparing:.2f} %")
     table.figure("    moving to them", f"{100 * planning.moving:.2f} %")

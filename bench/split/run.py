@@ -22,8 +22,6 @@ import figures  # noqa: E402
 import training_run  # noqa: E402
 
 WARM_UP = 2  # steps that compile, fill caches and wait for the worker
-WIRE = "link-"  # threads that send, receive and unpack begin so; those of the server pack, too
-MOST_WIRE = 0.05  # of the time
 INT8 = {"activations": "Int8", "gradients": "Int8"}
 
 
@@ -70,7 +68,7 @@ def wire_shares(run, warm_up, steps):
     taken = []
     for step in (warm_up, steps - max(1, steps // 10)):
         run.wait_for(lambda: len(run.steps()) >= step, f"step {step}")
-        taken.append((time.monotonic(), [process.thread_seconds(WIRE) for process in processes]))
+        taken.append((time.monotonic(), [process.thread_seconds(training_run.WIRE) for process in processes]))
     (begin, before), (end, after) = taken
     return [(late - early) / (end - begin) for early, late in zip(before, after)]
 
@@ -132,8 +130,8 @@ def compare(name, arguments, table, scratch):
         table.figure("    of its time the device waits", f"{statistics.median(run.stall for run in runs):.0%}")
         table.figure("    peak memory of the server", f"{max(run.server_mib for run in runs):.0f} MiB")
     wire = statistics.median(run.server_wire for run in halves)
-    table.judge("    processor time of the server's links, of the time", f"{wire:.1%}", f"most {MOST_WIRE:.0%}",
-                wire <= MOST_WIRE)
+    table.judge("    processor time of the server's links, of the time", f"{wire:.1%}", f"most {training_run.MOST_WIRE:.0%}",
+                wire <= training_run.MOST_WIRE)
     table.figure("    of the worker's", f"{statistics.median(run.worker_wire for run in halves):.1%}")
     table.figure("    peak memory of the worker", f"{max(run.worker_mib for run in halves):.0f} MiB")
 

@@ -48,18 +48,22 @@ void WorkerSession::send_posted() {
   std::unique_lock lock(mutex_);
   bool sent = true;
   while (sent && !sending_ && !finishing_ && !queue_.empty() && !takes_time(queue_.front())) {
-    feed::ServerMessage message = std::move(queue_.front());
-    queue_.pop_front();
+    std::vector<feed::ServerMessage> messages = take_some();
     sending_ = true;
     lock.unlock();
+    size_t count = 0;
     try {
-      sent = link_->send_within(worker::to_frame(message, feed_.context()), Duration{0});
+      count = link_->send_together_within(frames_of(messages), Duration{0});
     } catch (const std::exception&) {
-      sent = false;  // the sender meets the same, and tells of it
+      // The sender meets the same, and tells of it.
     }
     lock.lock();
     sending_ = false;
-    if (!sent) queue_.push_front(std::move(message));
+    sent = count == messages.size();
+    while (messages.size() > count) {
+      queue_.push_front(std::move(messages.back()));
+      messages.pop_back();
+    }
   }
   if (!queue_.empty()) changed_.notify_one();
 }
@@ -83,10 +87,7 @@ void WorkerSession::send_thread(const std::stop_token& stop) {
       const bool last = finishing_ && queue_.empty();
       sending_ = true;
       lock.unlock();
-      std::vector<transport::Frame> frames;
-      for (const auto& message : messages)
-        frames.push_back(worker::to_frame(message, feed_.context()));
-      link_->send_together(std::move(frames));
+      link_->send_together(frames_of(messages));
       if (last) {
         static_cast<void>(link_->flush(std::chrono::seconds(2)));
         return link_->close("the work is over");
@@ -103,6 +104,13 @@ void WorkerSession::send_thread(const std::stop_token& stop) {
     log::warning("worker {} cannot be sent what it needs: {}", name_, error.what());
     link_->close(error.what());
   }
+}
+
+std::vector<transport::Frame> WorkerSession::frames_of(
+    const std::vector<feed::ServerMessage>& messages) const {
+  std::vector<transport::Frame> frames;
+  for (const auto& message : messages) frames.push_back(worker::to_frame(message, feed_.context()));
+  return frames;
 }
 
 std::vector<feed::ServerMessage> WorkerSession::take_some() {

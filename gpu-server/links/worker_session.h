@@ -46,6 +46,7 @@ class WorkerSession {
   /// Of what is queued: one message that takes time to send, or those before the next such one.
   /// With the lock held.
   std::vector<feed::ServerMessage> take_some();
+  std::vector<transport::Frame> frames_of(const std::vector<feed::ServerMessage>& messages) const;
   /// Introduces the job and checks the answer; nothing where the worker may not join.
   struct Newcomer {
     feed::WorkerTraits traits;

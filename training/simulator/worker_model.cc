@@ -22,9 +22,15 @@ Overloaded(Ts...) -> Overloaded<Ts...>;
 
 }  // namespace
 
-WorkerModel::WorkerModel(const JobCosts& job, const WorkerRates& rates, uint32_t leases)
-    : job_(job), rates_(rates) {
+WorkerModel::WorkerModel(const JobCosts& job, const WorkerRates& rates, uint32_t leases,
+                         uint32_t asked_at_once)
+    : job_(job), rates_(rates), room_(leases, asked_at_once) {
   outbox_.emplace_back(feed::Pull{leases});
+}
+
+std::vector<feed::WorkerMessage> WorkerModel::take_outbox() {
+  if (!next()) send(room_.ask());
+  return std::exchange(outbox_, {});
 }
 
 const CutCosts& WorkerModel::costs(const Work& work) const {
@@ -131,7 +137,13 @@ void WorkerModel::send_micro_batch(Works::iterator at) {
 
 void WorkerModel::give_room_back(Work& work) {
   if (std::exchange(work.room_given_back, true)) return;
-  outbox_.emplace_back(feed::Pull{1});
+  const auto in_hand = std::ranges::count_if(
+      works_, [](const auto& entry) { return !entry.second.room_given_back; });
+  send(room_.give_back(work.times.decode + work.times.forward, static_cast<size_t>(in_hand)));
+}
+
+void WorkerModel::send(const std::optional<feed::Pull>& pull) {
+  if (pull) outbox_.emplace_back(*pull);
 }
 
 void WorkerModel::finish(Works::iterator at) {

@@ -7,6 +7,7 @@
 
 #include "common/flat_map.h"
 #include "feed/messages.h"
+#include "feed/room.h"
 #include "training/planner/model/costs.h"
 
 namespace outrigger::training {
@@ -15,8 +16,9 @@ namespace outrigger::training {
 /// takes: its results hold no values. Not thread-safe.
 class WorkerModel {
  public:
-  /// `job` must outlive this. `leases`: how many it asks for at once.
-  WorkerModel(const JobCosts& job, const WorkerRates& rates, uint32_t leases);
+  /// `job` must outlive this. `leases`, `asked_at_once`: as those of an agent.
+  WorkerModel(const JobCosts& job, const WorkerRates& rates, uint32_t leases,
+              uint32_t asked_at_once);
 
   void receive(const feed::ServerMessage& message);
   enum class Stage : uint8_t { kDecode, kForward, kAwaitGradient, kBackward };
@@ -32,7 +34,7 @@ class WorkerModel {
   std::optional<Piece> next() const;
   /// It is done, or was for nothing: it may have been cancelled meanwhile.
   void done(const Piece& piece);
-  std::vector<feed::WorkerMessage> take_outbox() { return std::exchange(outbox_, {}); }
+  std::vector<feed::WorkerMessage> take_outbox();
   void set_rates(const WorkerRates& rates) { rates_ = rates; }
   const WorkerRates& rates() const { return rates_; }
 
@@ -55,6 +57,7 @@ class WorkerModel {
   void backward_done(Works::iterator at, double seconds);
   void send_micro_batch(Works::iterator at);
   void give_room_back(Work& work);
+  void send(const std::optional<feed::Pull>& pull);
   void finish(Works::iterator at);
 
   const JobCosts& job_;
@@ -62,6 +65,7 @@ class WorkerModel {
   Works works_;
   std::set<uint64_t> stems_;  // versions that are here
   std::vector<feed::WorkerMessage> outbox_;
+  feed::Room room_;
 };
 
 }  // namespace outrigger::training

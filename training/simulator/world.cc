@@ -86,7 +86,9 @@ void World::add_worker(std::optional<size_t> place) {
                                .memory = rates.memory},
                               now());
   const uint32_t leases = place ? kLeasesInHand : std::max(2u, job_.micro_batches);
-  peers_[id] = {.model = std::make_unique<WorkerModel>(job_, rates, leases), .place = place};
+  const uint32_t asked_at_once = place ? feed::kAskedAtOnce : 1;
+  peers_[id] = {.model = std::make_unique<WorkerModel>(job_, rates, leases, asked_at_once),
+                .place = place};
   if (place) joined_[*place] = id;
   flush(id);
   post_outbox();

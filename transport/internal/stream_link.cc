@@ -48,15 +48,19 @@ bool StreamLink::send_within(Frame frame, Duration timeout) {
   return true;
 }
 
-void StreamLink::send_together(std::vector<Frame> frames) {
+size_t StreamLink::send_together_within(std::vector<Frame> frames, Duration timeout) {
   for (const Frame& frame : frames) check_sendable(frame, options_.max_frame_bytes);
-  for (size_t i = 0; i < frames.size(); ++i) {
-    const auto queued = queue_.push(std::move(frames[i]), kLife);
-    if (!queued) no_room_ever();
-    if (!queued->borrowed && i + 1 < frames.size()) continue;
+  size_t count = 0;
+  for (Frame& frame : frames) {
+    const auto queued = queue_.push(std::move(frame), timeout);
+    if (!queued) break;
+    ++count;
+    if (!queued->borrowed) continue;
     write_small();
     queue_.wait_for_borrowed(*queued);
   }
+  write_small();
+  return count;
 }
 
 void StreamLink::write_small() {

@@ -28,7 +28,7 @@ class StreamLink final : public Link {
   ~StreamLink() override;
 
   bool send_within(Frame frame, Duration timeout) override;
-  void send_together(std::vector<Frame> frames) override;
+  size_t send_together_within(std::vector<Frame> frames, Duration timeout) override;
   std::optional<ReceivedFrame> receive(Duration timeout) override;
   void deliver(const Take& take, const std::stop_token& stop) override;
   bool flush(Duration timeout) override;

@@ -67,7 +67,8 @@ Agent::Agent(AgentOptions options, const nn::Graph& graph, const nn::Backend& ba
               {.batch = scored_at_once(options_.micro_batch),
                .precision = options_.precision,
                .embeddings = options_.score_embeddings}),
-      quota_(threads.size(), options_.alone) {
+      quota_(threads.size(), options_.alone),
+      room_(options_.leases, options_.asked_at_once) {
   outbox_.push_back(feed::Pull{options_.leases});
 }
 
@@ -179,8 +180,9 @@ bool Agent::work() {
     score(whole);
   } else if (next != works_.end()) {
     decode(next);
-  } else {
-    return prepare();
+  } else if (!prepare()) {
+    send(room_.ask());
+    return false;
   }
   return true;
 }
@@ -340,9 +342,14 @@ void Agent::score(Works::iterator at) {
 }
 
 void Agent::give_room_back(Work& work) {
-  if (work.room_given_back || !pulling_) return;
-  work.room_given_back = true;
-  outbox_.push_back(feed::Pull{1});
+  if (std::exchange(work.room_given_back, true)) return;
+  const auto in_hand = std::ranges::count_if(
+      works_, [](const auto& entry) { return !entry.second.room_given_back; });
+  send(room_.give_back(work.times.decode + work.times.forward, static_cast<size_t>(in_hand)));
+}
+
+void Agent::send(const std::optional<feed::Pull>& pull) {
+  if (pull && pulling_) outbox_.push_back(*pull);
 }
 
 Agent::Works::iterator Agent::finish(Works::iterator at) {

@@ -12,6 +12,7 @@
 #include "common/tensor.h"
 #include "common/thread_pool.h"
 #include "feed/messages.h"
+#include "feed/room.h"
 #include "nn/graph.h"
 #include "nn/program.h"
 #include "nn/scorer.h"
@@ -22,8 +23,9 @@
 namespace outrigger::worker {
 
 struct AgentOptions {
-  uint32_t leases = 4;      // how many forward leases it asks for at once
-  int64_t micro_batch = 1;  // m
+  uint32_t leases = 4;         // how many forward leases it has room for
+  uint32_t asked_at_once = 1;  // how many it asks for with one message, once it has some
+  int64_t micro_batch = 1;     // m
   nn::Precision precision = nn::Precision::kFloat32;
   uint64_t seed = 0;
   bool score_embeddings = false;  // whether scores hold embeddings
@@ -97,6 +99,7 @@ class Agent {
   void note_kind(bool stem);
   void send_pixels(Works::iterator at);
   void give_room_back(Work& work);
+  void send(const std::optional<feed::Pull>& pull);
   Works::iterator finish(Works::iterator at);
   Works::iterator find_ready(Stage stage);
 
@@ -113,6 +116,7 @@ class Agent {
   std::optional<uint64_t> scored_;             // the evaluation whose weights it has
   Works works_;
   std::vector<feed::WorkerMessage> outbox_;
+  feed::Room room_;
   float link_rate_ = 0;
   bool pulling_ = true;
   std::optional<feed::Farewell> farewell_;

@@ -33,6 +33,24 @@ TEST_P(LinkFlowTest, AReceiverThatTakesNothingBoundsTheMemoryOfBothSides) {
   EXPECT_EQ(receive_one(*pair.server).type, sent);
 }
 
+TEST_P(LinkFlowTest, OfWhatIsSentTogetherOnlyWhatThereIsRoomForIsQueued) {
+  const LinkOptions options = quick_options();
+  const LinkPair pair = connect(GetParam(), options);
+  constexpr uint16_t kFrames = 100;
+  std::vector<Frame> frames;
+  for (uint16_t i = 0; i < kFrames; ++i) frames.push_back(frame_of(i, {}, {pattern(100'000, i)}));
+  const size_t sent = pair.worker->send_together_within(frames, milliseconds(200));
+  EXPECT_GE(sent * 100'000, options.window_bytes / 2);
+  ASSERT_LE(sent * 100'000, options.window_bytes + options.max_queued_bytes);
+  ASSERT_EQ(pair.worker->send_together_within({frame_of(sent, {}, {Bytes(100'000)})}, Duration{0}),
+            0u);
+  for (uint16_t i = 0; i < sent; ++i) ASSERT_EQ(receive_one(*pair.server).type, i);
+  ASSERT_TRUE(pair.worker->flush(seconds(5)));
+  EXPECT_EQ(pair.worker->send_together_within({frame_of(sent), frame_of(7)}, Duration{0}), 2u);
+  EXPECT_EQ(receive_one(*pair.server).type, sent);
+  EXPECT_EQ(receive_one(*pair.server).type, 7);
+}
+
 TEST_P(LinkFlowTest, MemoryOfFramesIsKeptOnlyForATime) {
   constexpr size_t kSize = 500'000;
   LinkOptions options = quick_options();

@@ -113,6 +113,23 @@ TEST_F(AgentTest, AsksForWorkAndForMoreWhenAPieceIsDone) {
   EXPECT_EQ(again[0].leases, 1u);
 }
 
+TEST_F(AgentTest, AsksForTwoAtOnceWhileItHasMoreToDo) {
+  Agent agent({.leases = 4, .asked_at_once = 2, .micro_batch = kMicroBatch}, graph_, *backend_,
+              threads_, pixels_);
+  static_cast<void>(agent.take_outbox());
+  for (uint64_t step = 0; step < 4; ++step) agent.receive(lease(step, 0));
+  std::vector<uint32_t> asked;  // with each micro-batch, and in the end
+  for (bool more = true; more;) {
+    more = agent.work();
+    const auto sent = agent.take_outbox();
+    if (!sent.empty()) asked.push_back(0);
+    for (const auto& message : sent) {
+      if (const auto* pull = std::get_if<feed::Pull>(&message)) asked.back() += pull->leases;
+    }
+  }
+  EXPECT_THAT(asked, testing::ElementsAre(0, 2, 1, 1));
+}
+
 TEST_F(AgentTest, SendsPixelsWhereNothingIsCutAndKeepsNothing) {
   agent_.receive(lease(3, 0));
   const auto done = results<feed::MicroBatch>();

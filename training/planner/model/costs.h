@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "feed/plan.h"
+#include "feed/room.h"
 
 namespace outrigger::training {
 
@@ -61,9 +62,7 @@ struct JobCosts {
   double copies = 4;  // of them in the server: weights, momentum, gradients, their sum, …
 };
 
-/// How many leases a worker has in hand besides the stems that wait for a gradient
-/// (worker/process.cc).
-inline constexpr uint32_t kLeasesInHand = 4;
+using feed::kLeasesInHand;
 
 /// The server as measured. `cores`: core-seconds a second that its device does.
 struct ServerRates {

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "feed/messages.h"
+
+namespace outrigger::feed {
+
+/// When a worker asks for the leases that it has room for. The messages of a lease take as long as
+/// 0.05 ms of work at either end: one that is done in an instant lets its room wait for the next
+/// one's, as long as there is more than half of what was asked for to do. What takes its time, or
+/// leaves little to do, as where the link is slow to answer, asks at once.
+class Room {
+ public:
+  /// `leases`: how many it has room for. `at_once`: how many it asks for with one message, at most.
+  Room(uint32_t leases, uint32_t at_once) : leases_(leases), at_once_(at_once) {}
+
+  /// A lease that took so many seconds has given its room back; so many still take one.
+  std::optional<Pull> give_back(double seconds, size_t in_hand) {
+    constexpr double kInstant = 2e-3;
+    ++free_;
+    if (free_ < at_once_ && seconds < kInstant && 2 * in_hand > leases_) return std::nullopt;
+    return ask();
+  }
+  /// For what waits: there is nothing to do.
+  std::optional<Pull> ask() {
+    if (free_ == 0) return std::nullopt;
+    const Pull pull{free_};
+    free_ = 0;
+    return pull;
+  }
+
+ private:
+  const uint32_t leases_;
+  const uint32_t at_once_;
+  uint32_t free_ = 0;  // not asked for yet
+};
+
+/// Of a worker behind a link: how many leases it has room for, besides the stems that wait for a
+/// gradient, and how many it asks for at once.
+inline constexpr uint32_t kLeasesInHand = 4;
+inline constexpr uint32_t kAskedAtOnce = 2;
+
+}  // namespace outrigger::feed
