@@ -81,12 +81,13 @@ class Process:
         sum_ = 0
         for task in pathlib.Path(f"/proc/{self.child.pid}/task").iterdir():
             try:
-                name = (task / "comm").read_text(encoding="utf-8")
-                nanoseconds = (task / "schedstat").read_text(encoding="utf-8").split()[0]
-            except OSError:
+                if (task / "comm").read_text(encoding="utf-8").startswith(prefix):
+                    sum_ += int((task / "schedstat").read_text(encoding="utf-8").split()[0])
+            except ProcessLookupError:
                 continue
-            if name.startswith(prefix):
-                sum_ += int(nanoseconds)
+            except FileNotFoundError:
+                if task.exists():  # a kernel that does not count
+                    raise
         return sum_ / 1e9
 
     def said(self):

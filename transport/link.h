@@ -130,10 +130,12 @@ class Link {
   /// Likewise without a limit but the link's own life.
   void send(Frame frame);
 
-  /// Likewise several, in this order; how many of them were queued before there was no room. What
-  /// is small travels together, which costs less than one after the other.
+  /// Likewise several, in this order; how many of them were queued before there was no room for
+  /// one within `timeout`. What is small travels together, which costs less than one after the
+  /// other.
   [[nodiscard]] virtual size_t send_together_within(std::vector<Frame> frames, Duration timeout);
 
+  /// Likewise all of them.
   void send_together(std::vector<Frame> frames);
 
   /// The next frame, control first; nothing if none came within `timeout` (0: polls).

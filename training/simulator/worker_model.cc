@@ -48,11 +48,11 @@ void WorkerModel::receive(const feed::ServerMessage& message) {
                    if (at != works_.end()) at->second.stage = Stage::kBackward;
                  },
                  [this](const feed::Cancel& cancel) {
-                   if (const auto at = works_.find(cancel.key); at != works_.end()) finish(at);
+                   if (const auto at = works_.find(cancel.key); at != works_.end()) drop(at);
                  },
                  [this](const feed::Committed& committed) {
                    while (!works_.empty() && works_.begin()->first.step < committed.step)
-                     finish(works_.begin());
+                     drop(works_.begin());
                    stems_.erase(stems_.begin(), stems_.lower_bound(committed.oldest_version));
                  },
                  [](const feed::Farewell&) {}},
@@ -149,6 +149,11 @@ void WorkerModel::send(const std::optional<feed::Pull>& pull) {
 void WorkerModel::finish(Works::iterator at) {
   give_room_back(at->second);
   works_.erase(at);
+}
+
+void WorkerModel::drop(Works::iterator at) {
+  finish(at);
+  send(room_.ask());
 }
 
 }  // namespace outrigger::training

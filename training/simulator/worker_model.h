@@ -59,6 +59,7 @@ class WorkerModel {
   void give_room_back(Work& work);
   void send(const std::optional<feed::Pull>& pull);
   void finish(Works::iterator at);
+  void drop(Works::iterator at);
 
   const JobCosts& job_;
   WorkerRates rates_;

@@ -135,12 +135,12 @@ void Agent::take(feed::CutGradient&& gradient) {
 
 void Agent::take(feed::Cancel&& cancel) {
   const auto found = works_.find(cancel.key);
-  if (found != works_.end()) finish(found);
+  if (found != works_.end()) drop(found);
 }
 
 void Agent::take(feed::Committed&& committed) {
   for (auto at = works_.begin(); at != works_.end();) {
-    at = at->first.step < committed.step ? finish(at) : std::next(at);
+    at = at->first.step < committed.step ? drop(at) : std::next(at);
   }
   stems_.drop_before(committed.oldest_version);
   std::set<int32_t> cuts;
@@ -175,14 +175,23 @@ bool Agent::work() {
     backward(at);
   } else if (const auto ready = find_ready(Stage::kForward); ready != works_.end()) {
     forward(ready);
-  } else if (const auto next = find_ready(Stage::kDecode), whole = find_ready(Stage::kScore);
-             whole != works_.end() && (next == works_.end() || whole->first < next->first)) {
+  } else {
+    return work_ahead();
+  }
+  return true;
+}
+
+bool Agent::work_ahead() {
+  const auto next = find_ready(Stage::kDecode);
+  const auto whole = find_ready(Stage::kScore);
+  // Scores do not keep the worker from what training has for it.
+  if (next == works_.end() || next->second.lease.kind == WorkKind::kScore) send(room_.ask());
+  if (whole != works_.end() && (next == works_.end() || whole->first < next->first)) {
     score(whole);
   } else if (next != works_.end()) {
     decode(next);
-  } else if (!prepare()) {
-    send(room_.ask());
-    return false;
+  } else {
+    return prepare();
   }
   return true;
 }
@@ -356,6 +365,13 @@ Agent::Works::iterator Agent::finish(Works::iterator at) {
   give_room_back(at->second);
   stems_.give_back_tape(at->second.lease.cut, std::move(at->second.tape));
   return works_.erase(at);
+}
+
+// What it would have taken is not known.
+Agent::Works::iterator Agent::drop(Works::iterator at) {
+  const auto next = finish(at);
+  send(room_.ask());
+  return next;
 }
 
 }  // namespace outrigger::worker

@@ -86,6 +86,8 @@ class Agent {
   void take(feed::Farewell&& farewell);
 
   feed::WorkTimes times_of(const Work& work) const;
+  /// Of what waits for nothing: decoding, scores, and what stems will need.
+  bool work_ahead();
   /// Makes some of its pixels; before that asks for the files of one more lease.
   void decode(Works::iterator at);
   void finish_decoding(Works::iterator at);
@@ -101,6 +103,8 @@ class Agent {
   void give_room_back(Work& work);
   void send(const std::optional<feed::Pull>& pull);
   Works::iterator finish(Works::iterator at);
+  /// It is not wanted any more, however far it is.
+  Works::iterator drop(Works::iterator at);
   Works::iterator find_ready(Stage stage);
 
   const AgentOptions options_;
