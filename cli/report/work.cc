@@ -106,38 +106,60 @@ double part_of(const RunHistory::Layer& layer) {
   return at_start > 0 ? at_start : layer.on_server;
 }
 
-std::string layer_section(const RunHistory& history) {
-  if (history.layers.empty()) return "";
-  double most = 1e-12;
+/// Of layers that were measured when the job began: those of a job whose plan is to be found.
+std::string measured_layers(const RunHistory& history, double most) {
   double kept = 0;
   double weights = 0;
-  for (const RunHistory::Layer& layer : history.layers) {
-    most = std::max(most, part_of(layer));
-    kept += layer.kept;
-    weights += layer.weights;
-  }
   std::string table =
       "<table><tr><th>layer</th><th>forward</th><th>backward</th><th class=\"text\" "
       "style=\"width:24%\"></th><th>training, here</th><th>on workers</th><th>keeps</th>"
       "<th>weights</th></tr>\n";
-  for (const RunHistory::Layer& layer : history.layers)
+  for (const RunHistory::Layer& layer : history.layers) {
+    kept += layer.kept;
+    weights += layer.weights;
     table += fmt::format(
         "<tr><td>{}</td><td>{}</td><td>{}</td>{}<td>{}</td><td>{}</td>"
         "<td>{:.2f} MB</td><td>{:.2f} MB</td></tr>\n",
         escaped(layer.name), timed(layer.forward), timed(layer.backward),
         bar(part_of(layer) / most), timed(layer.on_server), timed(layer.on_workers),
         layer.kept / 1e6, layer.weights / 1e6);
-  return page_section(
-      "Layers",
-      fmt::format(
-          "<p class=\"soft\">Of a micro-batch, on one core, as measured at the start: all "
-          "layers, or where the device is a GPU those of stems; and forward and backward "
-          "together while the job trained, here and on the workers. From forward to backward "
-          "these keep {:.1f} MB; their weights are {:.1f} MB, held more than once "
-          "(outrigger plan tells what each process needs).</p>\n"
-          "<details><summary>{} layers</summary>\n",
-          kept / 1e6, weights / 1e6, history.layers.size()) +
-          table + "</table></details>");
+  }
+  return fmt::format(
+             "<p class=\"soft\">Of a micro-batch, on one core, as measured at the start: all "
+             "layers, or where the device is a GPU those of stems; and forward and backward "
+             "together while the job trained, here and on the workers. From forward to backward "
+             "these keep {:.1f} MB; their weights are {:.1f} MB, held more than once "
+             "(outrigger plan tells what each process needs).</p>\n"
+             "<details><summary>{} layers</summary>\n",
+             kept / 1e6, weights / 1e6, history.layers.size()) +
+         table + "</table></details>";
+}
+
+std::string trained_layers(const RunHistory& history, double most) {
+  std::string table =
+      "<table><tr><th>layer</th><th class=\"text\" style=\"width:24%\"></th>"
+      "<th>here</th><th>on workers</th></tr>\n";
+  for (const RunHistory::Layer& layer : history.layers)
+    table +=
+        fmt::format("<tr><td>{}</td>{}<td>{}</td><td>{}</td></tr>\n", escaped(layer.name),
+                    bar(part_of(layer) / most), timed(layer.on_server), timed(layer.on_workers));
+  return fmt::format(
+             "<p class=\"soft\">Forward and backward of a micro-batch together, on one core, while "
+             "the job trained. The plan was not to be found, so nothing was measured at the start; "
+             "outrigger plan does, and tells what layers keep and each process needs.</p>\n"
+             "<details><summary>{} layers</summary>\n",
+             history.layers.size()) +
+         table + "</table></details>";
+}
+
+std::string layer_section(const RunHistory& history) {
+  if (history.layers.empty()) return "";
+  double most = 1e-12;
+  for (const RunHistory::Layer& layer : history.layers) most = std::max(most, part_of(layer));
+  const bool measured = std::ranges::any_of(
+      history.layers, [](const auto& layer) { return layer.forward + layer.backward > 0; });
+  return page_section("Layers",
+                      measured ? measured_layers(history, most) : trained_layers(history, most));
 }
 
 }  // namespace
