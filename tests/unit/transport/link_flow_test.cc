@@ -39,9 +39,10 @@ TEST_P(LinkFlowTest, OfWhatIsSentTogetherOnlyWhatThereIsRoomForIsQueued) {
   constexpr uint16_t kFrames = 100;
   std::vector<Frame> frames;
   for (uint16_t i = 0; i < kFrames; ++i) frames.push_back(frame_of(i, {}, {pattern(100'000, i)}));
-  const size_t sent = pair.worker->send_together_within(frames, milliseconds(200));
-  EXPECT_GE(sent * 100'000, options.window_bytes / 2);
-  ASSERT_LE(sent * 100'000, options.window_bytes + options.max_queued_bytes);
+  const auto sent =
+      static_cast<uint16_t>(pair.worker->send_together_within(frames, milliseconds(200)));
+  EXPECT_GE(sent * size_t{100'000}, options.window_bytes / 2);
+  ASSERT_LE(sent * size_t{100'000}, options.window_bytes + options.max_queued_bytes);
   ASSERT_EQ(pair.worker->send_together_within({frame_of(sent, {}, {Bytes(100'000)})}, Duration{0}),
             0u);
   for (uint16_t i = 0; i < sent; ++i) ASSERT_EQ(receive_one(*pair.server).type, i);
