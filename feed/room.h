@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -17,11 +16,14 @@ class Room {
   /// `leases`: how many it has room for. `at_once`: how many it asks for with one message, at most.
   Room(uint32_t leases, uint32_t at_once) : leases_(leases), at_once_(at_once) {}
 
-  /// A lease that took so many seconds has given its room back; so many still take one.
-  std::optional<Pull> give_back(double seconds, size_t in_hand) {
+  /// A lease has come that takes room.
+  void take() { ++taken_; }
+  /// One that took so many seconds has given its room back.
+  std::optional<Pull> give_back(double seconds) {
     constexpr double kInstant = 2e-3;
+    --taken_;
     ++free_;
-    if (free_ < at_once_ && seconds < kInstant && 2 * in_hand > leases_) return std::nullopt;
+    if (free_ < at_once_ && seconds < kInstant && 2 * taken_ > leases_) return std::nullopt;
     return ask();
   }
   /// For what waits: there is nothing to do.
@@ -35,6 +37,7 @@ class Room {
  private:
   const uint32_t leases_;
   const uint32_t at_once_;
+  uint32_t taken_ = 0;
   uint32_t free_ = 0;  // not asked for yet
 };
 

@@ -41,6 +41,7 @@ void WorkerModel::receive(const feed::ServerMessage& message) {
   std::visit(
       Overloaded{[this](const feed::Lease& lease) {
                    works_.emplace(lease.key, Work{.lease = lease, .times = {.cut = lease.cut}});
+                   room_.take();
                  },
                  [this](const feed::StemWeights& weights) { stems_.insert(weights.version); },
                  [this](const feed::CutGradient& gradient) {
@@ -137,9 +138,7 @@ void WorkerModel::send_micro_batch(Works::iterator at) {
 
 void WorkerModel::give_room_back(Work& work) {
   if (std::exchange(work.room_given_back, true)) return;
-  const auto in_hand = std::ranges::count_if(
-      works_, [](const auto& entry) { return !entry.second.room_given_back; });
-  send(room_.give_back(work.times.decode + work.times.forward, static_cast<size_t>(in_hand)));
+  send(room_.give_back(work.times.decode + work.times.forward));
 }
 
 void WorkerModel::send(const std::optional<feed::Pull>& pull) {

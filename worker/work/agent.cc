@@ -69,10 +69,11 @@ void Agent::take(feed::Lease&& lease) {
                     sends_pixels ? options_.pixel_memory.get() : nullptr);
   const feed::WorkKey key = lease.key;
   auto gradient = lease.cut_gradient;
-  works_.emplace(key, Work{.lease = std::move(lease),
-                           .decoding = std::move(decoding),
-                           .gradient = std::move(gradient),
-                           .room_given_back = scores});  // it took none
+  const auto [at, is_new] = works_.emplace(key, Work{.lease = std::move(lease),
+                                                     .decoding = std::move(decoding),
+                                                     .gradient = std::move(gradient),
+                                                     .room_given_back = scores});  // it took none
+  if (is_new && !scores) room_.take();
 }
 
 void Agent::take(feed::StemWeights&& weights) {
@@ -165,9 +166,7 @@ bool Agent::work_ahead() {
 
 void Agent::give_room_back(Work& work) {
   if (std::exchange(work.room_given_back, true)) return;
-  const auto in_hand = std::ranges::count_if(
-      works_, [](const auto& entry) { return !entry.second.room_given_back; });
-  send(room_.give_back(work.times.decode + work.times.forward, static_cast<size_t>(in_hand)));
+  send(room_.give_back(work.times.decode + work.times.forward));
 }
 
 void Agent::send(const std::optional<feed::Pull>& pull) {

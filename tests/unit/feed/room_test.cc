@@ -11,37 +11,49 @@ constexpr double kLong = 0.1;
 /// How many leases were asked for; 0: none.
 uint32_t asked(const std::optional<Pull>& pull) { return pull ? pull->leases : 0; }
 
+/// Of four leases, all of which have come.
+Room full_room(uint32_t at_once) {
+  Room room(4, at_once);
+  for (int i = 0; i < 4; ++i) room.take();
+  return room;
+}
+
 TEST(Room, WhatWasDoneInAnInstantWaitsForTheNext) {
-  Room room(4, 2);
-  EXPECT_EQ(asked(room.give_back(kInstant, 3)), 0u);
-  EXPECT_EQ(asked(room.give_back(kInstant, 2)), 2u);
-  EXPECT_EQ(asked(room.give_back(kInstant, 3)), 0u);
+  Room room = full_room(2);
+  EXPECT_EQ(asked(room.give_back(kInstant)), 0u);
+  EXPECT_EQ(asked(room.give_back(kInstant)), 2u);
+  room.take();
+  room.take();
+  EXPECT_EQ(asked(room.give_back(kInstant)), 0u);
 }
 
 TEST(Room, WhatTakesItsTimeAsksAtOnceAndForWhatWaits) {
-  Room room(4, 3);
-  EXPECT_EQ(asked(room.give_back(kLong, 3)), 1u);
-  EXPECT_EQ(asked(room.give_back(kInstant, 3)), 0u);
-  EXPECT_EQ(asked(room.give_back(kLong, 3)), 2u);
+  Room room = full_room(3);
+  EXPECT_EQ(asked(room.give_back(kLong)), 1u);
+  room.take();
+  EXPECT_EQ(asked(room.give_back(kInstant)), 0u);
+  EXPECT_EQ(asked(room.give_back(kLong)), 2u);
 }
 
 TEST(Room, WhoHasLittleToDoAsksAtOnce) {
-  Room room(4, 2);
-  EXPECT_EQ(asked(room.give_back(kInstant, 2)), 1u);
-  EXPECT_EQ(asked(room.give_back(kInstant, 0)), 1u);
+  Room room = full_room(2);
+  static_cast<void>(room.give_back(kLong));
+  EXPECT_EQ(asked(room.give_back(kInstant)), 1u);
+  EXPECT_EQ(asked(room.give_back(kInstant)), 1u);
+  EXPECT_EQ(asked(room.give_back(kInstant)), 1u);
 }
 
 TEST(Room, WhoHasNothingToDoAsksForWhatWaits) {
-  Room room(4, 2);
+  Room room = full_room(2);
   EXPECT_EQ(asked(room.ask()), 0u);
-  EXPECT_EQ(asked(room.give_back(kInstant, 3)), 0u);
+  EXPECT_EQ(asked(room.give_back(kInstant)), 0u);
   EXPECT_EQ(asked(room.ask()), 1u);
   EXPECT_EQ(asked(room.ask()), 0u);
 }
 
 TEST(Room, OneAtATimeNeverWaits) {
-  Room room(4, 1);
-  EXPECT_EQ(asked(room.give_back(kInstant, 3)), 1u);
+  Room room = full_room(1);
+  EXPECT_EQ(asked(room.give_back(kInstant)), 1u);
 }
 
 }  // namespace
