@@ -25,28 +25,39 @@ namespace {
 class Inbox {
  public:
   void put(feed::ServerMessage message) {
-    const std::scoped_lock lock(mutex_);
-    messages_.push_back(std::move(message));
-    changed_.notify_one();
+    change([&] { messages_.push_back(std::move(message)); });
   }
   void fail(std::exception_ptr why) {
-    const std::scoped_lock lock(mutex_);
-    failure_ = std::move(why);
-    changed_.notify_one();
+    change([&] { failure_ = std::move(why); });
   }
   /// All that has come; waits for something where `wait`. Throws what ended the receiving, after
   /// the messages.
   std::deque<feed::ServerMessage> take(bool wait, const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
-    if (wait)
-      changed_.wait(lock, stop, [this] { return !messages_.empty() || failure_ != nullptr; });
+    if (wait) wait_for_some(stop);
+    const std::scoped_lock lock(mutex_);
     if (messages_.empty() && failure_ != nullptr) std::rethrow_exception(failure_);
     return std::exchange(messages_, {});
   }
 
  private:
+  /// Whoever wakes finds the lock free.
+  template <typename Change>
+  void change(const Change& make) {
+    {
+      const std::scoped_lock lock(mutex_);
+      make();
+    }
+    changed_.notify_one();
+  }
+  void wait_for_some(const std::stop_token& stop) {
+    const std::stop_callback end(stop, [this] { change([] {}); });
+    std::unique_lock lock(mutex_);
+    changed_.wait(
+        lock, [&] { return !messages_.empty() || failure_ != nullptr || stop.stop_requested(); });
+  }
+
   std::mutex mutex_;
-  std::condition_variable_any changed_;
+  std::condition_variable changed_;  // one that takes a stop token wakes its thread twice
   std::deque<feed::ServerMessage> messages_;
   std::exception_ptr failure_;
 };

@@ -1,5 +1,6 @@
 #include "gpu-server/links/server_feed.h"
 
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -120,7 +121,7 @@ void ServerFeed::lose_worker(feed::WorkerId worker) {
 }
 
 void ServerFeed::receive(feed::WorkerId worker, feed::WorkerMessage message) {
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (!joined_.contains(worker)) return;  // this ends, and its session is not over yet
   if (books_.at(worker).note(message)) joined_.at(worker)->measure_link_anew();
   timeline_.arrived(worker, message, measures_of(worker), clock_.now());
@@ -129,17 +130,21 @@ void ServerFeed::receive(feed::WorkerId worker, feed::WorkerMessage message) {
     tell_of_failed_read(worker, *failed);
   coordinator_.receive(worker, std::move(message), clock_.now());
   distribute(joined_.at(worker));
+  lock.unlock();
   changed_.notify_all();
 }
 
 void ServerFeed::distribute(const WorkerSession* caller) {
+  std::set<WorkerSession*> posted_to;
   for (auto& out : coordinator_.take_outbox()) {
     const auto session = joined_.find(out.to);
     if (session == joined_.end()) continue;
     if (is_drawn(out.message) && !session->second->local())
       timeline_.posted(out.to, out.message, measures_of(out.to), clock_.now());
-    session->second->post(std::move(out.message), session->second != caller);
+    session->second->post(std::move(out.message));
+    if (session->second != caller) posted_to.insert(session->second);
   }
+  for (WorkerSession* session : posted_to) session->wake();
 }
 
 void ServerFeed::reap() {

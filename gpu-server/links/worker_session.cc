@@ -34,20 +34,31 @@ WorkerSession::~WorkerSession() {
   sender_ = {};
 }
 
-void WorkerSession::post(feed::ServerMessage message, bool wake) {
+void WorkerSession::post(feed::ServerMessage message) {
+  const std::scoped_lock lock(mutex_);
+  if (finishing_) return;
+  const bool committed = std::holds_alternative<feed::Committed>(message);
+  if (committed && !queue_.empty() && std::holds_alternative<feed::Committed>(queue_.back())) {
+    queue_.back() = std::move(message);
+    return;
+  }
+  queue_.push_back(std::move(message));
+  pressing_ |= !committed;
+}
+
+void WorkerSession::wake() {
   {
     const std::scoped_lock lock(mutex_);
-    if (finishing_) return;
-    queue_.push_back(std::move(message));
+    if (!pressing_) return;
   }
   // Whoever wakes finds the lock free: on a core that they share it would have to sleep again.
-  if (wake) changed_.notify_one();
+  changed_.notify_one();
 }
 
 void WorkerSession::send_posted() {
   std::unique_lock lock(mutex_);
   bool sent = true;
-  while (sent && !sending_ && !finishing_ && !queue_.empty() && !takes_time(queue_.front())) {
+  while (sent && pressing_ && !sending_ && !finishing_ && !takes_time(queue_.front())) {
     std::vector<feed::ServerMessage> messages = take_some();
     sending_ = true;
     lock.unlock();
@@ -63,9 +74,12 @@ void WorkerSession::send_posted() {
     while (messages.size() > count) {
       queue_.push_front(std::move(messages.back()));
       messages.pop_back();
+      pressing_ = true;
     }
   }
-  if (!queue_.empty()) changed_.notify_one();
+  const bool more = pressing_;
+  lock.unlock();
+  if (more) changed_.notify_one();
 }
 
 void WorkerSession::finish(const feed::Farewell& farewell) {
@@ -73,16 +87,22 @@ void WorkerSession::finish(const feed::Farewell& farewell) {
   if (finishing_) return;
   queue_.clear();
   queue_.emplace_back(farewell);
-  finishing_ = true;
+  finishing_ = pressing_ = true;
   changed_.notify_one();
 }
 
 void WorkerSession::send_thread(const std::stop_token& stop) {
   name_thread(local_ ? "local-send" : "link-send");
+  const std::stop_callback end(stop, [this] {
+    const std::scoped_lock lock(mutex_);
+    changed_.notify_one();
+  });
+  const auto has_to = [&] { return stop.stop_requested() || (pressing_ && !sending_); };
   try {
     std::unique_lock lock(mutex_);
     while (true) {
-      if (!changed_.wait(lock, stop, [this] { return !queue_.empty() && !sending_; })) return;
+      changed_.wait(lock, has_to);
+      if (stop.stop_requested()) return;
       const std::vector<feed::ServerMessage> messages = take_some();
       const bool last = finishing_ && queue_.empty();
       sending_ = true;
@@ -119,6 +139,7 @@ std::vector<feed::ServerMessage> WorkerSession::take_some() {
     some.push_back(std::move(queue_.front()));
     queue_.pop_front();
   } while (!takes_time(some.back()) && !queue_.empty() && !takes_time(queue_.front()));
+  pressing_ = !queue_.empty();
   return some;
 }
 

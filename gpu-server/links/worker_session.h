@@ -26,9 +26,11 @@ class WorkerSession {
   /// Closes the link and waits for the threads. Not with the feed's lock held.
   ~WorkerSession();
 
-  /// Queues a message. Never blocks. Not `wake`: from the thread that receives, which sends it when
-  /// the feed's lock is free.
-  void post(feed::ServerMessage message, bool wake);
+  /// Queues a message, which goes with the next wake(), or when the thread that receives has taken
+  /// in what it received. Never blocks.
+  void post(feed::ServerMessage message);
+  /// Has what is queued sent, unless nobody waits for any of it. Never blocks.
+  void wake();
   /// Sends what is queued and a farewell, then closes. Never blocks.
   void finish(const feed::Farewell& farewell);
   bool over() const { return over_; }
@@ -61,9 +63,10 @@ class WorkerSession {
   const bool local_;
   std::string name_;  // set before the worker joins
   std::mutex mutex_;
-  std::condition_variable_any changed_;
+  std::condition_variable changed_;  // one that takes a stop token wakes its thread twice
   std::deque<feed::ServerMessage> queue_;
-  bool sending_ = false;  // somebody has taken something from the queue
+  bool pressing_ = false;  // somebody waits for what is queued
+  bool sending_ = false;   // somebody has taken something from the queue
   bool finishing_ = false;
   std::atomic<bool> over_{false};
   std::jthread sender_;
