@@ -154,7 +154,9 @@ void Session::tell_link_rate() {
 
 SessionResult Session::leave() {
   agent_.stop_pulling();
-  send({feed::Leaving{}});
+  auto last = agent_.take_outbox();
+  last.emplace_back(feed::Leaving{});
+  send(last);
   static_cast<void>(link_.flush(std::chrono::seconds(1)));
   link_.close("the worker was asked to stop");
   return {SessionEnd::kStopped, "asked to stop"};

@@ -207,7 +207,11 @@ feed::Plan make_plan(const api::TrainingJob& job, const nn::Graph& graph, const 
 
 std::optional<std::string> share_advice(const api::TrainingJob& job, const RunSize& size) {
   const api::SplitSpec& split = job.spec.split;
-  const int percent = split.cut == api::kCutInput ? 0 : split.share_percent.value_or(0);
+  const int percent = split.share_percent.value_or(0);
+  if (percent > 0 && split.cut == api::kCutInput)
+    return "spec.split.sharePercent: " + std::to_string(percent) +
+           " has no effect at cut: Input, where workers run no layers; cut: Auto or the name of a "
+           "layer gives it some";
   if (percent == 0 || stems_of_share(percent, size) > 0) return std::nullopt;
   const auto least = static_cast<int>(std::ceil(50.0 / size.micro_batches));  // half of one
   return "spec.split.sharePercent: " + std::to_string(percent) + " of " +

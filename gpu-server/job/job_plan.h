@@ -39,8 +39,8 @@ bool wants_planner(const api::TrainingJob& job);
 /// where every cut does and the planner would have none to find.
 feed::Plan make_plan(const api::TrainingJob& job, const nn::Graph& graph, const RunSize& size,
                      uint64_t number);
-/// Where spec.split.sharePercent is so little that no stem of a step is away: a sentence for
-/// people, with the least that moves one.
+/// Where spec.split.sharePercent moves no stem, because it is so little or the cut is Input: a
+/// sentence for people, with what moves one.
 std::optional<std::string> share_advice(const api::TrainingJob& job, const RunSize& size);
 /// Whether a run of `job` goes on from `plan`, which is in force: what is left to the planner it
 /// finds from where the run is, unless the job names another cut.

@@ -181,7 +181,9 @@ TEST_F(JobPlan, SaysWhereAShareMovesNothing) {
   EXPECT_THAT(advice({.share_percent = 6}), HasSubstr("sharePercent: 6 of 8 micro-batches"));
   EXPECT_EQ(advice({.cut = "layer1", .share_percent = 7}), "");
   EXPECT_EQ(advice({.cut = "layer1", .share_percent = 0}), "") << "as somebody wants it";
-  EXPECT_EQ(advice({.cut = "Input", .share_percent = 6}), "") << "it says nothing there";
+  EXPECT_THAT(advice({.cut = "Input", .share_percent = 50}),
+              HasSubstr("sharePercent: 50 has no effect at cut: Input"));
+  EXPECT_EQ(advice({.cut = "Input", .share_percent = 0}), "");
   EXPECT_EQ(advice({}), "");
 }
 
