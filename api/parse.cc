@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <system_error>
+#include <tuple>
+#include <utility>
 
 #include "api/defaults.h"
 #include "api/references.h"
@@ -25,20 +27,6 @@ void keep_wrong_kind(std::vector<FieldError>& errors) {
   };
   if (std::none_of(errors.begin(), errors.end(), names_kind)) return;
   errors.erase(std::remove_if(errors.begin(), errors.end(), std::not_fn(names_kind)), errors.end());
-}
-
-// An error about a field that the text does not give stands where the object around it does.
-void locate(FieldError& error, const std::map<std::string, std::pair<int, int>>& places) {
-  std::string path = error.path;
-  auto place = places.find(path);
-  while (place == places.end() && !path.empty()) {
-    const size_t end = path.find_last_of(".[");
-    path.resize(end == path.npos ? 0 : end);
-    place = places.find(path);
-  }
-  if (place == places.end()) return;
-  error.line = place->second.first;
-  error.column = place->second.second;
 }
 
 void read_root(const schema::TextNode& root, UnknownFields unknown, ParseResult& result) {
@@ -65,6 +53,18 @@ void check_is_file(const std::filesystem::path& path) {
 
 }  // namespace
 
+FieldError located(FieldError error, const std::map<std::string, std::pair<int, int>>& places) {
+  std::string path = error.path;
+  auto place = places.find(path);
+  while (place == places.end() && !path.empty()) {
+    const size_t end = path.find_last_of(".[");
+    path.resize(end == path.npos ? 0 : end);
+    place = places.find(path);
+  }
+  if (place != places.end()) std::tie(error.line, error.column) = place->second;
+  return error;
+}
+
 ParseResult parse_training_job(std::string_view text) {
   ParseResult result;
   const schema::TextNode root = schema::read_tree(text, result.errors);
@@ -84,7 +84,7 @@ ParseResult resolve_training_job(std::string_view text) {
   apply_defaults(result.job);
   result.errors = validate(result.job);
   if (result.errors.empty()) result.errors = check_references(result.job);
-  for (FieldError& error : result.errors) locate(error, result.places);
+  for (FieldError& error : result.errors) error = located(std::move(error), result.places);
   return result;
 }
 

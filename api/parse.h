@@ -24,6 +24,10 @@ struct ParseResult {
   std::vector<std::string> unknown = {};
 };
 
+/// The error with the line and column of its field, or of the object around a field that the text
+/// does not give.
+FieldError located(FieldError error, const std::map<std::string, std::pair<int, int>>& places);
+
 /// What to do with a field that this version does not know.
 enum class UnknownFields : uint8_t { kRefuse, kPassOver };
 

@@ -115,7 +115,7 @@ Verdict judge(const std::string& file) {
   verdict.refused_by_cluster =
       api::check_supported(verdict.result.job, {.cluster = true, .gpu = true});
   if (auto fault = network_fault(verdict.result.job))
-    verdict.not_built.push_back(std::move(*fault));
+    verdict.result.errors.push_back(api::located(std::move(*fault), verdict.result.places));
   return verdict;
 }
 
@@ -214,6 +214,9 @@ void add_validate(CLI::App& program) {
   command->footer(
       "Each error names file, line, column and field, the value and what is allowed:\n"
       "  faces.yaml:12:16: spec.training.batchSize: 0 is too small; at least 1\n"
+      "A network or a cut that there is none of is an error, too, though an API server, which "
+      "knows "
+      "no networks, takes it.\n"
       "What a valid job asks for that a cluster or `outrigger run` refuses all the same is told "
       "beside.\n"
       "Exit status: 0 all valid, 10 at least one is not, 22 one cannot be read "

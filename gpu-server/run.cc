@@ -133,6 +133,8 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       plan_(first_plan()),
       gpu_metrics_(watch(device_, metrics_)),
       trace_("server " + std::to_string(launch_.rank), clock_, {.process = launch_.rank}),
+      traced_reducer_(reducer == nullptr ? nullptr
+                                         : std::make_unique<TracedReducer>(*reducer, trace_)),
       reporter_(job_.metadata.name, directory_, {launch_.rank, api::rank_count(job_.spec)}, size_,
                 state_.step, state_.incarnation, metrics_, clock_),
       pixels_(pixels_of(job_, device_, train_root_, validation_root_)),
@@ -152,7 +154,8 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
              [this](std::exception_ptr failure) { feed_.fail_local(std::move(failure)); }),
       trainer_(options_on(device_, trainer_options(job_, graph_, size_, device_.precision), graph_,
                           threads_),
-               graph_, *device_.backend, threads_, feed_, clock_, std::move(state_), reducer),
+               graph_, *device_.backend, threads_, feed_, clock_, std::move(state_),
+               traced_reducer_.get()),
       evaluator_(graph_, *device_.backend, threads_,
                  {.batch = worker::micro_batch(job_),
                   .precision = device_.precision,

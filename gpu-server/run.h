@@ -29,6 +29,7 @@
 #include "gpu-server/planning/planning.h"
 #include "gpu-server/ranks/agreement.h"
 #include "gpu-server/ranks/broken_samples.h"
+#include "gpu-server/ranks/traced_reducer.h"
 #include "gpu-server/report/reporter.h"
 #include "gpu-server/report/workers_pace.h"
 #include "gpu-server/run_files.h"
@@ -173,6 +174,7 @@ class Run {
   const std::unique_ptr<telemetry::GpuMetrics> gpu_metrics_;  // null on the CPU
   std::optional<GpuPhases> gpu_phases_;                       // likewise none
   telemetry::Trace trace_;
+  const std::unique_ptr<TracedReducer> traced_reducer_;  // null: there is one rank
   Reporter reporter_;
   const std::unique_ptr<worker::PixelSource> pixels_;
   std::stop_source evaluation_stop_;

@@ -84,51 +84,49 @@ TEST_F(Validate, WarnsOfWhatIsNotBuiltYet) {
       HasSubstr("`outrigger run` refuses it here: spec.network.encryption: TLS is not built yet"));
 }
 
-TEST_F(Validate, WarnsOfANetworkOrACutThatIsNotThere) {
-  const auto warned = [&](const char* part, const char* other) {
+TEST_F(Validate, RefusesANetworkOrACutThatIsNotThere) {
+  const auto said = [&](const char* part, const char* other, int status = 0) {
     std::string text = kValidJob;
     text.replace(text.find(part), std::string(part).size(), other);
     const Outcome outcome = run_command({"validate", file("job.yaml", text)});
-    EXPECT_EQ(outcome.status, 0) << "another version may know it";
+    EXPECT_EQ(outcome.status, status) << part;
     return outcome.err;
   };
-  EXPECT_THAT(
-      warned("lenet5", "lenet6"),
-      HasSubstr("`outrigger run` refuses it here: spec.model: there is no model \"lenet6\""));
-  EXPECT_THAT(warned("cut: Input", "cut: pool9"),
+  EXPECT_THAT(said("lenet5", "lenet6", 10),
+              HasSubstr("job.yaml:5:3: spec.model: there is no model \"lenet6\""));
+  EXPECT_THAT(said("cut: Input", "cut: pool9", 10),
               HasSubstr("spec.split.cut: cannot cut lenet5 at \"pool9\""));
-  EXPECT_EQ(warned("cut: Input", "cut: pool1"), "");
-  EXPECT_EQ(warned("{name: lenet5}",
-                   "{layers: [{name: c, convolution: {channels: 4, kernel: 3}}, {name: p, "
-                   "globalAveragePool: {}}, {name: f, flatten: {}}]}"),
+  EXPECT_EQ(said("cut: Input", "cut: pool1"), "");
+  EXPECT_EQ(said("{name: lenet5}",
+                 "{layers: [{name: c, convolution: {channels: 4, kernel: 3}}, {name: p, "
+                 "globalAveragePool: {}}, {name: f, flatten: {}}]}"),
             "")
       << "only the data tells whether there are four classes";
 }
 
-TEST_F(Validate, WarnsOfASplitThatLeavesTheServerTooLittle) {
-  const auto warned = [&](const std::string& model, const std::string& split) {
+TEST_F(Validate, RefusesASplitThatLeavesTheServerTooLittle) {
+  const auto said = [&](const std::string& model, const std::string& split, int status = 0) {
     std::string text = kValidJob;
     text.replace(text.find("{name: lenet5}"), 14, model);
     text.replace(text.find("{cut: Input}"), 12, split);
     const Outcome outcome = run_command({"validate", file("job.yaml", text)});
-    EXPECT_EQ(outcome.status, 0) << "the API server takes it";
+    EXPECT_EQ(outcome.status, status) << split;
     return outcome.err;
   };
   const std::string layers =
       "{layers: [{name: c, convolution: {channels: 4, kernel: 3}}, {name: r, relu: {}}, {name: d, "
       "convolution: {channels: 64, kernel: 3}}, {name: p, globalAveragePool: {}}, {name: f, "
       "flatten: {}}, {name: l, linear: {features: 5}}]}";
+  EXPECT_THAT(said(layers, "{cut: r, sharePercent: 50, minServerPercent: 99}", 10),
+              HasSubstr(": spec.split: with sharePercent: 50 the cut "));
   EXPECT_THAT(
-      warned(layers, "{cut: r, sharePercent: 50, minServerPercent: 99}"),
-      HasSubstr("`outrigger run` refuses it here: spec.split: with sharePercent: 50 the cut "));
-  EXPECT_THAT(
-      warned(layers, "{minServerPercent: 100}"),
+      said(layers, "{minServerPercent: 100}", 10),
       HasSubstr("spec.split: with one stem of a step away no cut leaves the server enough"));
-  EXPECT_EQ(warned(layers, "{cut: r, sharePercent: 50, minServerPercent: 10}"), "");
+  EXPECT_EQ(said(layers, "{cut: r, sharePercent: 50, minServerPercent: 10}"), "");
 
-  EXPECT_THAT(warned("{name: resnet18}", "{minServerPercent: 100}"),
+  EXPECT_THAT(said("{name: resnet18}", "{minServerPercent: 100}", 10),
               HasSubstr("with 2 classes; with more the server's part is larger, but not even"));
-  EXPECT_EQ(warned("{name: lenet5}", "{cut: pool1, sharePercent: 100, minServerPercent: 80}"), "")
+  EXPECT_EQ(said("{name: lenet5}", "{cut: pool1, sharePercent: 100, minServerPercent: 80}"), "")
       << "with enough classes it leaves the server that";
 }
 
