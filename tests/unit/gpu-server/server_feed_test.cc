@@ -84,6 +84,26 @@ TEST_F(ServerFeedTest, TellsOfFailedReadsWithTheWorkersNameNowAndThen) {
                                  "failed since the last such line)"));
 }
 
+TEST_F(ServerFeedTest, SendsTheNewestCommitWithWhatIsNext) {
+  PlayedWorker worker;
+  const auto feed = make({.crossings = {{0, {ElementType::kUint8, {1, 1, 1}}}}});
+  feed->serve(worker.server_end());
+  worker.introduce();
+  worker.say(feed::Pull{4});
+  for (int i = 0; i < 4; ++i) {
+    worker.say(feed::MicroBatch{
+        .key = std::get<feed::Lease>(worker.hear()).key,
+        .tensor = std::make_shared<const Tensor>(ElementType::kUint8, Shape{2, 1, 1, 1})});
+  }
+  for (const uint64_t step : {0u, 1u}) {
+    for (const uint32_t index : {0u, 1u}) static_cast<void>(feed->take(step, index));
+    static_cast<void>(feed->commit(step));
+  }
+  worker.say(feed::Pull{1});
+  EXPECT_EQ(std::get<feed::Committed>(worker.hear()).step, 2U) << "nobody waited for it";
+  EXPECT_EQ(std::get<feed::Lease>(worker.hear()).key.step, 2U);
+}
+
 feed::Farewell answer_to(ServerFeed& feed, const worker::Hello& hello) {
   PlayedWorker worker;
   feed.serve(worker.server_end());

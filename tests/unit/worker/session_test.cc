@@ -85,6 +85,27 @@ TEST_F(SessionTest, ShowsWhetherItIsAtWorkOrWaits) {
   session.join();
 }
 
+TEST_F(SessionTest, SendsWhatItHasMadeBeforeItLeaves) {
+  Agent agent({.leases = 1}, graph_, *backend_, threads_, pixels_);
+  const auto ends = transport::make_memory_links();
+  std::jthread session([&](const std::stop_token& stop) {
+    EXPECT_EQ(run_session(*ends.second, agent, {}, counters_, stop).end, SessionEnd::kStopped);
+  });
+  feed::Lease lease{.kind = feed::WorkKind::kForward};
+  lease.samples.push_back({0, 0, {"image", 0, 0, 1}});
+  ends.first->send(to_frame(feed::ServerMessage(lease), {}));
+  pixels_.begun.get_future().wait();
+  session.request_stop();
+  pixels_.may_end.set_value();
+  std::vector<uint16_t> heard;
+  while (heard.empty() || heard.back() != static_cast<uint16_t>(FrameType::kLeaving)) {
+    const auto frame = ends.first->receive(std::chrono::seconds(60));
+    ASSERT_TRUE(frame);
+    heard.push_back(frame->type);
+  }
+  EXPECT_THAT(heard, testing::Contains(static_cast<uint16_t>(FrameType::kMicroBatch)));
+}
+
 TEST_F(SessionTest, TellsTheLogWhatCouldNotBeReadAndNotForEveryLease) {
   MissingPixels pixels;
   Agent agent({.leases = 2}, graph_, *backend_, threads_, pixels);
