@@ -37,13 +37,25 @@ WorkerSession::~WorkerSession() {
 void WorkerSession::post(feed::ServerMessage message) {
   const std::scoped_lock lock(mutex_);
   if (finishing_) return;
+  pressing_ |= is_waited_for(message);
   const bool committed = std::holds_alternative<feed::Committed>(message);
   if (committed && !queue_.empty() && std::holds_alternative<feed::Committed>(queue_.back())) {
     queue_.back() = std::move(message);
     return;
   }
   queue_.push_back(std::move(message));
-  pressing_ |= !committed;
+}
+
+// A commit by which the worker may let go of stems is: it may hear of nothing else for long.
+bool WorkerSession::is_waited_for(const feed::ServerMessage& message) {
+  if (const auto* weights = std::get_if<feed::StemWeights>(&message);
+      weights != nullptr && weights->version < feed::kFirstEvaluation)
+    newest_stem_ = weights->version;
+  const auto* committed = std::get_if<feed::Committed>(&message);
+  if (committed == nullptr) return true;
+  const bool holds_stems = newest_stem_.has_value();
+  if (holds_stems && committed->oldest_version > *newest_stem_) newest_stem_.reset();
+  return holds_stems;
 }
 
 void WorkerSession::wake() {

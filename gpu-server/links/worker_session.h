@@ -45,6 +45,9 @@ class WorkerSession {
   /// What is queued and takes no time, as far as nobody else sends and the link has room; wakes the
   /// sender for the rest.
   void send_posted();
+  /// Whether a message that is queued now is to be sent though nothing follows it. With the lock
+  /// held.
+  bool is_waited_for(const feed::ServerMessage& message);
   /// Of what is queued: one message that takes time to send, or those before the next such one.
   /// With the lock held.
   std::vector<feed::ServerMessage> take_some();
@@ -65,8 +68,9 @@ class WorkerSession {
   std::mutex mutex_;
   std::condition_variable changed_;  // one that takes a stop token wakes its thread twice
   std::deque<feed::ServerMessage> queue_;
-  bool pressing_ = false;  // somebody waits for what is queued
-  bool sending_ = false;   // somebody has taken something from the queue
+  std::optional<uint64_t> newest_stem_;  // that the worker has and may still keep
+  bool pressing_ = false;                // somebody waits for what is queued
+  bool sending_ = false;                 // somebody has taken something from the queue
   bool finishing_ = false;
   std::atomic<bool> over_{false};
   std::jthread sender_;
