@@ -49,7 +49,8 @@ void WorkerSession::post(feed::ServerMessage message) {
 // A commit by which the worker may let go of stems is: it may hear of nothing else for long.
 bool WorkerSession::is_waited_for(const feed::ServerMessage& message) {
   if (const auto* weights = std::get_if<feed::StemWeights>(&message);
-      weights != nullptr && weights->version < feed::kFirstEvaluation)
+      weights != nullptr &&
+      (weights->version < feed::kFirstEvaluation || weights->version == feed::kFrozenStem))
     newest_stem_ = weights->version;
   const auto* committed = std::get_if<feed::Committed>(&message);
   if (committed == nullptr) return true;

@@ -104,6 +104,35 @@ TEST_F(ServerFeedTest, SendsTheNewestCommitWithWhatIsNext) {
   EXPECT_EQ(std::get<feed::Lease>(worker.hear()).key.step, 2U);
 }
 
+TEST_F(ServerFeedTest, SendsACommitByWhichStemsGoAtOnce) {
+  const JoinTerms terms{.numerics = "any", .crossings = {{1, {ElementType::kFloat32, {1, 1, 1}}}}};
+  feed::Coordinator coordinator(
+      {.total_steps = 4, .micro_batches = 2, .micro_batch = 2},
+      feed::SampleOrder({.seed = 1, .samples = 8}), dataset_,
+      {.number = 1, .cut = 1, .stems_away = 2, .stem_trains = true, .stem_parameters = 1});
+  ServerFeed feed(std::move(coordinator), terms, worker::WireContext{}, clock_, trace_);
+  PlayedWorker worker;
+  feed.serve(worker.server_end());
+  worker.introduce(
+      {.name = "w", .version = OUTRIGGER_VERSION, .numerics = "any", .memory = 1 << 30});
+  worker.until_heard();
+  const auto weight = std::make_shared<const std::vector<float>>(1);
+  feed.publish_stem(0, weight, std::make_shared<const std::vector<float>>());
+  worker.say(feed::Pull{2});
+  for (int leases = 0; leases < 2;) {
+    const feed::ServerMessage message = worker.hear();
+    const auto* lease = std::get_if<feed::Lease>(&message);
+    if (lease == nullptr) continue;
+    ++leases;
+    worker.say(feed::MicroBatch{
+        .key = lease->key,
+        .tensor = std::make_shared<const Tensor>(ElementType::kFloat32, Shape{2, 1, 1, 1})});
+  }
+  for (const uint32_t index : {0u, 1u}) static_cast<void>(feed.take(0, index));
+  static_cast<void>(feed.commit(0));
+  EXPECT_EQ(std::get<feed::Committed>(worker.hear()).step, 1U) << "nothing else is said";
+}
+
 feed::Farewell answer_to(ServerFeed& feed, const worker::Hello& hello) {
   PlayedWorker worker;
   feed.serve(worker.server_end());
