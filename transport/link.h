@@ -74,7 +74,7 @@ struct LinkOptions {
   size_t max_queued_bytes = size_t{64} << 20;
   /// Data is cut into chunks of this size, between which control frames and heartbeats go.
   size_t chunk_bytes = size_t{512} << 10;
-  /// A heartbeat goes out this often; it also measures the round trip.
+  /// A heartbeat goes out this often; it also measures the round trip. The first few come sooner.
   Duration heartbeat_interval = std::chrono::seconds(1);
   /// A peer from which nothing arrives for so long, or that takes nothing for so long, is gone.
   Duration silence_limit = std::chrono::seconds(5);
@@ -163,8 +163,9 @@ class Link {
 
   virtual LinkStats stats() const = 0;
 
-  /// The rates in stats() are of what is sent and received from now on, as soon as that is enough
-  /// to tell: the other side has become another machine. Nothing where no rates are measured.
+  /// The rates and the round trip in stats() are of what is sent and received from now on, as soon
+  /// as that is enough to tell: the other side has become another machine. Nothing where none are
+  /// measured.
   virtual void measure_anew() {}
 
  protected:

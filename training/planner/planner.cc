@@ -16,6 +16,14 @@ namespace {
 /// Steps of a plan before it is compared with others: the first ones live on what was made ahead.
 constexpr uint32_t kEnough = 8;
 
+/// Likewise where machines have suddenly become others, and of what was then found: better a first
+/// answer soon, which is looked at again, than a right one late.
+constexpr uint32_t kEnoughAtFirst = 6;
+
+/// Steps for which machines are others before that counts as a sudden change, which is seldom by
+/// chance: their rates are means already.
+constexpr uint32_t kOthers = 3;
+
 /// Of the margin, where what would be better is no split at all: nothing may be worse than that.
 constexpr double kToUnsplit = 1.0 / 3;
 
@@ -33,7 +41,7 @@ void Planner::set_options(const PlannerOptions& options) {
   options_ = options;
   looked_.reset();
   moved_.reset();
-  looks_ = std::max(looks_, 1 + kForSudden);
+  looks_ = std::max<double>(looks_, 1 + kForSudden);
 }
 
 uint64_t Planner::length_of_trials(double seconds) const {
@@ -129,13 +137,11 @@ void Planner::note_sudden(const Measured* now) {
   sudden_for_ = other_machines || other_steps ? sudden_for_ + 1 : 0;
 }
 
-bool Planner::lasts() const {
-  return sudden_for_ >= kEnough || other_machines_for_ >= kEnough - kWarmUp;
-}
+bool Planner::lasts() const { return sudden_for_ >= kEnough || other_machines_for_ >= kOthers; }
 
 // What is found right after such a change is found by what has just been measured.
 bool Planner::follows_sudden(uint64_t step) const {
-  return sudden_look_ && step <= *sudden_look_ + kLookAgain;
+  return followers_ > 0 && step <= last_look_ + kLookAgain;
 }
 
 bool Planner::can_look(uint64_t step) const {
@@ -144,7 +150,7 @@ bool Planner::can_look(uint64_t step) const {
 
 void Planner::note_look(uint64_t step) {
   const bool sudden = lasts() || other_machines_for_ > 0;
-  sudden_look_ = sudden && !follows_sudden(step) ? std::optional(step) : std::nullopt;
+  followers_ = follows_sudden(step) ? followers_ - 1 : sudden ? kForSudden - 1 : 0;
   looks_ -= 1;
   last_look_ = step;
   has_looked_ = true;
@@ -181,9 +187,11 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   if (workers_of(ranks) == 0 && present_.away == 0) return std::nullopt;
   if (auto decision = go_back(step)) return decision;
   const Measured* now = lately(present_, step);
-  const bool tells = now != nullptr && now->count >= kEnough;
-  note_sudden(tells ? now : nullptr);
-  if (!tells || (moved_ && step < *moved_ + options_.dwell)) return std::nullopt;
+  const bool follows = follows_sudden(step);
+  note_sudden(now != nullptr && now->count >= kEnough ? now : nullptr);
+  const uint32_t enough = follows || other_machines_for_ >= kOthers ? kEnoughAtFirst : kEnough;
+  if (now == nullptr || now->count < enough) return std::nullopt;
+  if (!follows && moved_ && step < *moved_ + options_.dwell) return std::nullopt;
   const bool news = is_news(*now);
   if (!news && step < looked_->step + looked_->again) return std::nullopt;
   if (!can_look(step)) return std::nullopt;

@@ -15,7 +15,7 @@
 namespace outrigger::training {
 
 /// Seconds of training for which plans may be compared once, by trials of the usual length, where
-/// nobody says what that takes; up to five comparisons can be saved up, two of them for sudden
+/// nobody says what that takes; up to six comparisons can be saved up, three of them for sudden
 /// changes alone.
 constexpr double kSecondsALook = 3;
 
@@ -138,7 +138,7 @@ class Planner {
   void note_sudden(const Measured* now);
   /// Whether that is so for longer than by chance.
   bool lasts() const;
-  /// Whether a look for such a thing was taken lately, and none since.
+  /// Whether a look for such a thing was taken lately, or one that followed it, and not the last.
   bool follows_sudden(uint64_t step) const;
   /// Whether enough is saved up for a look now: some is left for what is sudden.
   bool can_look(uint64_t step) const;
@@ -200,18 +200,18 @@ class Planner {
   std::optional<Choice> found_before_;
   std::optional<Promise> promised_;  // by the last move, with rates like those of now
   std::optional<Look> looked_;
-  uint64_t last_look_ = 0;               // its step
-  double expected_ = 0;                  // seconds of a step, by the last look
-  uint32_t sudden_for_ = 0;              // steps
-  uint32_t other_machines_for_ = 0;      // likewise; a mean of steps may come from one
-  std::optional<uint64_t> sudden_look_;  // the step of the look for that, until one has followed
-  double looks_ = kMostLooks;            // that may be taken now
+  uint64_t last_look_ = 0;           // its step
+  double expected_ = 0;              // seconds of a step, by the last look
+  uint32_t sudden_for_ = 0;          // steps
+  uint32_t other_machines_for_ = 0;  // likewise; a mean of steps may come from one
+  uint32_t followers_ = 0;           // looks that may follow one for that
+  double looks_ = kMostLooks;        // that may be taken now
   bool has_looked_ = false;
   std::optional<double> look_takes_;
-  static constexpr double kMostLooks = 5;
-  /// Of these, what is left for sudden changes: one look when such a thing happens, and one at what
-  /// has come of it.
-  static constexpr double kForSudden = 2;
+  static constexpr double kMostLooks = 6;
+  /// Of these, what is left for sudden changes: one look when such a thing happens, one at what has
+  /// come of it, and one once more is known of the machines.
+  static constexpr uint32_t kForSudden = 3;
   /// Steps of a plan before its measured time counts: the first ones compile and warm up.
   static constexpr uint32_t kWarmUp = 3;
   /// Steps that a plan must have run for what it took to count alone once another is in force.

@@ -99,6 +99,7 @@ class SendQueue {
   Writing writing_ = Writing::kNobody;
   std::vector<std::shared_ptr<Item>> in_packet_;  ///< what is being written
   TimePoint next_ping_;
+  uint32_t hurried_;  ///< pings that do not wait for the interval
   TimePoint throttled_until_;
   RateMeter rate_;
   std::optional<uint64_t> pong_;

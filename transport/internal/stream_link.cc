@@ -115,13 +115,14 @@ LinkStats StreamLink::stats() const {
   inbox_.add_to(stats);
   stats.bytes_kept = pool_->kept_bytes();
   stats.receive_rate = channel_->arrival_rate();
-  stats.round_trip = Duration(round_trip_.load());
+  stats.round_trip = round_trip_.load();
   if (stats.round_trip > Duration{0})
     stats.round_trip += 2 * options_.delay;  // heartbeats have none
   return stats;
 }
 
 void StreamLink::measure_anew() {
+  measured_since_ = system_now();
   queue_.measure_anew();
   channel_->measure_arrivals_anew();
 }
@@ -210,8 +211,7 @@ void StreamLink::handle(const PacketHeader& header) {
       queue_.answer_ping(header.total);
       return pool_->drop_unused_since(system_now() - options_.keep_unused);
     case PacketKind::kPong:
-      return note_round_trip(system_now().time_since_epoch().count() -
-                             static_cast<int64_t>(header.total));
+      return note_round_trip(TimePoint(Duration(static_cast<int64_t>(header.total))));
     case PacketKind::kClose: {
       std::string reason(header.length, '\0');
       const std::array<std::span<std::byte>, 1> piece = {std::as_writable_bytes(std::span(reason))};
@@ -222,11 +222,14 @@ void StreamLink::handle(const PacketHeader& header) {
 }
 
 // Either end may have been busy with what it had just read: the least tells what the link takes.
-void StreamLink::note_round_trip(int64_t took) {
+void StreamLink::note_round_trip(TimePoint sent) {
   constexpr size_t kLately = 4;
-  round_trips_.push_back(std::max<int64_t>(0, took));
+  const TimePoint since = measured_since_;
+  if (sent < since) return;
+  std::erase_if(round_trips_, [&](const RoundTrip& one) { return one.sent < since; });
+  round_trips_.push_back({sent, std::max(Duration{0}, system_now() - sent)});
   if (round_trips_.size() > kLately) round_trips_.pop_front();
-  round_trip_ = *std::ranges::min_element(round_trips_);
+  round_trip_ = std::ranges::min_element(round_trips_, {}, &RoundTrip::took)->took;
 }
 
 void StreamLink::start_frame(const PacketHeader& header) {

@@ -44,7 +44,7 @@ class StreamLink final : public Link {
   void say_goodbye();
   void read_loop();
   void handle(const PacketHeader& header);
-  void note_round_trip(int64_t took);
+  void note_round_trip(TimePoint sent);
   void start_frame(const PacketHeader& header);
   void continue_frame(Lane lane, size_t length);
   void end(Ending ending);
@@ -57,8 +57,13 @@ class StreamLink final : public Link {
   const std::shared_ptr<BufferPool> pool_;         // of what data is received into
   std::array<FrameAssembler, kLanes> assemblers_;  // the reader's
   std::vector<std::span<std::byte>> parts_;        // the reader's
-  std::deque<int64_t> round_trips_;                // the reader's, of the last heartbeats
-  std::atomic<int64_t> round_trip_{0};
+  struct RoundTrip {
+    TimePoint sent;
+    Duration took;
+  };
+  std::deque<RoundTrip> round_trips_;  // the reader's, of the last heartbeats
+  std::atomic<Duration> round_trip_{Duration{0}};
+  std::atomic<TimePoint> measured_since_{TimePoint{}};
   mutable std::mutex mutex_;
   std::condition_variable reader_done_;
   std::optional<Ending> ending_;

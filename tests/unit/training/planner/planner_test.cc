@@ -92,6 +92,21 @@ TEST(Planner, StaysWhereItIsUnderNoise) {
   EXPECT_LE(drive.moves(), moves + 2);
 }
 
+TEST(Planner, LooksAgainSoonAtWhatItFoundRightAfterASuddenChange) {
+  const auto slowed = [](double times) {
+    WorkerRates worker = kWorker;
+    worker.decode *= times;
+    worker.stem_speed /= times;
+    return std::vector<WorkerRates>(4, worker);
+  };
+  Drive drive;
+  drive.steps(100, slowed(20));
+  drive.steps(6, slowed(5));  // on the way, or as it is measured while the host is busy
+  EXPECT_GT(drive.seconds(slowed(1)), 1.05 * best(slowed(1)));
+  drive.steps(6, slowed(1));
+  EXPECT_LE(drive.seconds(slowed(1)), 1.05 * best(slowed(1)));
+}
+
 TEST(Planner, ExpectsWhatTheTrialSaysOfAKindThatHasNotRun) {
   Planner planner(two_cut_job(), {}, by_model_alone);
   const std::vector<WorkerRates> workers(4, kWorker);
