@@ -95,21 +95,33 @@ def run(job, profile, machines, warm_up, programs, scratch):
         return Steps([step["seconds"] for step in training.steps()[warm_up:]]), trace
 
 
-def simulate(profile, machines, steps, programs, scratch):
+DECODE_PARTS = 8
+
+
+def jitter_of(traces):
+    """By how many percent the parts that a micro-batch is decoded in took more or less, evenly spread, in these runs. By the
+    middle half of them: a simulated machine never stands still."""
+    decodes = [event["dur"] for trace in traces for event in trace if event["name"] == "decode"]
+    low, middle, high = statistics.quantiles(decodes, n=4)
+    deviation = (high - low) / 1.349 / middle
+    return 100 * deviation * (3 * DECODE_PARTS) ** 0.5
+
+
+def simulate(profile, machines, steps, programs, scratch, jitter=1):
     """The same in virtual time: the mean of what runs with several seeds tell. A run in which short and long steps take
     turns may keep to that for thousands of steps; as many short real ones do not."""
-    told = [simulate_once(profile, machines, steps, seed, programs, scratch) for seed in range(1, 1 + SEEDS)]
+    told = [simulate_once(profile, machines, steps, seed, jitter, programs, scratch) for seed in range(1, 1 + SEEDS)]
     return {figure: statistics.fmean(run[figure] for run in told) for figure in told[0]}
 
 
-def simulate_once(profile, machines, steps, seed, programs, scratch):
+def simulate_once(profile, machines, steps, seed, jitter, programs, scratch):
     cluster = {
         "profile": profile.name,
         "server": {"cores": machines.server_cores, "device": machines.device, "megabits": 10000},
         "workers": [{"name": "worker", "count": machines.workers, "cores": machines.worker_cores, "megabits": 10000,
                      "milliseconds": max(0.05, machines.link_milliseconds)}],
         "steps": steps,
-        "jitterPercent": 1,
+        "jitterPercent": jitter,
         "seed": seed,
     }
     file = scratch / "cluster.json"

@@ -191,7 +191,8 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   note_sudden(now != nullptr && now->count >= kEnough ? now : nullptr);
   const uint32_t enough = follows || other_machines_for_ >= kOthers ? kEnoughAtFirst : kEnough;
   if (now == nullptr || now->count < enough) return std::nullopt;
-  if (!follows && moved_ && step < *moved_ + options_.dwell) return std::nullopt;
+  const uint64_t dwell = follows ? std::min<uint64_t>(enough, options_.dwell) : options_.dwell;
+  if (moved_ && step < *moved_ + dwell) return std::nullopt;
   const bool news = is_news(*now);
   if (!news && step < looked_->step + looked_->again) return std::nullopt;
   if (!can_look(step)) return std::nullopt;
