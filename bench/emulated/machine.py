@@ -99,8 +99,8 @@ DECODE_PARTS = 8
 
 
 def jitter_of(traces):
-    """By how many percent the parts that a micro-batch is decoded in took more or less, evenly spread, in these runs. By the
-    middle half of them: a simulated machine never stands still."""
+    """By how many percent the parts that a micro-batch is decoded in took more or less, evenly spread and each for itself, in
+    these runs. By the middle half of them: a simulated machine never stands still."""
     decodes = [event["dur"] for trace in traces for event in trace if event["name"] == "decode"]
     low, middle, high = statistics.quantiles(decodes, n=4)
     deviation = (high - low) / 1.349 / middle

@@ -23,7 +23,7 @@ import machine  # noqa: E402
 
 WARM_UP = 12
 FOUND = 60  # steps after which a planner has its plan
-UNCOUNTED = 50  # steps that a simulation leaves out, being of a start
+UNCOUNTED = 50  # steps that a simulation leaves out, being of a start (of less than 100, half of them)
 HALF_AWAY = {"cut": "pool1", "sharePercent": 50}
 
 

@@ -141,7 +141,17 @@ bool Planner::lasts() const { return sudden_for_ >= kEnough || other_machines_fo
 
 // What is found right after such a change is found by what has just been measured.
 bool Planner::follows_sudden(uint64_t step) const {
-  return followers_ > 0 && step <= last_look_ + kLookAgain;
+  return followers_ > 0 && step <= last_look_ + kLookAgain + kEnough;
+}
+
+bool Planner::hurries(uint64_t step) const {
+  return follows_sudden(step) && followers_ == kForSudden - 1;
+}
+
+uint64_t Planner::earliest_look(uint64_t step) const {
+  if (hurries(step)) return last_look_ + kEnoughAtFirst;
+  if (follows_sudden(step)) return last_look_ + options_.dwell;
+  return moved_ ? *moved_ + options_.dwell : 0;
 }
 
 bool Planner::can_look(uint64_t step) const {
@@ -150,7 +160,9 @@ bool Planner::can_look(uint64_t step) const {
 
 void Planner::note_look(uint64_t step) {
   const bool sudden = lasts() || other_machines_for_ > 0;
-  followers_ = follows_sudden(step) ? followers_ - 1 : sudden ? kForSudden - 1 : 0;
+  const bool again = other_machines_for_ >= kOthers;  // since the last look
+  const uint32_t left = follows_sudden(step) && !again ? followers_ : sudden ? kForSudden : 1;
+  followers_ = left - 1;
   looks_ -= 1;
   last_look_ = step;
   has_looked_ = true;
@@ -187,17 +199,16 @@ std::optional<Decision> Planner::consider(uint64_t step, const ServerRates& serv
   if (workers_of(ranks) == 0 && present_.away == 0) return std::nullopt;
   if (auto decision = go_back(step)) return decision;
   const Measured* now = lately(present_, step);
-  const bool follows = follows_sudden(step);
   note_sudden(now != nullptr && now->count >= kEnough ? now : nullptr);
-  const uint32_t enough = follows || other_machines_for_ >= kOthers ? kEnoughAtFirst : kEnough;
-  if (now == nullptr || now->count < enough) return std::nullopt;
-  const uint64_t dwell = follows ? std::min<uint64_t>(enough, options_.dwell) : options_.dwell;
-  if (moved_ && step < *moved_ + dwell) return std::nullopt;
+  const bool soon = hurries(step) || other_machines_for_ >= kOthers;
+  const uint32_t enough = soon ? kEnoughAtFirst : kEnough;
+  if (now == nullptr || now->count < enough || step < earliest_look(step)) return std::nullopt;
   const bool news = is_news(*now);
   if (!news && step < looked_->step + looked_->again) return std::nullopt;
   if (!can_look(step)) return std::nullopt;
   note_look(step);
-  const uint64_t again = news ? kLookAgain : std::min(2 * looked_->again, kLookAgainAtLast);
+  const bool is_followed = news || followers_ > 0;
+  const uint64_t again = is_followed ? kLookAgain : std::min(2 * looked_->again, kLookAgainAtLast);
   looked_ = {present_, now->seconds, step, again};
   expected_ = now->seconds;
   looked_at_ = newest_;

@@ -40,9 +40,10 @@ struct Decision {
 /// steps with no less than the trial's; none with less than a device and a decoder that have cores
 /// of their own work for. Moves only for a gain above the margin, which grows with how far steps
 /// spread, is less for no split and more for a kind that has not run lately, and not again within
-/// the dwell. What was measured of a plan that took more than it promised counts for longer each
-/// time. Looks when something has changed, seldom otherwise, and never more often than a search is
-/// worth. Deterministic; no clock of its own. Not thread-safe.
+/// the dwell, but for what was found right after a sudden change. What was measured of a plan that
+/// took more than it promised counts for longer each time. Looks when something has changed, seldom
+/// otherwise, and never more often than a search is worth. Deterministic; no clock of its own. Not
+/// thread-safe.
 class Planner {
  public:
   /// A trial of so many times the usual length, which takes so many times as long.
@@ -140,6 +141,10 @@ class Planner {
   bool lasts() const;
   /// Whether a look for such a thing was taken lately, or one that followed it, and not the last.
   bool follows_sudden(uint64_t step) const;
+  /// Whether the next look is the first that follows: it is taken without waiting for the dwell.
+  bool hurries(uint64_t step) const;
+  /// The first step at which plans may be compared again.
+  uint64_t earliest_look(uint64_t step) const;
   /// Whether enough is saved up for a look now: some is left for what is sudden.
   bool can_look(uint64_t step) const;
   void note_look(uint64_t step);

@@ -21,7 +21,7 @@ struct PlannerOptions {
   /// Between the server and all its workers, in each direction.
   double most_bytes_per_second = std::numeric_limits<double>::infinity();
   double margin = 0.03;   // a better plan must be so much better
-  uint64_t dwell = 10;    // steps between two moves
+  uint64_t dwell = 10;    // steps between two moves, but right after a sudden change
   uint64_t memory = 200;  // steps for which a measured step time counts
   /// Whether nothing is left to find: such a run has no planner, and keeps no input local.
   bool fixes_plan() const { return cut && (*cut == 0 || away); }

@@ -259,7 +259,8 @@ bool SendQueue::next_small(Packet& packet) {
     return true;
   }
   const bool throttled = time < throttled_until_ && lanes_[0].frames + lanes_[1].frames > 0;
-  if (lane || throttled || ending_ || has_signals(time)) to_write_.notify_one();
+  // While pings are in a hurry the writer, which sleeps where somebody else writes, asks when.
+  if (lane || throttled || ending_ || hurried_ > 0 || has_signals(time)) to_write_.notify_one();
   return false;
 }
 

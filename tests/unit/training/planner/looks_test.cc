@@ -51,6 +51,7 @@ TEST_P(SuddenChange, ThatLastsHasThreeLooksLeft) {
   });
   std::vector<WorkerRates> workers(4, kWorker);
   uint64_t step = 0;
+  std::vector<uint64_t> when;
   const auto looks_in_steps = [&](uint64_t count, const auto& seconds) {
     int looks = 0;
     for (const uint64_t end = step + count; step < end; ++step) {
@@ -58,6 +59,7 @@ TEST_P(SuddenChange, ThatLastsHasThreeLooksLeft) {
       static_cast<void>(planner.consider(step, kServer, workers));
       if (!planner.has_looked()) continue;
       ++looks;
+      when.push_back(step);
       planner.took(100);  // so that none can be saved up
     }
     return looks;
@@ -66,12 +68,21 @@ TEST_P(SuddenChange, ThatLastsHasThreeLooksLeft) {
   EXPECT_EQ(looks_in_steps(400, [](uint64_t at) { return 0.02 * (1 + 0.1 * (at / 40 % 2)); }), 3);
   EXPECT_EQ(looks_in_steps(1, [](uint64_t) { return 0.1; }), 0);
   EXPECT_EQ(looks_in_steps(60, [](uint64_t) { return 0.02; }), 0) << "it was one step";
+  workers.front().decode /= 3;
+  EXPECT_EQ(looks_in_steps(2, [](uint64_t) { return 0.02; }), 0);
+  workers.front().decode *= 3;
+  EXPECT_EQ(looks_in_steps(60, [](uint64_t) { return 0.02; }), 0) << "they were others for two";
   if (of_machines) workers.front().decode /= 3;
   const double then = of_machines ? 0.02 : 0.05;
   const int looks = looks_in_steps(20, [&](uint64_t) { return then; });
   EXPECT_GE(looks, 1);
   EXPECT_EQ(looks + looks_in_steps(45, [&](uint64_t) { return 1.1 * then; }), 3)
       << "at what has come of the first, and once more is known, though neither is sudden";
+  const uint64_t last = when.back();
+  const uint64_t second = when.at(when.size() - 2);
+  EXPECT_GE(second, when.at(when.size() - 3) + 6) << "no sooner than it shows";
+  EXPECT_GE(last, second + PlannerOptions{}.dwell);
+  EXPECT_LE(last, second + 25);
   EXPECT_EQ(looks_in_steps(60, [](uint64_t) { return 0.01; }), 0) << "then none is left";
 }
 INSTANTIATE_TEST_SUITE_P(Looks, SuddenChange, testing::Bool());
