@@ -152,7 +152,7 @@ Cluster load_cluster(const std::filesystem::path& path) {
   constexpr size_t kMostBytes = size_t{1} << 20;
   std::vector<FieldError> errors;
   Cluster cluster;
-  const schema::TextNode root = schema::read_tree(read_file(path, kMostBytes), errors);
+  const schema::TextNode root = schema::read_tree(read_file(path, kMostBytes), errors, "cluster");
   if (errors.empty()) {
     schema::Reader reader;
     if (reader.expect(root, schema::TextNode::Kind::kMap, "", "a cluster"))

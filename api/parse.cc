@@ -88,11 +88,15 @@ ParseResult resolve_training_job(std::string_view text) {
   return result;
 }
 
-TrainingJob load_training_job(const std::filesystem::path& path) {
+ParseResult load_with_places(const std::filesystem::path& path) {
   check_is_file(path);
   ParseResult result = resolve_training_job(read_file(path, kMostBytesRead));
   if (!result.errors.empty()) throw InvalidInput(to_string(result.errors, path.string()));
-  return std::move(result.job);
+  return result;
+}
+
+TrainingJob load_training_job(const std::filesystem::path& path) {
+  return load_with_places(path).job;
 }
 
 }  // namespace outrigger::api

@@ -50,5 +50,7 @@ ParseResult resolve_training_job(std::string_view text);
 /// with file, line, column and field, and where there is no such file; IoError where it cannot be
 /// read.
 TrainingJob load_training_job(const std::filesystem::path& path);
+/// The same with the places of its fields, for what is found wrong with them later.
+ParseResult load_with_places(const std::filesystem::path& path);
 
 }  // namespace outrigger::api

@@ -8,6 +8,9 @@ class Validator;
 
 namespace outrigger::cli {
 
+/// Of a process, as the programs of server and worker take them.
+inline constexpr int kMostThreads = 4096;
+
 struct NumberRange {
   double least;
   double most;

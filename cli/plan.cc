@@ -7,14 +7,15 @@
 #include "api/cluster.h"
 #include "api/exit_codes.h"
 #include "api/launch.h"
-#include "api/parse.h"
 #include "api/support.h"
 #include "cli/commands.h"
 #include "cli/device_option.h"
+#include "cli/job_file.h"
 #include "cli/measured_job.h"
 #include "cli/mounts.h"
 #include "cli/option_checks.h"
 #include "cli/output.h"
+#include "cli/plan_bounds.h"
 #include "cli/plan_table.h"
 #include "cli/simulation.h"
 #include "common/error.h"
@@ -97,29 +98,33 @@ PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
                                .decode = decode / options.worker_cores,
                                .bytes_per_second = options.megabits * 1e6 / 8,
                                .latency = options.milliseconds / 1000};
-  if (options.worker_memory) worker.memory = *options.worker_memory * 1e9;
+  if (options.worker_memory) {
+    worker.memory = *options.worker_memory * 1e9;
+    check_holds_pixels("--worker-memory", worker.memory, measured.profile.costs);
+  }
   measured.workers.assign(static_cast<size_t>(planned_workers(options, job)), worker);
   if (options.server_price || options.worker_price)
     measured.prices = {options.server_price.value_or(0), options.worker_price.value_or(0)};
   return measured;
 }
 
-api::TrainingJob load_job(const PlanOptions& options) {
+JobFile load_job(const PlanOptions& options) {
   if (options.job.empty()) throw CLI::RequiredError("job");
-  api::TrainingJob job = api::load_training_job(options.job);
+  JobFile file = load_job_file(options.job);
   // Before its data is looked for. Whether there is a GPU, the device says.
-  api::require_supported(job, {.gpu = true});
-  return job;
+  api::require_supported(file.job(), {.gpu = true});
+  return file;
 }
 
 void plan(const PlanOptions& options) {
-  const api::TrainingJob job = load_job(options);
+  const JobFile file = load_job(options);
+  const api::TrainingJob& job = file.job();
   const auto workers = static_cast<size_t>(planned_workers(options, job));
   const int ranks = api::rank_count(job.spec);
   check_workers(options.workers ? "--workers" : "spec.workers.replicas (or --workers)", workers,
                 static_cast<uint32_t>(ranks));
   check_most_workers(options, workers, ranks);
-  const json told = plan_table(measure(options, job));
+  const json told = file.with([&] { return plan_table(measure(options, job)); });
   if (options.format == "json") {
     std::cout << json_text(told) << "\n";
   } else {
@@ -137,7 +142,16 @@ std::string of_measuring(const PlanOptions& options) {
 
 /// The profile that the cluster's file names, beside it; or of the job, measured now.
 training::Profile profile_for(const PlanOptions& options, const api::Cluster& cluster) {
-  if (!cluster.profile) return measure(options, load_job(options)).profile;
+  if (!cluster.profile) {
+    if (options.job.empty())
+      throw api::Failure(api::ExitCode::kBadUsage,
+                         options.cluster.string() +
+                             ": profile is missing, and so is a job to measure: write what "
+                             "`outrigger plan job.yaml -o json` printed as profile, or name the "
+                             "job on the command line");
+    const JobFile file = load_job(options);
+    return file.with([&] { return measure(options, file.job()).profile; });
+  }
   constexpr size_t kMostBytes = size_t{16} << 20;
   const auto path = options.cluster.parent_path() / *cluster.profile;
   const std::string beside = of_measuring(options);
@@ -146,9 +160,11 @@ training::Profile profile_for(const PlanOptions& options, const api::Cluster& cl
                        fmt::format("{}: {} names the profile of a job that was measured before; "
                                    "without that line the job is measured now",
                                    beside, options.cluster.string()));
-  if (!std::filesystem::exists(path))
-    throw InvalidInput(
-        fmt::format("{}: profile: there is no file {}", options.cluster.string(), path.string()));
+  if (!std::filesystem::is_regular_file(path))
+    throw InvalidInput(fmt::format("{}: profile: {} {}", options.cluster.string(), path.string(),
+                                   std::filesystem::is_directory(path)
+                                       ? "is a folder; the file of a profile is needed"
+                                       : "is no file that is there"));
   return training::read_profile(read_file(path, kMostBytes), path.string());
 }
 
@@ -209,7 +225,7 @@ void add_plan(CLI::App& program) {
   command->add_flag("--layers", options->layers, "Print each layer's times and memory, too")
       ->excludes(simulated);
   command->add_option("--threads", options->threads, "Cores that the server uses (default: all)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, kMostThreads));
   add_mount_option(*command, options->mounts);
   command->add_option("-o,--format", options->format, "How to print the result")
       ->check(CLI::IsMember({"text", "json"}))

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "common/error.h"
 #include "common/log.h"
 #include "training/planner/model/memory.h"
 #include "training/planner/planner.h"
@@ -38,7 +39,7 @@ double bytes_a_second(const Situation& in, Choice choice) {
 std::string too_much_traffic(const Situation& in, double bytes) {
   if (!std::isfinite(in.options.most_bytes_per_second) || !std::isfinite(bytes)) return "";
   return fmt::format(
-      "moves more bytes a second than maxBytesPerSecond, {:.3g}, with every share: about {:.3g} at "
+      "moves more bytes a second than maxBytesPerSecond, {:.0f}, with every share: about {:.0f} at "
       "the least",
       in.options.most_bytes_per_second, bytes);
 }
@@ -68,6 +69,16 @@ std::string why_not(const Situation& in, size_t cut) {
   return fits ? too_much_traffic(in, bytes) : shortage;
 }
 
+/// Without those that only a job which names one has: gpu_server::deepest_cut().
+training::JobCosts without_deep_cuts(training::JobCosts job, double least_server_percent) {
+  constexpr double kHalf = 50;
+  constexpr double kRounding = 1e-9;
+  const double least = least_server_percent > 0 ? std::min(least_server_percent, kHalf) : kHalf;
+  while (job.cuts.size() > 1 && job.cuts.back().server_percent < least - kRounding)
+    job.cuts.pop_back();
+  return job;
+}
+
 }  // namespace
 
 nlohmann::json left_out(const Situation& in, std::span<const training::Candidate> rows) {
@@ -94,11 +105,37 @@ std::optional<std::string> open_plan_advice(const Situation& in, double seconds,
   training::PlannerOptions open = in.options;
   open.cut.reset();
   open.away.reset();
-  const auto found = search({in.job, open, in.server, in.workers}, {}, trial);
+  const training::JobCosts job = without_deep_cuts(in.job, open.least_server_percent);
+  const auto found = search({job, open, in.server, in.workers}, {}, trial);
   if (!found || seconds < kGain * found->prediction.seconds) return std::nullopt;
   return fmt::format(
       "With cut: Auto and no sharePercent the best plan would be {}: {:.2f}x the images a second.",
-      describe(in.job, found->choice), seconds / found->prediction.seconds);
+      describe(job, found->choice), seconds / found->prediction.seconds);
+}
+
+std::optional<std::string> traffic_advice(const Situation& in, double seconds,
+                                          const training::Trial& trial) {
+  training::PlannerOptions open = in.options;
+  open.most_bytes_per_second = std::numeric_limits<double>::infinity();
+  if (open.most_bytes_per_second == in.options.most_bytes_per_second) return std::nullopt;
+  const auto found = search({in.job, open, in.server, in.workers}, {}, trial);
+  if (!found || seconds < kGain * found->prediction.seconds) return std::nullopt;
+  const double bytes = traffic(in.job, found->choice, in.workers).fuller();
+  return fmt::format(
+      "maxBytesPerSecond holds the job back: without it the best plan would be {}, with {:.2f}x "
+      "the "
+      "images a second and about {:.0f} bytes a second in the fuller direction.",
+      describe(in.job, found->choice), seconds / found->prediction.seconds,
+      bytes / found->prediction.seconds);
+}
+
+void check_holds_pixels(const std::string& field, double memory, const training::JobCosts& job) {
+  const double needs = total(training::worker_memory(job, {}, 1));
+  if (needs <= memory) return;
+  constexpr double kGigabyte = 1e9;
+  throw InvalidInput(fmt::format(
+      "{}: {} is too little for the pixels that a worker makes at a time; at least {:.6f}", field,
+      memory / kGigabyte, std::ceil(needs / 1e3) * 1e3 / kGigabyte));
 }
 
 }  // namespace outrigger::cli

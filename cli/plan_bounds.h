@@ -22,4 +22,12 @@ training::Choice fixed_choice(const training::PlannerOptions& options);
 std::optional<std::string> open_plan_advice(const training::Situation& in, double seconds,
                                             const training::Trial& trial);
 
+/// Likewise what would be found, and gained, without a bound on bytes.
+std::optional<std::string> traffic_advice(const training::Situation& in, double seconds,
+                                          const training::Trial& trial);
+
+/// Throws InvalidInput, which names the field, where so many bytes do not hold what every worker
+/// has in hand.
+void check_holds_pixels(const std::string& field, double memory, const training::JobCosts& job);
+
 }  // namespace outrigger::cli

@@ -133,6 +133,8 @@ std::vector<std::string> advice_of(const PlannedJob& job, const Candidate& best,
   std::vector<std::string> advice = job.remarks;
   if (auto open = open_plan_advice(in, best.prediction.seconds, trial))
     advice.push_back(std::move(*open));
+  if (auto bytes = traffic_advice(in, best.prediction.seconds, trial))
+    advice.push_back(std::move(*bytes));
   if (auto wires = wire_advice(in, job.wires, best.prediction.seconds, trial))
     advice.push_back(std::move(*wires));
   std::ranges::move(batch_advice(job.profile, in.server, in.workers, best),

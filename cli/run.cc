@@ -5,10 +5,10 @@
 
 #include "api/exit_codes.h"
 #include "api/launch.h"
-#include "api/parse.h"
 #include "api/support.h"
 #include "cli/commands.h"
 #include "cli/device_option.h"
+#include "cli/job_file.h"
 #include "cli/local_run.h"
 #include "cli/mounts.h"
 #include "cli/option_checks.h"
@@ -38,6 +38,10 @@ void tell(const RunCommandOptions& options, const LocalRunResult& result) {
     return;
   }
   if (!done) return;
+  if (options.run.emulate) {
+    std::cout << "\nDone. Its machines were emulated: nothing was trained.\n";
+    return;
+  }
   std::cout
       << "\nDone. The weights: " << weights.string() << "\n"
       << "  outrigger evaluate " << weights.string()
@@ -48,7 +52,8 @@ void tell(const RunCommandOptions& options, const LocalRunResult& result) {
 
 void run(RunCommandOptions& options) {
   options.run.mounts = parse_mounts(options.mounts);
-  const api::TrainingJob job = api::load_training_job(options.run.job_file);
+  const JobFile file = load_job_file(options.run.job_file);
+  const api::TrainingJob& job = file.job();
   // Only the server knows whether it has a GPU, and says what is missing.
   api::require_supported(job, {.gpu = true});
   api::check_mounts(job, options.run.mounts);
@@ -62,7 +67,7 @@ void run(RunCommandOptions& options) {
 }
 
 void add_cores(CLI::App& command, LocalRunOptions& run) {
-  const CLI::Range counts(1, 4096);  // as the programs take them
+  const CLI::Range counts(1, kMostThreads);
   command
       .add_option("--threads", run.threads, "Cores of each server (default: all, shared evenly)")
       ->check(counts);

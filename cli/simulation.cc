@@ -130,8 +130,14 @@ SplitNotes split_of(const training::Profile& profile, const training::Choice& ch
           .staleness = profile.costs.staleness};
 }
 
-/// Nobody trains with less than cut Input takes on the server.
-void check_memory(const training::Profile& profile, const training::SimulatedCluster& cluster) {
+/// Nobody trains with less than cut Input takes on the server, and on each worker.
+void check_memory(const api::Cluster& described, const training::Profile& profile,
+                  const training::SimulatedCluster& cluster) {
+  for (size_t i = 0; i < described.workers.size(); ++i) {
+    if (const auto gigabytes = described.workers[i].gigabytes)
+      check_holds_pixels(fmt::format("workers[{}].gigabytes", i), *gigabytes * kBytesAGigabyte,
+                         profile.costs);
+  }
   const std::string misfit = training::misfit(profile.costs, cluster.server, {}, {});
   if (!misfit.empty())
     throw InvalidInput(
@@ -166,7 +172,7 @@ training::SimulatedCluster simulated_cluster(const api::Cluster& cluster,
 
 json simulate_job(const api::Cluster& cluster, const training::Profile& profile) {
   const auto simulated = simulated_cluster(cluster, profile);
-  check_memory(profile, simulated);
+  check_memory(cluster, profile, simulated);
   const auto begin = std::chrono::steady_clock::now();
   const auto result = training::simulate(profile.costs, simulated, options_of(cluster, profile));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
@@ -214,7 +220,7 @@ json simulate_job(const api::Cluster& cluster, const training::Profile& profile)
     most = std::max(most, percent);
   }
   told["stallPercent"] = stall;
-  told["stallCause"] = cause;
+  told["stallCause"] = stall > 0 ? cause : "None";
   told["advice"] =
       advice({.stall_percent = stall,
               .stall_cause = cause,

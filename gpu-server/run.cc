@@ -135,7 +135,8 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
       trace_("server " + std::to_string(launch_.rank), clock_, {.process = launch_.rank}),
       traced_reducer_(reducer == nullptr ? nullptr
                                          : std::make_unique<TracedReducer>(*reducer, trace_)),
-      reporter_(job_.metadata.name, directory_, {launch_.rank, api::rank_count(job_.spec)}, size_,
+      reporter_(job_.metadata.name, directory_,
+                {launch_.rank, api::rank_count(job_.spec), device_.emulation != nullptr}, size_,
                 state_.step, state_.incarnation, metrics_, clock_),
       pixels_(pixels_of(job_, device_, train_root_, validation_root_)),
       feed_(feed::Coordinator(coordinator_options(job_, size_, state_, launch_.rank,

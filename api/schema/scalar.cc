@@ -96,9 +96,13 @@ std::optional<double> parse_number(std::string_view text) {
 }
 
 std::string format_number(double value) {
+  // As readers of whole numbers take them.
+  constexpr double kDigitsAlone = 1e15;
+  const bool whole = std::abs(value) < kDigitsAlone && value == std::trunc(value);
   std::array<char, 32> text{};
   const auto [end, fault] =
-      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general);
+      std::to_chars(text.data(), text.data() + text.size(), value,
+                    whole ? std::chars_format::fixed : std::chars_format::general);
   return fault == std::errc{} ? std::string(text.data(), end) : std::to_string(value);
 }
 

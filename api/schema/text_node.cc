@@ -44,6 +44,8 @@ size_t depth_of(const TextNode& node) {
 /// difference between 5 and "5" late, shares aliased nodes, and has no bound.
 class TreeBuilder final : public YAML::EventHandler {
  public:
+  explicit TreeBuilder(std::string what) : what_(std::move(what)) {}
+
   TextNode take_root() { return std::move(root_); }
   bool has_root() const { return has_root_; }
 
@@ -120,7 +122,8 @@ class TreeBuilder final : public YAML::EventHandler {
     refuse_tag(tag, mark);
     if (open_.size() >= kDeepest) too_deep(place_of(mark));
     if (wants_key())
-      throw TreeFault{place_of(mark), "a list or an object as a name is not allowed"};
+      throw TreeFault{place_of(mark),
+                      "a list or an object as a name is not allowed; is a bracket not closed?"};
     open_.push_back({{kind, place_of(mark), "", true, {}, {}}, anchor});
   }
 
@@ -158,12 +161,13 @@ class TreeBuilder final : public YAML::EventHandler {
   void set_root(TextNode node) {
     if (node.kind == TextNode::Kind::kNull) return;  // an empty document, as after a closing "---"
     if (has_root_) {
-      throw TreeFault{document_, "a second document starts here; a file holds one TrainingJob"};
+      throw TreeFault{document_, "a second document starts here; a file holds one " + what_};
     }
     root_ = std::move(node);
     has_root_ = true;
   }
 
+  const std::string what_;
   TextNode root_;
   bool has_root_ = false;
   Place document_;
@@ -172,28 +176,44 @@ class TreeBuilder final : public YAML::EventHandler {
   size_t nodes_ = 0;
 };
 
+/// The usual reason why a text that looks right is none.
+std::string tab_note(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != text.npos && (text[first] == '{' || text[first] == '[')) return "";  // JSON
+  int line = 1;
+  bool begins = true;
+  for (const char c : text) {
+    if (begins && c == '\t')
+      return "; line " + std::to_string(line) + " is indented with a tab, YAML wants spaces";
+    if (c == '\n') ++line;
+    begins = c == '\n' || (begins && c == ' ');
+  }
+  return "";
+}
+
 }  // namespace
 
-TextNode read_tree(std::string_view text, std::vector<FieldError>& errors) {
+TextNode read_tree(std::string_view text, std::vector<FieldError>& errors,
+                   const std::string& what) {
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark)
     text.remove_prefix(kByteOrderMark.size());
   if (const auto bad = find_bad_text(text)) {
     errors.push_back(*bad);
     return {};
   }
-  TreeBuilder builder;
+  TreeBuilder builder(what);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {
     }
     if (builder.has_root()) return builder.take_root();
-    errors.push_back({"", "there is nothing in it; a TrainingJob is needed", 1, 1});
+    errors.push_back({"", "there is nothing in it; a " + what + " is needed", 1, 1});
   } catch (const TreeFault& fault) {
     errors.push_back({"", fault.message, fault.place.line, fault.place.column});
   } catch (const YAML::Exception& e) {
     const Place place = e.mark.is_null() ? Place{} : place_of(e.mark);
-    errors.push_back({"", "not valid YAML: " + e.msg, place.line, place.column});
+    errors.push_back({"", "not valid YAML: " + e.msg + tab_note(text), place.line, place.column});
   }
   return {};
 }

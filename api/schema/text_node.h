@@ -34,8 +34,9 @@ struct TextNode::Entry {
   TextNode value;
 };
 
-/// Reads a text with exactly one document. On a fault `errors` gets one error, and the node is
-/// null. Bounded: 1 MiB of text, 64 levels, 100,000 nodes with aliases written out.
-TextNode read_tree(std::string_view text, std::vector<FieldError>& errors);
+/// Reads a text with exactly one document, `what` by its name. On a fault `errors` gets one error,
+/// and the node is null. Bounded: 1 MiB of text, 64 levels, 100,000 nodes with aliases written out.
+TextNode read_tree(std::string_view text, std::vector<FieldError>& errors,
+                   const std::string& what = "TrainingJob");
 
 }  // namespace outrigger::api::schema

@@ -24,7 +24,9 @@ std::string try_line(const std::string& line, size_t most_steps, RunHistory& his
     add_line(parsed, most_steps, history);
     return {};
   } catch (const json::exception& error) {
-    return error.what();
+    const std::string text = error.what();  // behind the library's own name of the fault
+    const size_t begin = text.find("] ");
+    return begin == text.npos ? text : text.substr(begin + 2);
   }
 }
 

@@ -100,6 +100,7 @@ struct RunHistory {
   std::optional<uint64_t> desired_workers;  // that the job can use, as the planner last reckoned
   std::vector<Layer> layers;                // as measured at the start
   std::optional<End> end;               // absent: it goes on, was killed, or is of an older version
+  bool emulated = false;                // nothing was computed
   std::optional<uint64_t> total_steps;  // that it was to do, when it last said so
   uint64_t incarnation = 0;             // of the run that wrote last, which all of its ranks share
   std::vector<RunHistory> further_ranks;  // of it, in order

@@ -126,6 +126,7 @@ void add_plan(const json& line, RunHistory& history) {
                         .gradients = text(line, "gradients"),
                         .reason = text(line, "reason")};
   history.incarnation = count(line, "incarnation");
+  history.emulated = if_any<bool>(line, "emulated").value_or(false);
   // A run numbers its plans anew when it is resumed.
   if (!history.plans.empty() && plan.number <= history.plans.back().number) {
     resumed_at(plan.step, history);

@@ -265,6 +265,10 @@ std::string report_page(const std::string& name, const RunHistory& history, cons
   std::string text =
       "What an Outrigger run did, from its metrics.jsonl. Rates leave out the first steps, which "
       "compile and warm up.";
+  if (history.emulated)
+    text +=
+        " Its machines were emulated: they computed nothing, so that loss and accuracy are those "
+        "of weights as they were made.";
   if (history.steps_in_one > 1)
     text += fmt::format(" There are very many steps: {} after each other are shown as one.",
                         history.steps_in_one);

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "api/exit_codes.h"
-#include "api/parse.h"
 #include "api/support.h"
 #include "cli/commands.h"
 #include "cli/device_option.h"
+#include "cli/job_file.h"
 #include "cli/mounts.h"
 #include "cli/option_checks.h"
 #include "cli/sweep/sweep.h"
@@ -24,6 +24,7 @@ namespace {
 
 struct SweepCommandOptions {
   SweepOptions sweep;
+  std::string cut;
   std::vector<std::string> shares;
   std::vector<std::string> mounts;
   std::string format = "text";
@@ -93,14 +94,28 @@ void add_shares(CLI::App& command, SweepCommandOptions& options) {
       ->check(share_or_file());
 }
 
+/// The job with the cut that is asked for, as if it named that itself.
+api::TrainingJob with_cut(api::TrainingJob job, const std::string& cut) {
+  if (cut.empty()) return job;
+  if (cut == api::kCutInput)
+    throw InvalidInput(
+        "--cut: Input has no stems to share out; a layer is needed, or Auto for the one that the "
+        "planner likes best");
+  job.spec.split.cut = cut;
+  job.spec.split.share_percent.reset();  // each run has its own
+  if (const auto fault = network_fault(job)) throw InvalidInput("--cut: " + fault->message);
+  return job;
+}
+
 void run(SweepCommandOptions& options) {
   take_shares(options);
   options.sweep.mounts = parse_mounts(options.mounts);
-  const api::TrainingJob job = api::load_training_job(options.sweep.job_file);
+  const JobFile file = load_job_file(options.sweep.job_file);
+  const api::TrainingJob job = with_cut(file.job(), options.cut);
   // Only the server knows whether it has a GPU, and says what is missing.
   api::require_supported(job, {.gpu = true});
   log::set_process_name("sweep");
-  const Sweep told = sweep(options.sweep, job);
+  const Sweep told = file.with([&] { return sweep(options.sweep, job); });
   if (options.format == "json") {
     std::cout << to_json(told) << "\n";
   } else {
@@ -122,8 +137,10 @@ void add_sweep(CLI::App& program) {
   command->add_option("--output", sweep.output, "A folder for the runs and sweep.html; it is made")
       ->required()
       ->check(not_empty());
-  command->add_option("--cut", sweep.cut,
-                      "A layer (default: the job's cut, or the one that the planner likes best)");
+  command
+      ->add_option("--cut", options->cut,
+                   "A layer, or Auto for the one that the planner likes best (default: the job's)")
+      ->check(not_empty());
   add_shares(*command, *options);
   command->add_option("-w,--workers", sweep.workers, "Worker processes")
       ->check(CLI::Range(1, 64))
@@ -137,11 +154,11 @@ void add_sweep(CLI::App& program) {
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
   command->add_option("--threads", sweep.threads, "Cores of the server (default: shared evenly)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, kMostThreads));
   command
       ->add_option("--worker-threads", sweep.worker_threads,
                    "Cores of each worker (default: shared evenly)")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, kMostThreads));
   add_device_option(*command, sweep.device);
   add_mount_option(*command, options->mounts);
   command->add_option("-o,--format", options->format, "How to print the result")

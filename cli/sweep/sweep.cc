@@ -103,15 +103,13 @@ class Sweeper {
     if (found != cuts.end()) return static_cast<size_t>(found - cuts.begin());
     std::string names;
     for (size_t i = 1; i < cuts.size(); ++i) names += (i == 1 ? "" : ", ") + cuts[i].name;
-    throw InvalidInput("--cut: '" + wanted +
-                       "' leaves the server less than half of the work, or does not fit into its "
-                       "memory; there are " +
+    throw InvalidInput("cut '" + wanted + "' does not fit into the server's memory; there are " +
                        names);
   }
 
   size_t choose_cut(const nn::Graph& graph) const {
     const auto& cuts = profile_.costs.cuts;
-    const std::string wanted = options_.cut.empty() ? job_.spec.split.cut : options_.cut;
+    const std::string& wanted = job_.spec.split.cut;
     if (wanted != api::kCutAuto && wanted != api::kCutInput) return place_of(wanted, graph);
     if (cuts.size() < 2)
       throw InvalidInput(

@@ -14,7 +14,6 @@ namespace outrigger::cli {
 struct SweepOptions {
   std::filesystem::path job_file;
   api::Mounts mounts;
-  std::string cut;  // empty: the job's, or the one that the planner likes best
   std::vector<int> shares{0, 25, 50, 75, 100};  // percent of the micro-batches' stems
   int workers = 1;
   std::optional<int> threads;         // of the server; absent: the cores shared evenly

@@ -177,7 +177,8 @@ void check_some_cut(const api::TrainingJob& job, const nn::Graph& graph, const R
                      "' leaves the most, " + bound + " %, minServerPercent is " +
                      std::to_string(split.min_server_percent) +
                      "; with minServerPercent: " + bound + " it fits" +
-                     (share == 0 ? "" : ", or with sharePercent: " + std::to_string(share)));
+                     (share == 0 ? "" : ", or with sharePercent: " + std::to_string(share)) +
+                     "; cut: Input leaves all");
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ Reporter::Reporter(std::string job, const std::filesystem::path& directory, Repo
       clock_(clock),
       size_(size),
       ranks_(place.ranks),
+      emulated_(place.emulated),
       incarnation_(incarnation),
       metrics_file_(directory / file_name("metrics", place.rank)),
       audit_file_(directory / file_name("audit", place.rank)),
@@ -213,6 +214,7 @@ void Reporter::plan(const feed::Plan& plan, uint64_t step, const std::string& re
   line["incarnation"] = incarnation_;
   line["step"] = step;
   line["reason"] = reason;
+  if (emulated_) line["emulated"] = true;
   metrics_file_.append(text_of(line));
   show_plan(plan);
   const std::scoped_lock lock(mutex_);

@@ -31,6 +31,7 @@ struct Instruments;
 struct ReportingRank {
   int rank = 0;
   int ranks = 1;
+  bool emulated = false;  // nothing is computed there
 };
 
 /// Tells what happens: the progress line, metrics.jsonl, audit.jsonl, Prometheus metrics and
@@ -105,6 +106,7 @@ class Reporter {
   const Clock& clock_;
   const RunSize size_;
   const int ranks_;
+  const bool emulated_;
   const uint64_t incarnation_;
   telemetry::JsonLines metrics_file_;
   telemetry::JsonLines audit_file_;

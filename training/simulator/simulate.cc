@@ -46,6 +46,13 @@ feed::Plan plan_of(const JobCosts& job, const Choice& choice, uint64_t number) {
           .stem_memory = stem_memory(job, cut)};
 }
 
+/// As gpu_server::make_plan() begins a run: where bytes are bounded nothing moves until more is
+/// known.
+Choice first_choice(const JobCosts& job, const SimulationOptions& options) {
+  if (options.fixed) return *options.fixed;
+  return {.local = std::isfinite(options.planner.most_bytes_per_second) ? job.micro_batches : 0};
+}
+
 /// The trainer (training/trainer/trainer.cc) without its arithmetic, and the planner behind it.
 class Simulator {
  public:
@@ -53,7 +60,7 @@ class Simulator {
       : job_(job),
         options_(options),
         dataset_(some_samples()),
-        present_(options.fixed.value_or(Choice{})),
+        present_(first_choice(job, options)),
         world_(job, cluster, options, plan_of(job, present_, 1), dataset_),
         planner_(options.believed.value_or(job), options.planner, by_simulation),
         known_server_(cluster.server) {

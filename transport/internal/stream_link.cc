@@ -115,6 +115,10 @@ LinkStats StreamLink::stats() const {
   inbox_.add_to(stats);
   stats.bytes_kept = pool_->kept_bytes();
   stats.receive_rate = channel_->arrival_rate();
+  // An emulated wire is throttled between frames, which themselves arrive as fast as the real one
+  // brings them; the peer's is taken to be like this side's.
+  if (options_.bytes_per_second > 0)
+    stats.receive_rate = std::min(stats.receive_rate, options_.bytes_per_second);
   stats.round_trip = round_trip_.load();
   if (stats.round_trip > Duration{0})
     stats.round_trip += 2 * options_.delay;  // heartbeats have none

@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadJob{"alias in itself", "a: &x [*x]\n",
                "job.yaml:1:8: an alias inside of what it stands for"},
         BadJob{"list as a name", "? [a]\n: b\n",
-               "job.yaml:1:3: a list or an object as a name is not allowed"},
+               "job.yaml:1:3: a list or an object as a name is not allowed; is a bracket not closed?"},
         BadJob{"deep", std::string(100, '[') + std::string(100, ']'),
                "job.yaml:1:65: nested too deep; at most 64 levels"},
         BadJob{"long", std::string(2 << 20, 'a'),

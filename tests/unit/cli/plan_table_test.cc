@@ -130,7 +130,7 @@ TEST(PlanTable, SaysWhichCutsLeaveTheServerTooLittle) {
 TEST(PlanTable, SaysWhichCutsMoveTooMuch) {
   PlannedJob job = planned_job();
   job.profile.options.most_bytes_per_second = 1e5;
-  EXPECT_THAT(why(job, "relu1"), HasSubstr("than maxBytesPerSecond, 1e+05, with every share"));
+  EXPECT_THAT(why(job, "relu1"), HasSubstr("than maxBytesPerSecond, 100000, with every share"));
   job.workers.clear();
   EXPECT_EQ(why(job, "relu1"), "") << "nobody runs stems, whatever they move";
 }
@@ -168,6 +168,27 @@ TEST(PlanTable, SaysWhatAnOpenPlanWouldBeWhereTheJobNamesOne) {
   job.profile.options.cut.reset();
   job.profile.options.away = 4;
   EXPECT_THAT(advice(0.5), HasSubstr("8 of 8 stems away")) << "its cut is open";
+  job.profile.costs.cuts[3].server_percent = 40;
+  EXPECT_EQ(advice(0.5), "") << "so deep a cut is only for those who name it";
+  job.profile.options.least_server_percent = 30;
+  EXPECT_THAT(advice(0.5), HasSubstr("8 of 8 stems away")) << "or say that less will do";
+}
+
+TEST(PlanTable, SaysWhatABoundOnBytesCosts) {
+  PlannedJob job = planned_job();
+  const training::Trial trial{[](const training::Situation&, const training::Choice& choice) {
+    return choice == training::Choice{} ? 0.5 : 1;
+  }};
+  const auto advice = [&] {
+    const training::Situation in{job.profile.costs, job.profile.options, job.server, job.workers};
+    return traffic_advice(in, 1, trial).value_or("");
+  };
+  EXPECT_EQ(advice(), "") << "there is none";
+  job.profile.options.most_bytes_per_second = 1000;
+  EXPECT_EQ(advice(),
+            "maxBytesPerSecond holds the job back: without it the best plan would be cut Input, "
+            "with 2.00x the images a second and about 16000000 bytes a second in the fuller "
+            "direction.");
 }
 
 /// Whose activations come over links too narrow for them.

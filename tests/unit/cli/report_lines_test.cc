@@ -20,6 +20,9 @@ TEST_F(ReportTest, BrokenLinesAreLeftOutWithOneWarningThatNamesTheFirst) {
   EXPECT_THAT(warned, HasSubstr("3 lines are broken"));
   EXPECT_THAT(warned, HasSubstr("metrics.jsonl:2: is no line"));
   EXPECT_THAT(warned, Not(HasSubstr("metrics.jsonl:4")));
+  write(step(0, 0.1) + R"({"type":"step","step":"two"})");
+  EXPECT_THAT(run_command({"report", folder().string()}).err,
+              HasSubstr("metrics.jsonl:2: type must be number"));
   write(step(0, 0.1) + "[]\n");
   EXPECT_THAT(run_command({"report", folder().string()}).err, HasSubstr("one line is broken"));
   write(step(0, 0.1));
@@ -38,6 +41,15 @@ TEST_F(ReportTest, AFileOfWhichNoLineIsARunsIsRefused) {
   EXPECT_THROW(read_history(folder()), IoError);
   std::filesystem::create_directories(folder() / "metrics.jsonl");
   EXPECT_THROW(read_history(folder()), IoError);
+}
+
+TEST_F(ReportTest, SaysThatNothingWasComputedWhereMachinesWereEmulated) {
+  const char* plan = R"({"type":"plan","plan":1,"step":0,"cut":"Input","emulated":true})";
+  write(std::string(plan) + "\n" + step(0, 0.1));
+  const RunHistory history = read_history(folder());
+  EXPECT_THAT(report_page("run", history, {}, {}), HasSubstr("Its machines were emulated"));
+  write(step(0, 0.1));
+  EXPECT_THAT(report_page("run", read_history(folder()), {}, {}), Not(HasSubstr("emulated")));
 }
 
 TEST_F(ReportTest, TheRunThatWasMeantIsNamed) {

@@ -156,6 +156,24 @@ TEST(SweepCommand, WantsAWorkerForEachRank) {
   }
 }
 
+TEST(SweepCommand, TakesACutThatHasStems) {
+  const TemporaryDirectory folder("outrigger-sweep");
+  const auto file = folder.path() / "job.yaml";
+  std::ofstream(file) << api::sample_text();
+  const auto refused = [&](const std::string& cut) -> std::string {
+    try {
+      run_command(
+          {"sweep", file.string(), "--cut", cut, "--output", (folder.path() / "out").string()});
+    } catch (const InvalidInput& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refused("Input"), HasSubstr("--cut: Input has no stems to share out"));
+  EXPECT_THAT(refused("nowhere"), HasSubstr("--cut: cannot cut"));
+  EXPECT_THROW(refused(""), CLI::ValidationError);
+}
+
 TEST(SweepCommand, TakesTheJobBehindItsShares) {
   const TemporaryDirectory folder("outrigger-sweep");
   const auto file = (folder.path() / "job.yaml").string();

@@ -30,7 +30,7 @@ class Input {
 
   Prediction with(uint32_t local) const {
     const double whole = stretch(local);
-    return {whole, schedule_.device_busy(), bound(whole), local_input(whole, local)};
+    return {whole, schedule_.device_busy(), bound(whole, local), local_input(whole, local)};
   }
 
   LocalInput best_local() const {
@@ -191,12 +191,22 @@ class Input {
     return part > kNearly ? Bound::kStem : Bound::kDecode;
   }
 
-  Bound bound(double whole) const {
+  /// Whether the server's cores, which are the device as well, have work for all of a step without
+  /// a split, most of it the network's: nothing but less of that would shorten it much.
+  bool is_full(double whole, uint32_t local) const {
+    if (!server_.shared || schedule_.away() > 0) return false;
+    const double here = local_input(whole, local) * job_.micro_batches * server_.decode;
+    return 2 * schedule_.device_busy() > whole && own_taken() + here > kNearly * whole;
+  }
+
+  Bound bound(double whole, uint32_t local) const {
+    if (is_full(whole, local)) return Bound::kDevice;
     for (const Lane& lane : schedule_.lanes()) {
       if (std::max(lane.up, lane.down) > kNearly * whole) return Bound::kLink;
     }
     if (card_taken() > kNearly * whole) return Bound::kLink;
-    if (schedule_.end() < kNearly * whole) return input_bound(whole);
+    const bool all_local = local == job_.micro_batches;
+    if (schedule_.end() < kNearly * whole) return all_local ? Bound::kDecode : input_bound(whole);
     if (schedule_.device_busy() > kNearly * whole || schedule_.away() == 0) return Bound::kDevice;
     double stems = 0;
     double links = 0;

@@ -17,7 +17,21 @@ TEST(StepModel, AloneTheServerDecodesAndComputesOneAfterTheOther) {
   const Prediction alone = predict(one_cut_job(), kServer, {}, kUnsplit);
   EXPECT_NEAR(alone.device, 8 * 0.4 / 2, 1e-9);
   EXPECT_NEAR(alone.seconds, 8 * 0.4 / 2 + 8 * 0.1, 1e-6);
-  EXPECT_EQ(alone.bound, Bound::kDecode);
+  EXPECT_EQ(alone.bound, Bound::kDevice) << "most of what its cores do";
+  JobCosts light = one_cut_job();
+  light.cuts[0].head = 0.1;
+  EXPECT_EQ(predict(light, kServer, {}, kUnsplit).bound, Bound::kDecode);
+}
+
+TEST(StepModel, WhatIsAllLocalIsNotBoundByLinks) {
+  const std::vector<WorkerRates> one{kWorker};
+  ServerRates server = kServer;
+  server.bytes_per_second = 1000;
+  const Choice all_local{.local = 8};
+  EXPECT_EQ(predict(one_cut_job(), server, one, all_local).bound, Bound::kDevice);
+  server.shared = false;
+  server.decode = 1;
+  EXPECT_EQ(predict(one_cut_job(), server, one, all_local).bound, Bound::kDecode);
 }
 
 TEST(StepModel, ADeviceOfAnotherKindTakesItsOwnTimeForStems) {
