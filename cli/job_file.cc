@@ -73,11 +73,13 @@ std::string JobFile::located(const std::string& text) const {
   return api::to_string(api::located(std::move(*error), places_), path_.string());
 }
 
+void JobFile::check_network() const {
+  if (auto fault = network_fault(job_))
+    throw InvalidInput(api::to_string(api::located(std::move(*fault), places_), path_.string()));
+}
+
 JobFile load_job_file(const std::filesystem::path& path) {
-  api::ParseResult read = api::load_with_places(path);
-  if (auto fault = network_fault(read.job))
-    throw InvalidInput(api::to_string(api::located(std::move(*fault), read.places), path.string()));
-  return {path, std::move(read)};
+  return {path, api::load_with_places(path)};
 }
 
 }  // namespace outrigger::cli

@@ -25,6 +25,9 @@ class JobFile {
 
   const api::TrainingJob& job() const { return job_; }
 
+  /// Throws InvalidInput where no run takes the network or the split.
+  void check_network() const;
+
   /// Returns doing(). What that finds to be wrong with one of the fields is told with file, line
   /// and column.
   template <typename Doing>
@@ -44,7 +47,7 @@ class JobFile {
   std::map<std::string, std::pair<int, int>> places_;
 };
 
-/// Throws as api::load_training_job does, and InvalidInput where no run takes its network or split.
+/// Throws as api::load_training_job does.
 JobFile load_job_file(const std::filesystem::path& path);
 
 }  // namespace outrigger::cli

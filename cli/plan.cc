@@ -113,6 +113,7 @@ JobFile load_job(const PlanOptions& options) {
   JobFile file = load_job_file(options.job);
   // Before its data is looked for. Whether there is a GPU, the device says.
   api::require_supported(file.job(), {.gpu = true});
+  file.check_network();
   return file;
 }
 

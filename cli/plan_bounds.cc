@@ -124,7 +124,7 @@ std::optional<std::string> traffic_advice(const Situation& in, double seconds,
   return fmt::format(
       "maxBytesPerSecond holds the job back: without it the best plan would be {}, with {:.2f}x "
       "the "
-      "images a second and about {:.0f} bytes a second in the fuller direction.",
+      "images a second; it counts for about {:.0f} bytes a second.",
       describe(in.job, found->choice), seconds / found->prediction.seconds,
       bytes / found->prediction.seconds);
 }

@@ -56,6 +56,7 @@ void run(RunCommandOptions& options) {
   const api::TrainingJob& job = file.job();
   // Only the server knows whether it has a GPU, and says what is missing.
   api::require_supported(job, {.gpu = true});
+  file.check_network();
   api::check_mounts(job, options.run.mounts);
   StopSignal stop;
   log::set_process_name("run");

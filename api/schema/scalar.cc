@@ -97,8 +97,8 @@ std::optional<double> parse_number(std::string_view text) {
 
 std::string format_number(double value) {
   // As readers of whole numbers take them.
-  constexpr double kDigitsAlone = 1e15;
-  const bool whole = std::abs(value) < kDigitsAlone && value == std::trunc(value);
+  constexpr double kEveryWhole = 9007199254740992;  // 2^53; not each is a double from there on
+  const bool whole = std::abs(value) <= kEveryWhole && value == std::trunc(value);
   std::array<char, 32> text{};
   const auto [end, fault] =
       std::to_chars(text.data(), text.data() + text.size(), value,

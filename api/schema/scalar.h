@@ -16,7 +16,7 @@ Look look_of(std::string_view plain);
 std::optional<int64_t> parse_integer(std::string_view text);
 /// A finite decimal number.
 std::optional<double> parse_number(std::string_view text);
-/// The shortest text that reads back to the same number.
+/// The shortest text that reads back to the same number; whole numbers in digits alone.
 std::string format_number(double value);
 /// In double quotes, cut off where it is long; for messages.
 std::string in_quotes(std::string_view text);

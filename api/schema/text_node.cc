@@ -176,19 +176,14 @@ class TreeBuilder final : public YAML::EventHandler {
   size_t nodes_ = 0;
 };
 
-/// The usual reason why a text that looks right is none.
-std::string tab_note(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != text.npos && (text[first] == '{' || text[first] == '[')) return "";  // JSON
-  int line = 1;
-  bool begins = true;
-  for (const char c : text) {
-    if (begins && c == '\t')
-      return "; line " + std::to_string(line) + " is indented with a tab, YAML wants spaces";
-    if (c == '\n') ++line;
-    begins = c == '\n' || (begins && c == ' ');
-  }
-  return "";
+/// The usual reason why a line that looks right is not.
+std::string tab_note(std::string_view text, int line) {
+  std::istringstream lines{std::string(text)};
+  std::string one;
+  for (int number = 0; number < line; ++number) std::getline(lines, one);
+  const size_t indentation = std::min(one.find_first_not_of(" \t"), one.size());
+  const bool has_tab = one.find('\t') < indentation;
+  return has_tab ? "; the line is indented with a tab, YAML wants spaces" : "";
 }
 
 }  // namespace
@@ -213,7 +208,8 @@ TextNode read_tree(std::string_view text, std::vector<FieldError>& errors,
     errors.push_back({"", fault.message, fault.place.line, fault.place.column});
   } catch (const YAML::Exception& e) {
     const Place place = e.mark.is_null() ? Place{} : place_of(e.mark);
-    errors.push_back({"", "not valid YAML: " + e.msg + tab_note(text), place.line, place.column});
+    errors.push_back(
+        {"", "not valid YAML: " + e.msg + tab_note(text, place.line), place.line, place.column});
   }
   return {};
 }

@@ -94,9 +94,8 @@ void add_shares(CLI::App& command, SweepCommandOptions& options) {
       ->check(share_or_file());
 }
 
-/// The job with the cut that is asked for, as if it named that itself.
+/// The job with another cut, as if it named that itself.
 api::TrainingJob with_cut(api::TrainingJob job, const std::string& cut) {
-  if (cut.empty()) return job;
   if (cut == api::kCutInput)
     throw InvalidInput(
         "--cut: Input has no stems to share out; a layer is needed, or Auto for the one that the "
@@ -107,15 +106,20 @@ api::TrainingJob with_cut(api::TrainingJob job, const std::string& cut) {
   return job;
 }
 
+Sweep sweep(const SweepCommandOptions& options, const JobFile& file) {
+  if (!options.cut.empty()) return sweep(options.sweep, with_cut(file.job(), options.cut));
+  file.check_network();
+  return file.with([&] { return sweep(options.sweep, file.job()); });
+}
+
 void run(SweepCommandOptions& options) {
   take_shares(options);
   options.sweep.mounts = parse_mounts(options.mounts);
   const JobFile file = load_job_file(options.sweep.job_file);
-  const api::TrainingJob job = with_cut(file.job(), options.cut);
   // Only the server knows whether it has a GPU, and says what is missing.
-  api::require_supported(job, {.gpu = true});
+  api::require_supported(file.job(), {.gpu = true});
   log::set_process_name("sweep");
-  const Sweep told = file.with([&] { return sweep(options.sweep, job); });
+  const Sweep told = sweep(options, file);
   if (options.format == "json") {
     std::cout << to_json(told) << "\n";
   } else {
@@ -138,8 +142,10 @@ void add_sweep(CLI::App& program) {
       ->required()
       ->check(not_empty());
   command
-      ->add_option("--cut", options->cut,
-                   "A layer, or Auto for the one that the planner likes best (default: the job's)")
+      ->add_option(
+          "--cut", options->cut,
+          "A layer, or Auto for the one that the planner likes best (default: the job's; for "
+          "Input that, too)")
       ->check(not_empty());
   add_shares(*command, *options);
   command->add_option("-w,--workers", sweep.workers, "Worker processes")

@@ -100,11 +100,8 @@ class Sweeper {
   size_t place_of(const std::string& wanted, const nn::Graph& graph) const {
     const auto& cuts = profile_.costs.cuts;
     const auto found = std::ranges::find(cuts, graph.cut(wanted).layers, &training::CutCosts::cut);
-    if (found != cuts.end()) return static_cast<size_t>(found - cuts.begin());
-    std::string names;
-    for (size_t i = 1; i < cuts.size(); ++i) names += (i == 1 ? "" : ", ") + cuts[i].name;
-    throw InvalidInput("cut '" + wanted + "' does not fit into the server's memory; there are " +
-                       names);
+    ensure(found != cuts.end(), "a cut that the job names is measured");
+    return static_cast<size_t>(found - cuts.begin());
   }
 
   size_t choose_cut(const nn::Graph& graph) const {

@@ -129,6 +129,11 @@ INSTANTIATE_TEST_SUITE_P(
             "job.yaml:2:7: kind: \"Deployment\" is not allowed; one of TrainingJob"},
         BadJob{"two documents", sample_text("---\nkind: TrainingJob\n"),
                "job.yaml:14:1: a second document starts here; a file holds one TrainingJob"},
+        BadJob{"tab", "kind: TrainingJob\nspec:\n\tmodel: a\n",
+               "job.yaml:3:7: not valid YAML: illegal map value; the line is indented with a tab, "
+               "YAML wants spaces"},
+        BadJob{"tab that is none of it", "a: |\n  x\n  \ty\nb: ]\n",
+               "job.yaml:4:4: not valid YAML: illegal flow end"},
         BadJob{"unclosed", "kind: [\n",
                "job.yaml:2:1: not valid YAML: end of sequence flow not found"},
         BadJob{"latin-1", "kind: Gr\xFC\xDF",
@@ -145,8 +150,9 @@ INSTANTIATE_TEST_SUITE_P(
                "tag"},
         BadJob{"alias in itself", "a: &x [*x]\n",
                "job.yaml:1:8: an alias inside of what it stands for"},
-        BadJob{"list as a name", "? [a]\n: b\n",
-               "job.yaml:1:3: a list or an object as a name is not allowed; is a bracket not closed?"},
+        BadJob{
+            "list as a name", "? [a]\n: b\n",
+            "job.yaml:1:3: a list or an object as a name is not allowed; is a bracket not closed?"},
         BadJob{"deep", std::string(100, '[') + std::string(100, ']'),
                "job.yaml:1:65: nested too deep; at most 64 levels"},
         BadJob{"long", std::string(2 << 20, 'a'),

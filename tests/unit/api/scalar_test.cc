@@ -45,6 +45,10 @@ TEST(FormatNumber, GivesTheShortestTextThatReadsBack) {
   EXPECT_EQ(format_number(0.0005), "0.0005");
   EXPECT_EQ(format_number(1.0 / 3), "0.3333333333333333");
   EXPECT_EQ(format_number(64), "64");
+  EXPECT_EQ(format_number(1e6), "1000000");
+  EXPECT_EQ(format_number(-1e12), "-1000000000000");
+  EXPECT_EQ(format_number(9007199254740991), "9007199254740991");
+  EXPECT_EQ(format_number(1e300), "1e+300");
   for (const double value : {1e300, 5e-324, -0.1, 123456789.125}) {
     EXPECT_EQ(parse_number(format_number(value)), value);
   }

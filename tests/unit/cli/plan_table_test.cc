@@ -187,8 +187,7 @@ TEST(PlanTable, SaysWhatABoundOnBytesCosts) {
   job.profile.options.most_bytes_per_second = 1000;
   EXPECT_EQ(advice(),
             "maxBytesPerSecond holds the job back: without it the best plan would be cut Input, "
-            "with 2.00x the images a second and about 16000000 bytes a second in the fuller "
-            "direction.");
+            "with 2.00x the images a second; it counts for about 16000000 bytes a second.");
 }
 
 /// Whose activations come over links too narrow for them.

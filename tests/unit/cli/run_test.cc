@@ -49,6 +49,22 @@ TEST(RunCommand, RefusesAMountThatTheJobHasNoClaimFor) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "faces")) << "before anything runs";
 }
 
+TEST(RunCommand, RefusesASplitBeforeItStartsAProcess) {
+  const TemporaryDirectory folder("outrigger-run");
+  const auto job = folder.path() / "job.yaml";
+  std::string text = api::sample_text();
+  std::ofstream(job) << text << "  split: {cut: nowhere}\n";
+  const auto output = folder.path() / "runs";
+  try {
+    run_command({"run", job.string(), "--output", output.string()});
+    FAIL() << "there is no such cut";
+  } catch (const InvalidInput& error) {
+    EXPECT_NE(std::string(error.what()).find(job.string() + ":"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("spec.split.cut: cannot cut"), std::string::npos);
+  }
+  EXPECT_FALSE(std::filesystem::exists(output));
+}
+
 TEST(RunCommand, ThatIsStoppedWhileItsServerStartsHasStopped) {
   constexpr int kStopped = 20;
   EXPECT_EQ(status_of_run(128 + SIGTERM, true), kStopped);

@@ -156,7 +156,7 @@ TEST(SweepCommand, WantsAWorkerForEachRank) {
   }
 }
 
-TEST(SweepCommand, TakesACutThatHasStems) {
+TEST(SweepCommand, RefusesACutThatHasNoStems) {
   const TemporaryDirectory folder("outrigger-sweep");
   const auto file = folder.path() / "job.yaml";
   std::ofstream(file) << api::sample_text();

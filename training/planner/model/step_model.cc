@@ -16,6 +16,8 @@ constexpr double kNearlyAll = 1 - 1e-9;
 constexpr double kNearlyOnce = 1 + 1e-9;
 /// A bound need not be met to the last.
 constexpr double kNearly = 0.98;
+/// Of a step: without the rest it would take a tenth less.
+constexpr double kMostly = 0.9;
 /// What is kept local must shorten the step by so much.
 constexpr double kWorthIt = 0.995;
 
@@ -192,11 +194,11 @@ class Input {
   }
 
   /// Whether the server's cores, which are the device as well, have work for all of a step without
-  /// a split, most of it the network's: nothing but less of that would shorten it much.
+  /// a split, nearly all of it the network's: nothing but less of that would shorten it much.
   bool is_full(double whole, uint32_t local) const {
     if (!server_.shared || schedule_.away() > 0) return false;
     const double here = local_input(whole, local) * job_.micro_batches * server_.decode;
-    return 2 * schedule_.device_busy() > whole && own_taken() + here > kNearly * whole;
+    return schedule_.device_busy() > kMostly * whole && own_taken() + here > kNearly * whole;
   }
 
   Bound bound(double whole, uint32_t local) const {
@@ -205,7 +207,7 @@ class Input {
       if (std::max(lane.up, lane.down) > kNearly * whole) return Bound::kLink;
     }
     if (card_taken() > kNearly * whole) return Bound::kLink;
-    const bool all_local = local == job_.micro_batches;
+    const bool all_local = local == job_.micro_batches;  // links have nothing to carry
     if (schedule_.end() < kNearly * whole) return all_local ? Bound::kDecode : input_bound(whole);
     if (schedule_.device_busy() > kNearly * whole || schedule_.away() == 0) return Bound::kDevice;
     double stems = 0;

@@ -17,10 +17,10 @@ TEST(StepModel, AloneTheServerDecodesAndComputesOneAfterTheOther) {
   const Prediction alone = predict(one_cut_job(), kServer, {}, kUnsplit);
   EXPECT_NEAR(alone.device, 8 * 0.4 / 2, 1e-9);
   EXPECT_NEAR(alone.seconds, 8 * 0.4 / 2 + 8 * 0.1, 1e-6);
-  EXPECT_EQ(alone.bound, Bound::kDevice) << "most of what its cores do";
-  JobCosts light = one_cut_job();
-  light.cuts[0].head = 0.1;
-  EXPECT_EQ(predict(light, kServer, {}, kUnsplit).bound, Bound::kDecode);
+  EXPECT_EQ(alone.bound, Bound::kDecode) << "without it a third less";
+  ServerRates quick = kServer;
+  quick.decode = 0.01;
+  EXPECT_EQ(predict(one_cut_job(), quick, {}, kUnsplit).bound, Bound::kDevice) << "a twentieth";
 }
 
 TEST(StepModel, WhatIsAllLocalIsNotBoundByLinks) {
@@ -28,6 +28,8 @@ TEST(StepModel, WhatIsAllLocalIsNotBoundByLinks) {
   ServerRates server = kServer;
   server.bytes_per_second = 1000;
   const Choice all_local{.local = 8};
+  EXPECT_EQ(predict(one_cut_job(), server, one, all_local).bound, Bound::kDecode);
+  server.decode = 0.01;
   EXPECT_EQ(predict(one_cut_job(), server, one, all_local).bound, Bound::kDevice);
   server.shared = false;
   server.decode = 1;
