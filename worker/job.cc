@@ -83,8 +83,9 @@ nn::Graph build_layers(const api::TrainingJob& job, int64_t classes) {
   nn::Graph graph = builder.build();
   const Shape output = graph.layers().back().output;
   if (output != Shape{classes}) {
-    throw InvalidInput("spec.model.layers: the last layer's output is " + to_string(output) +
-                       ", the data has " + std::to_string(classes) + " classes");
+    throw InvalidInput("spec.model.layers: the last layer gives " +
+                       (output.size() == 1 ? std::to_string(output[0]) : to_string(output)) +
+                       " values, the data has " + std::to_string(classes) + " classes");
   }
   return graph;
 }

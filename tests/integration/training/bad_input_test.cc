@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadField{"WrongNumberOfClasses",
                  {.model = " {layers: [{name: pool, globalAveragePool: {}}, {name: fc, linear: "
                            "{features: 7}}]}"},
-                 {"gives {7} values", "12 classes"}}),
+                 {"gives 7 values", "12 classes"}}),
     [](const auto& field) { return field.param.name; });
 
 TEST(BadInput, AnUnknownCutListsTheLegalOnes) {
