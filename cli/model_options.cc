@@ -60,7 +60,7 @@ void add_model_options(CLI::App& command, ModelArguments& arguments) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command.add_option("--batch", arguments.batch, "Images that go through the network at once")
-      ->check(CLI::Range(1, 4096))
+      ->check(CLI::Range(1, kMostThreads))
       ->capture_default_str();
 }
 

@@ -11,7 +11,6 @@
 
 #include "api/exit_codes.h"
 #include "api/parse.h"
-#include "api/roles.h"
 #include "api/support.h"
 #include "api/write.h"
 #include "cli/commands.h"

@@ -77,29 +77,19 @@ TEST_F(PlanCommand, RefusesAMountWithoutAFolderOrWithoutAClaim) {
   EXPECT_THROW(plan("{cut: Auto}", {"--mount", "face=/data"}), InvalidInput);
 }
 
-/// What a command says as it refuses something.
-template <typename Doing>
-std::string refused(const Doing& doing) {
-  try {
-    doing();
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "nothing was refused";
-}
-
 TEST_F(PlanCommand, NamesFileLineAndFieldOfWhatIsWrongWithTheSplit) {
   const std::string place = job_.string() + ":12:";
-  EXPECT_THAT(refused([&] { plan("{cut: conv9}", {}); }),
+  EXPECT_THAT(refusal_of([&] { plan("{cut: conv9}", {}); }),
               HasSubstr(place + "16: spec.split.cut: cannot cut lenet5 at \"conv9\""));
-  EXPECT_THAT(refused([&] { plan("{cut: pool1, sharePercent: 100, minServerPercent: 99}", {}); }),
-              HasSubstr(place));
-  EXPECT_THAT(refused([&] { plan("{cut: Auto, minServerPercent: 100}", {}); }),
+  EXPECT_THAT(
+      refusal_of([&] { plan("{cut: pool1, sharePercent: 100, minServerPercent: 99}", {}); }),
+      HasSubstr(place));
+  EXPECT_THAT(refusal_of([&] { plan("{cut: Auto, minServerPercent: 100}", {}); }),
               HasSubstr("; cut: Input leaves all"));
 }
 
 TEST_F(PlanCommand, RefusesWorkersWithoutMemoryForPixels) {
-  EXPECT_THAT(refused([&] {
+  EXPECT_THAT(refusal_of([&] {
                 plan("{cut: Auto}", {"--workers", "2", "--worker-memory", "0.000001"});
               }),
               HasSubstr("--worker-memory: 1e-06 is too little"));
@@ -111,12 +101,12 @@ TEST_F(PlanCommand, TakesNumbersOfThreadsThatCanBe) {
 }
 
 TEST_F(PlanCommand, SaysWhatAClustersFileLacks) {
-  EXPECT_THAT(refused([&] {
+  EXPECT_THAT(refusal_of([&] {
                 run({"--simulate", write("empty.yaml", "").string()});
               }),
               HasSubstr("empty.yaml:1:1: there is nothing in it; a cluster is needed"));
   const auto cluster = write("cluster.yaml", "profile: faces\nserver: {cores: 1}\n");
-  EXPECT_THAT(refused([&] {
+  EXPECT_THAT(refusal_of([&] {
                 run({"--simulate", cluster.string()});
               }),
               HasSubstr(cluster.string() + ": profile: " + (folder_.path() / "faces").string() +

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/commands.h"
+#include "common/error.h"
 
 namespace outrigger::cli {
 
@@ -37,6 +38,15 @@ std::string output_of(std::vector<std::string> arguments) {
   const Outcome outcome = run_command(std::move(arguments));
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   return outcome.out;
+}
+
+std::string refusal_of(const std::function<void()>& doing) {
+  try {
+    doing();
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "";
 }
 
 }  // namespace outrigger::cli

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,5 +18,8 @@ Outcome run_command(std::vector<std::string> arguments);
 
 /// What a command prints that is to end well.
 std::string output_of(std::vector<std::string> arguments);
+
+/// What is said as something is refused with InvalidInput; empty: it was not.
+std::string refusal_of(const std::function<void()>& doing);
 
 }  // namespace outrigger::cli

@@ -160,14 +160,11 @@ TEST(SweepCommand, RefusesACutThatHasNoStems) {
   const TemporaryDirectory folder("outrigger-sweep");
   const auto file = folder.path() / "job.yaml";
   std::ofstream(file) << api::sample_text();
-  const auto refused = [&](const std::string& cut) -> std::string {
-    try {
+  const auto refused = [&](const std::string& cut) {
+    return refusal_of([&] {
       run_command(
           {"sweep", file.string(), "--cut", cut, "--output", (folder.path() / "out").string()});
-    } catch (const InvalidInput& error) {
-      return error.what();
-    }
-    return "";
+    });
   };
   EXPECT_THAT(refused("Input"), HasSubstr("--cut: Input has no stems to share out"));
   EXPECT_THAT(refused("nowhere"), HasSubstr("--cut: cannot cut"));

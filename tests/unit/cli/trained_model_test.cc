@@ -7,6 +7,7 @@
 #include "api/write.h"
 #include "common/error.h"
 #include "tests/unit/cli/model_fixture.h"
+#include "tests/unit/cli/run_command.h"
 #include "worker/job.h"
 
 namespace outrigger::cli {
@@ -14,16 +15,6 @@ namespace {
 
 using testing::HasSubstr;
 using TrainedModelTest = ModelTest;
-
-template <typename Work>
-std::string message_of(const Work& work) {
-  try {
-    work();
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST_F(TrainedModelTest, NeedsNothingButTheFile) {
   write_weights(path("w.safetensors"));
@@ -51,15 +42,15 @@ TEST_F(TrainedModelTest, IsFoundInARunACheckpointAndAmongCheckpoints) {
 }
 
 TEST_F(TrainedModelTest, IsMissedByWhatWasLookedFor) {
-  EXPECT_THAT(message_of([&] { find_weights(path("absent")); }),
+  EXPECT_THAT(refusal_of([&] { find_weights(path("absent")); }),
               HasSubstr("absent: there is no such"));
   std::filesystem::create_directories(path("empty"));
-  EXPECT_THAT(message_of([&] { find_weights(path("empty")); }), HasSubstr("holds no weights"));
+  EXPECT_THAT(refusal_of([&] { find_weights(path("empty")); }), HasSubstr("holds no weights"));
 }
 
 TEST_F(TrainedModelTest, OfOthersIsNamedByTheUserAndEndsWithTheEmbedding) {
   write_weights(path("torch.safetensors"), false);
-  EXPECT_THAT(message_of([&] { load_trained_model(path("torch.safetensors"), {}); }),
+  EXPECT_THAT(refusal_of([&] { load_trained_model(path("torch.safetensors"), {}); }),
               HasSubstr("--model"));
   ModelHints hints;
   hints.name = "lenet5";
@@ -118,7 +109,7 @@ TEST_F(TrainedModelTest, RefusesAModelThatTheFileContradicts) {
   write_weights(path("w.safetensors"));
   ModelHints hints;
   hints.name = "resnet18";
-  EXPECT_THAT(message_of([&] { load_trained_model(path("w.safetensors"), hints); }),
+  EXPECT_THAT(refusal_of([&] { load_trained_model(path("w.safetensors"), hints); }),
               HasSubstr("is of model lenet5, not of resnet18"));
 }
 
