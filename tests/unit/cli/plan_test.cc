@@ -37,7 +37,7 @@ TEST_F(PlanCommand, ScoresEveryCutAndNamesTheBest) {
 }
 
 TEST_F(PlanCommand, SaysWhatTheServerMakesItselfWhereLinksAreNarrow) {
-  const std::vector<std::string> narrow{"--workers", "2", "--threads", "1", "--link", "0.05"};
+  const std::vector<std::string> narrow{"--workers", "2", "--threads", "1", "--link", "0.1"};
   auto as_json = narrow;
   as_json.insert(as_json.end(), {"-o", "json"});
   const json row = json::parse(plan("{cut: Auto}", as_json))["cuts"][0];
@@ -52,7 +52,7 @@ TEST_F(PlanCommand, SaysWhatTheServerMakesItselfWhereLinksAreNarrow) {
 }
 
 TEST_F(PlanCommand, AFixedPlanKeepsNothingLocal) {
-  const std::vector<std::string> narrow{"--workers", "2", "--threads", "1", "--link", "0.05"};
+  const std::vector<std::string> narrow{"--workers", "2", "--threads", "1", "--link", "0.1"};
   auto as_json = narrow;
   as_json.insert(as_json.end(), {"-o", "json"});
   for (const char* split : {"{cut: Input}", "{cut: pool1, sharePercent: 50}"}) {
@@ -170,7 +170,7 @@ TEST_F(PlanCommand, WithoutWorkersOnlyTheServerIsLeft) {
 
 TEST_F(PlanCommand, AllWorkersShareTheServersNetworkCard) {
   const json told = json::parse(plan(
-      "{cut: Auto}", {"--workers", "2", "--threads", "1", "--server-link", "0.05", "-o", "json"}));
+      "{cut: Auto}", {"--workers", "2", "--threads", "1", "--server-link", "0.2", "-o", "json"}));
   EXPECT_GT(told["cuts"][0]["localInputPercent"].get<double>(), 50);
 }
 
