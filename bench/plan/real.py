@@ -14,27 +14,27 @@ Finals last until the intervals in which those medians lie have decided, or for 
 Behind them, not of the twelve: scenarios in which a worker is throttled, one goes or two come while the job runs. There
 the plan of 20 steps later counts. Links keep their rate: it is set when a process starts.
 
-    bench/plan/real.py [--scenarios lenet5,resnet18-slow,…] [--rounds 5] [--finals 10]
+With `--plans` only these compete, beside cut Input, and the first of them stands for the automatic one: to learn of a
+plan that was taken once, whatever is taken now.
+
+    bench/plan/real.py [--scenarios lenet5,resnet18-slow,…] [--rounds 5] [--finals 10] [--plans Input:0:25,pool1:50]
 """
 
 import argparse
 import contextlib
 import dataclasses
-import json
-import math
 import pathlib
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import figures  # noqa: E402
 import quota  # noqa: E402
 import training_run  # noqa: E402
+from real_scenarios import CHANGES, SCENARIOS, UNSPLIT, Plan, make_job, rivals  # noqa: E402
+from turns import Run, decided, interval, mean_step  # noqa: E402
 
 SETTLE = 30        # steps after which the automatic plan must be in force
 OF_AUTO = 4        # further ones, so that it is
@@ -42,181 +42,8 @@ FOLLOW = 20        # likewise after a sudden change
 AUTO_SECONDS = 20  # of steps under the planner, before others' plans: what it costs by then
 MOST_PLANNING = 0.01
 MOVING = 3        # first steps of a plan, in which what it needs is made
-CARRIED_OVER = 2  # first steps of a plan, which live on what was made before
-BLOCK_STEPS = 4   # of a plan that count, at a time: at least so many,
-BLOCK_SECONDS = 1  # and at least for so long
-HOSTS_DOING = 0.05  # of a block's steps, the longest, do not count
 LEAST_TO_BEST = 1 / 1.05
 LEAST_TO_UNSPLIT = 0.98
-MICRO_BATCHES = 8
-UNLIMITED = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Scenario:
-    model: str
-    side: int
-    channels: int
-    photo: int        # side of the photos that are read
-    micro_batch: int
-    workers: int = 1
-    cores: float = 1  # of each worker, of one that they share
-    megabits: float = UNLIMITED
-    frozen: str | None = None  # layers up to this one do not train
-    cores_at_first: float | None = None  # of each worker, until the plan has settled
-    workers_at_first: int | None = None  # likewise
-
-    def changes(self):
-        return self.cores_at_first is not None or self.workers_at_first is not None
-
-    def at_first(self):
-        """As it is until the plan has settled."""
-        cores = self.cores if self.cores_at_first is None else self.cores_at_first
-        workers = self.workers if self.workers_at_first is None else self.workers_at_first
-        return dataclasses.replace(self, cores=cores, workers=workers, cores_at_first=None, workers_at_first=None)
-
-
-LENET = Scenario("lenet5", 28, 1, 112, 32)
-RESNET = Scenario("resnet18", 112, 3, 140, 4)
-MOBILE = Scenario("mobilefacenet", 112, 3, 140, 4)
-SCENARIOS = {
-    "lenet5": LENET,
-    "lenet5-slow": dataclasses.replace(LENET, cores=0.25),
-    "lenet5-10-megabits": dataclasses.replace(LENET, megabits=10),
-    "lenet5-two": dataclasses.replace(LENET, photo=35, workers=2, cores=0.5, megabits=100),
-    "resnet18": RESNET,
-    "resnet18-slow": dataclasses.replace(RESNET, cores=0.5, megabits=1000),
-    "resnet18-100-megabits": dataclasses.replace(RESNET, megabits=100),
-    "resnet18-frozen": dataclasses.replace(RESNET, frozen="layer1"),
-    "mobilefacenet": MOBILE,
-    "mobilefacenet-10-megabits": dataclasses.replace(MOBILE, megabits=10),
-    "mobilefacenet-two": dataclasses.replace(MOBILE, workers=2, cores=0.5, megabits=1000),
-    "mobilefacenet-frozen": dataclasses.replace(MOBILE, frozen="layers.3.layers.1.add", megabits=100),
-}
-# These change while the job runs.
-CHANGES = {
-    "lenet5-slowing": dataclasses.replace(LENET, cores=0.25, cores_at_first=1),
-    "lenet5-recovering": dataclasses.replace(LENET, cores_at_first=0.25),
-    "lenet5-leaving": dataclasses.replace(LENET, cores=0.3, workers_at_first=2),
-    "lenet5-joining": dataclasses.replace(LENET, cores=0.3, workers=3, workers_at_first=1),
-    "resnet18-slowing": dataclasses.replace(RESNET, cores=0.25, cores_at_first=1),
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    cut: str
-    share: int      # percent
-    local: int = 0  # percent of the other micro-batches' input that the server makes itself
-
-    def __str__(self):
-        split = f"{self.cut} {self.share} %" if self.share else "Input"
-        return f"{split}, {self.local} % of its input local" if self.local else split
-
-
-UNSPLIT = Plan("Input", 0)
-
-
-def make_job(scenario, data, output):
-    model = {"name": scenario.model}
-    if scenario.frozen:
-        model["freezeUntil"] = scenario.frozen
-    image = {"height": scenario.side, "width": scenario.side, "channels": scenario.channels}
-    training = {"steps": 1000000, "batchSize": MICRO_BATCHES * scenario.micro_batch,
-                "microBatchSize": scenario.micro_batch}
-    return training_run.job(model, image, training, {"cut": "Auto"}, data, output)
-
-
-def plans_of_the_model(scenario, job, programs, scratch):
-    """What `outrigger plan` says of these machines: the plans that it likes best, and the names of all cuts."""
-    file = scratch / "planned.json"
-    file.write_text(json.dumps(job), encoding="utf-8")
-    told = subprocess.run(
-        ["taskset", "-c", str(training_run.two_cores()[0]), programs / "outrigger", "plan", file, "--workers",
-         str(scenario.workers), "--worker-cores", str(scenario.cores), "--link", str(scenario.megabits or 10000),
-         "--server-link", "100000", "--threads", "1", "-o", "json"], check=True, capture_output=True, text=True)
-    table = json.loads(told.stdout)
-    best = [plan_of(row["cut"], row["stemsAway"], row["localInputs"]) for row in table["best"]]
-    return best, [cut["name"] for cut in table["profile"]["cuts"]]
-
-
-def plan_of(cut, away, local):
-    """By numbers of micro-batches."""
-    others = MICRO_BATCHES - away
-    return Plan(cut, 100 * away // MICRO_BATCHES, 100 * local // others if local else 0)
-
-
-def rivals(scenario, job, programs, scratch):
-    """The model's five best, cut Input, and three at random, of which every second may keep input local."""
-    chosen, cuts = plans_of_the_model(scenario, job, programs, scratch)
-    if UNSPLIT not in chosen:
-        chosen.append(UNSPLIT)
-    drawn = random.Random(scenario.model + str(scenario.megabits) + str(scenario.cores))
-    others = [plan_of(cut, away, drawn.choice((0, drawn.randint(0, MICRO_BATCHES - away))))
-              for cut in cuts[1:] for away in range(1, MICRO_BATCHES + 1)]
-    others = [plan for plan in others if plan not in chosen]
-    return chosen + drawn.sample(others, min(3, len(others)))
-
-
-class Run:
-    """A training whose plan is moved from outside."""
-
-    def __init__(self, scenario, run, scratch):
-        self.run = run
-        self.cores = training_run.two_cores()
-        self.wires = {}  # of each plan: seconds of its steps, and processor seconds of the server's links in them
-        self.link = ["--link-megabits", scenario.megabits]
-        control = scratch / "control"
-        control.write_text("bench-control\n", encoding="utf-8")
-        run.start_server(1, self.cores[:1], [*self.link, "--control-token-file", control])
-        self.start_workers(scenario.at_first().workers)
-
-    def start_workers(self, count):
-        for _ in range(count):
-            self.run.start_worker(1, self.cores[1:], self.link)
-
-    def wait(self, steps):
-        self.run.wait_for(lambda: len(self.run.steps()) >= steps, f"step {steps}")
-
-    def plans(self):
-        """Number of each plan so far: what it is."""
-        return {event["plan"]: event for event in self.run.events("plan")}
-
-    def move(self, plan):
-        """The number of the plan that it has become."""
-        port = json.loads((self.run.output / "server.json").read_text(encoding="utf-8"))["statusPort"]
-        split = {"cut": plan.cut, "sharePercent": plan.share} if plan.share else {"cut": "Input"}
-        split["localInputPercent"] = plan.local
-        request = urllib.request.Request(f"http://127.0.0.1:{port}/plan", json.dumps(split).encode(), method="POST",
-                                         headers={"Authorization": "Bearer bench-control"})
-        before = max(self.plans())
-        urllib.request.urlopen(request, timeout=60).close()
-        self.run.wait_for(lambda: max(self.plans()) > before, f"plan {plan}")
-        return max(self.plans())
-
-    def measure(self, plan):
-        """Seconds of a few steps under the plan."""
-        number = self.move(plan)
-
-        def block():
-            return [step["seconds"] for step in self.run.steps() if step["plan"] == number][CARRIED_OVER:]
-
-        self.run.wait_for(block, f"the first steps of plan {plan}")
-        before = self.wire_clock()
-        self.run.wait_for(lambda: len(block()) >= BLOCK_STEPS and sum(block()) >= BLOCK_SECONDS,
-                          f"steps of plan {plan}")
-        taken = [late - early for early, late in zip(before, self.wire_clock())]
-        self.wires[plan] = [sum(both) for both in zip(self.wires.get(plan, (0, 0)), taken)]
-        return block()
-
-    def wire_clock(self):
-        return time.monotonic(), self.run.server.thread_seconds(training_run.WIRE)
-
-
-def mean_step(block):
-    """Seconds of a step under a plan, by a block of them."""
-    counted = sorted(block)[:len(block) - int(HOSTS_DOING * len(block))]
-    return statistics.fmean(counted)
 
 
 def plan_at(run, step):
@@ -290,18 +117,6 @@ class Result:
         return min(self.blocks, key=self.usual)
 
 
-def interval(ratios):
-    """Where the median of all such ratios lies, with 95 % and more, whatever their distribution."""
-    outside = max(0, int(len(ratios) / 2 - 0.98 * math.sqrt(len(ratios))))
-    ordered = sorted(ratios)
-    return ordered[outside], ordered[-1 - outside]
-
-
-def decided(ratios, least):
-    low, high = interval(ratios)
-    return low >= least or high < least
-
-
 def hold_finals(run, result, turns, order):
     """Fresh figures of those that count, next to each other in time."""
     best = result.best()
@@ -345,7 +160,9 @@ def change(scenario, run, stack):
 
 def compete(scenario, arguments, scratch, data):
     job = make_job(scenario, data, scratch / "out")
-    plans = rivals(scenario, job, arguments.programs, scratch)
+    plans = [*arguments.plans] or rivals(scenario, job, arguments.programs, scratch)
+    if UNSPLIT not in plans:
+        plans.append(UNSPLIT)
     with training_run.TrainingRun(job, scratch, arguments.programs) as training, contextlib.ExitStack() as stack:
         run = Run(scenario, training, scratch)
         settled = SETTLE
@@ -355,7 +172,7 @@ def compete(scenario, arguments, scratch, data):
             throttle(training.workers, scenario.cores, stack)
         run.wait(settled + OF_AUTO)
         wait_for_planning(run)
-        automatic = plan_at(run, settled)
+        automatic = arguments.plans[0] if arguments.plans else plan_at(run, settled)
         planning, moves = planning_so_far(run), moves_so_far(run)
         if automatic not in plans:
             plans.append(automatic)
@@ -388,7 +205,7 @@ def judge(name, result, table):
     automatic, best = result.automatic, result.best()
     for plan in sorted(result.blocks, key=result.usual):
         low, _, high = statistics.quantiles(sum(result.blocks[plan], []), n=4)
-        marks = " (automatic)" if plan == automatic else ""
+        marks = " (judged)" if plan == automatic else ""
         table.figure(f"    {plan}{marks}", f"{1e3 * result.usual(plan):.0f} ms [{1e3 * low:.0f} to {1e3 * high:.0f}]")
     ratio, told = of_finals(result, best)
     table.judge(f"{name}: {automatic}; the best: {best}", told, f"least {LEAST_TO_BEST:.3f}x",
@@ -414,6 +231,8 @@ def main():
     parser.add_argument("--scenarios", default=",".join(SCENARIOS | CHANGES))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--finals", type=int, default=10, help="turns of the finalists, at least two; as many more while nothing is decided")
+    parser.add_argument("--plans", type=lambda told: [Plan.parse(one) for one in told.split(",")], default=[],
+                        help="CUT[:SHARE[:LOCAL]],…: percent of the stems away, and of the other inputs that stay local")
     arguments = parser.parse_args()
     if arguments.finals < 2:
         parser.error("--finals: two turns or more tell how far their ratios spread")
