@@ -219,11 +219,11 @@ TimePoint World::sent(Peer& peer, Way& way, Way& card, double bytes) const {
   return way.free + duration(rates.latency);
 }
 
-void World::deliver(feed::WorkerId id, const feed::ServerMessage& message) {
+void World::deliver(feed::WorkerId id, feed::ServerMessage message) {
   Peer& peer = peers_.at(id);
   const TimePoint when =
       peer.place ? sent(peer, peer.to_worker, card_out_, bytes_of(message)) : now();
-  events_.at(when, [this, id, message] {
+  events_.at(when, [this, id, message = std::move(message)] {
     const auto found = peers_.find(id);
     if (found == peers_.end()) return;
     found->second.model->receive(message);
@@ -248,8 +248,8 @@ void World::flush(feed::WorkerId id) {
 }
 
 void World::post_outbox() {
-  for (const auto& out : coordinator_.take_outbox()) {
-    if (peers_.contains(out.to)) deliver(out.to, out.message);
+  for (auto& out : coordinator_.take_outbox()) {
+    if (peers_.contains(out.to)) deliver(out.to, std::move(out.message));
   }
 }
 

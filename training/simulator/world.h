@@ -88,7 +88,7 @@ class World {
   void end_with_part(feed::WorkerId id, Peer& peer);
   void finish_work(feed::WorkerId id);
   void flush(feed::WorkerId id);
-  void deliver(feed::WorkerId id, const feed::ServerMessage& message);
+  void deliver(feed::WorkerId id, feed::ServerMessage message);
   TimePoint sent(Peer& peer, Way& way, Way& card, double bytes) const;
   double bytes_of(const feed::ServerMessage& message) const;
   double bytes_of(const feed::WorkerMessage& message) const;
