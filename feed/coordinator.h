@@ -166,15 +166,15 @@ class Coordinator {
   void forget_kept();
   void lease_all(const std::vector<WorkItem*>& items, TimePoint now);
   /// Which workers have room for a lease.
-  struct Room {
+  struct Vacancy {
     bool local = false;
     bool remote = false;
     bool remote_pixels = false;  // whether remote workers, with room or not, make any
     bool any() const { return local || remote; }
   };
-  Room room() const;
+  Vacancy vacancy() const;
   /// Whether nobody who has room would be given the item.
-  bool is_out_of_reach(const WorkItem& item, const Room& room) const;
+  bool is_out_of_reach(const WorkItem& item, const Vacancy& there_is) const;
   bool may_lease_now(const WorkItem& item) const;
   bool is_urgent(const WorkItem& item) const;
   /// Counts anew what each worker holds, by the last survey.

@@ -92,7 +92,7 @@ void Coordinator::dispatch(TimePoint now) {
     lease_all(to_redo_, now);
     lease_all(to_compute_, now);
     // Draw ahead while somebody has room for more.
-    for (const uint64_t last = last_to_draw(); next_draw_ < last && room().any();) {
+    for (const uint64_t last = last_to_draw(); next_draw_ < last && vacancy().any();) {
       draw_step();
       survey();
       forget_kept();
@@ -103,7 +103,8 @@ void Coordinator::dispatch(TimePoint now) {
 }
 
 bool Coordinator::anything_to_lease() const {
-  if (room().any()) return !to_redo_.empty() || !to_compute_.empty() || next_draw_ < last_to_draw();
+  if (vacancy().any())
+    return !to_redo_.empty() || !to_compute_.empty() || next_draw_ < last_to_draw();
   const auto urgent = [this](const WorkItem* item) { return is_urgent(*item); };
   return !to_redo_.empty() || std::ranges::any_of(to_compute_, urgent);
 }
@@ -126,24 +127,24 @@ void Coordinator::survey() {
   }
 }
 
-Coordinator::Room Coordinator::room() const {
-  Room room;
+Coordinator::Vacancy Coordinator::vacancy() const {
+  Vacancy there_is;
   for (const auto& [id, worker] : workers_) {
-    if (worker.appetite > 0) (worker.traits.local ? room.local : room.remote) = true;
-    if (!worker.traits.local && !worker.set_aside_until) room.remote_pixels = true;
+    if (worker.appetite > 0) (worker.traits.local ? there_is.local : there_is.remote) = true;
+    if (!worker.traits.local && !worker.set_aside_until) there_is.remote_pixels = true;
   }
-  return room;
+  return there_is;
 }
 
 // The local worker asks for all that it may ever be given, so it nearly always has room: most that
 // is drawn ahead is none of its work, and is told so without asking each worker.
-bool Coordinator::is_out_of_reach(const WorkItem& item, const Room& room) const {
-  if (is_urgent(item) || room.remote) return false;
-  if (!room.local) return true;
+bool Coordinator::is_out_of_reach(const WorkItem& item, const Vacancy& there_is) const {
+  if (is_urgent(item) || there_is.remote) return false;
+  if (!there_is.local) return true;
   const bool helps = waiting_ && item.step == step_;
   if (item.local || helps) return false;
   const bool pixels = item.cut == 0 && !item.evaluation && item.holders.empty();
-  return pixels ? room.remote_pixels : can_take(item, false);
+  return pixels ? there_is.remote_pixels : can_take(item, false);
 }
 
 void Coordinator::forget_kept() {
@@ -152,13 +153,13 @@ void Coordinator::forget_kept() {
 
 // Gradients are urgent, and what is urgent waits for no worker: only items to compute are kept.
 void Coordinator::lease_all(const std::vector<WorkItem*>& items, TimePoint now) {
-  Room there_is = room();
+  Vacancy there_is = vacancy();
   for (WorkItem* item : items) {
     if (!may_lease_now(*item) || is_out_of_reach(*item, there_is)) continue;
     const auto worker = choose_worker(*item, now);
     if (!worker) continue;
     lease_to(*worker, *item, now);
-    there_is = room();
+    there_is = vacancy();
   }
 }
 

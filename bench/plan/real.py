@@ -33,17 +33,15 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import figures  # noqa: E402
 import quota  # noqa: E402
 import training_run  # noqa: E402
-from real_scenarios import CHANGES, SCENARIOS, UNSPLIT, Plan, make_job, rivals  # noqa: E402
-from turns import Run, decided, interval, mean_step  # noqa: E402
+from real_scenarios import CHANGES, SCENARIOS, UNSPLIT, Plan, make_job, rivals, throttle  # noqa: E402
+from turns import LEAST_TO_UNSPLIT, SETTLE, Run, decided, interval, mean_step  # noqa: E402
 
-SETTLE = 30        # steps after which the automatic plan must be in force
 OF_AUTO = 4        # further ones, so that it is
 FOLLOW = 20        # likewise after a sudden change
 AUTO_SECONDS = 20  # of steps under the planner, before others' plans: what it costs by then
 MOST_PLANNING = 0.01
 MOVING = 3        # first steps of a plan, in which what it needs is made
 LEAST_TO_BEST = 1 / 1.05
-LEAST_TO_UNSPLIT = 0.98
 
 
 def plan_at(run, step):
@@ -131,13 +129,6 @@ def hold_finals(run, result, turns, order):
         took = {plan: mean_step(run.measure(plan)) for plan in order.sample(finalists, len(finalists))}
         for plan in finalists:
             result.finals[plan].append(took[plan] / took[result.automatic])
-
-
-def throttle(workers, cores, stack):
-    if cores >= 1:
-        return
-    for worker in workers:
-        stack.enter_context(quota.cpu_quota(worker.child.pid, cores))
 
 
 def change(scenario, run, stack):

@@ -1,4 +1,4 @@
-"""The scenarios of bench/plan/real.py, and the plans that compete in each."""
+"""The scenarios of bench/plan/real.py and auto.py, and the plans that compete in each."""
 
 import dataclasses
 import json
@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import quota  # noqa: E402
 import training_run  # noqa: E402
 
 MICRO_BATCHES = 8
@@ -85,14 +86,14 @@ class Plan:
 UNSPLIT = Plan("Input", 0)
 
 
-def make_job(scenario, data, output):
+def make_job(scenario, data, output, cut="Auto"):
     model = {"name": scenario.model}
     if scenario.frozen:
         model["freezeUntil"] = scenario.frozen
     image = {"height": scenario.side, "width": scenario.side, "channels": scenario.channels}
     training = {"steps": 1000000, "batchSize": MICRO_BATCHES * scenario.micro_batch,
                 "microBatchSize": scenario.micro_batch}
-    return training_run.job(model, image, training, {"cut": "Auto"}, data, output)
+    return training_run.job(model, image, training, {"cut": cut}, data, output)
 
 
 def plans_of_the_model(scenario, job, programs, scratch):
@@ -122,3 +123,10 @@ def rivals(scenario, job, programs, scratch):
               for cut in cuts[1:] for away in range(1, MICRO_BATCHES + 1)]
     others = [plan for plan in others if plan not in chosen]
     return chosen + drawn.sample(others, min(3, len(others)))
+
+
+def throttle(workers, cores, stack):
+    if cores >= 1:
+        return
+    for worker in workers:
+        stack.enter_context(quota.cpu_quota(worker.child.pid, cores))

@@ -1,4 +1,4 @@
-"""Plans that take turns in one run: bench/plan/real.py moves it from one to the next and takes their steps' times."""
+"""Plans that take turns in one run, which moves from one to the next: what their steps take. And what is wanted of one."""
 
 import json
 import math
@@ -11,6 +11,8 @@ import urllib.request
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import training_run  # noqa: E402
 
+SETTLE = 30  # steps after which the automatic plan must be in force
+LEAST_TO_UNSPLIT = 0.98
 CARRIED_OVER = 2  # first steps of a plan, which live on what was made before
 BLOCK_STEPS = 4   # of a plan that count, at a time: at least so many,
 BLOCK_SECONDS = 1  # and at least for so long
