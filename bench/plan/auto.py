@@ -3,8 +3,8 @@
 
 bench/plan/real.py holds the plan of one step against others; here the planner goes on, follows what the host and its
 neighbours do, and its comparisons and moves are in the time. Both run in the scenarios of real.py that do not change.
-The first 30 steps with `cut: Auto` do not count: until then a plan may be looked for. Wanted: 0.98 of cut Input's rate everywhere,
-by the median of the rounds' ratios.
+The first 30 steps with `cut: Auto` do not count: until then a plan may be looked for. Wanted: 0.98 of cut Input's rate
+everywhere, by the median of the rounds' ratios.
 
     bench/plan/auto.py [--scenarios lenet5,resnet18-slow,…] [--rounds 5] [--seconds 8]
 """
@@ -18,9 +18,8 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import figures  # noqa: E402
-import quota  # noqa: E402
 import training_run  # noqa: E402
-from real_scenarios import SCENARIOS, make_job, throttle  # noqa: E402
+from real_scenarios import SCENARIOS, make_job, that_can_run, throttle  # noqa: E402
 from turns import LEAST_TO_UNSPLIT, SETTLE, Run, interval  # noqa: E402
 
 FEWEST = 12  # steps that count
@@ -74,14 +73,7 @@ def main():
     print(f"Cores {training_run.two_cores()}, {arguments.rounds} rounds in turn, the median's interval in brackets")
     table = figures.Table()
     with tempfile.TemporaryDirectory() as scratch:
-        for name in arguments.scenarios.split(","):
-            scenario = SCENARIOS[name]
-            if scenario.cores < 1 and not quota.is_possible():
-                print(f"{name} left out: no cgroup to throttle its workers with")
-                continue
-            data = pathlib.Path(scratch) / f"faces-{scenario.photo}"
-            if not data.exists():
-                training_run.draw_faces(arguments.programs, data, scenario.photo)
+        for name, data in that_can_run(arguments, pathlib.Path(scratch)):
             compare(name, arguments, data, pathlib.Path(scratch), table)
     return table.status()
 

@@ -31,9 +31,8 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import figures  # noqa: E402
-import quota  # noqa: E402
 import training_run  # noqa: E402
-from real_scenarios import CHANGES, SCENARIOS, UNSPLIT, Plan, make_job, rivals, throttle  # noqa: E402
+from real_scenarios import CHANGES, SCENARIOS, UNSPLIT, Plan, make_job, rivals, that_can_run, throttle  # noqa: E402
 from turns import LEAST_TO_UNSPLIT, SETTLE, Run, decided, interval, mean_step  # noqa: E402
 
 OF_AUTO = 4        # further ones, so that it is
@@ -234,14 +233,8 @@ def main():
     table = figures.Table()
     told = []
     with tempfile.TemporaryDirectory() as scratch:
-        for name in arguments.scenarios.split(","):
+        for name, data in that_can_run(arguments, pathlib.Path(scratch)):
             scenario = (SCENARIOS | CHANGES)[name]
-            if min(scenario.cores, scenario.at_first().cores) < 1 and not quota.is_possible():
-                print(f"{name} left out: no cgroup to throttle its workers with")
-                continue
-            data = pathlib.Path(scratch) / f"faces-{scenario.photo}"
-            if not data.exists():
-                training_run.draw_faces(arguments.programs, data, scenario.photo)
             verdict = judge(name, compete(scenario, arguments, pathlib.Path(scratch), data), table)
             if name in SCENARIOS:
                 told.append(verdict)

@@ -130,3 +130,16 @@ def throttle(workers, cores, stack):
         return
     for worker in workers:
         stack.enter_context(quota.cpu_quota(worker.child.pid, cores))
+
+
+def that_can_run(arguments, scratch):
+    """Of the scenarios that were asked for, each that can run here, with the faces that it reads."""
+    for name in arguments.scenarios.split(","):
+        scenario = (SCENARIOS | CHANGES)[name]
+        if min(scenario.cores, scenario.at_first().cores) < 1 and not quota.is_possible():
+            print(f"{name} left out: no cgroup to throttle its workers with")
+            continue
+        data = scratch / f"faces-{scenario.photo}"
+        if not data.exists():
+            training_run.draw_faces(arguments.programs, data, scenario.photo)
+        yield name, data
