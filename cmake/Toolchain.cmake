@@ -3,9 +3,8 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-if(NOT OUTRIGGER_PRECOMPILE)  # such headers are for one kind of code, which then is what the compiler makes unasked
-  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-endif()
+# Libraries are static and compiled as the compiler does unasked, for executables. With CMAKE_POSITION_INDEPENDENT_CODE
+# GCC would inline no function that another library might put its own in the place of (docs/decisions/0063).
 
 # Neither the build folder's name nor the checkout's is part of what ccache compares, so that one build folder or
 # checkout profits from another.
