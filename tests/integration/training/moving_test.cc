@@ -24,14 +24,14 @@ JobText job_with(const std::string& cut, int share) {
 }
 
 /// What a run without moves and without workers gives.
-const TrainingRun& alone() {
+const TrainingRun& unmoved() {
   static const std::unique_ptr<TrainingRun> run = train(job_with("Input", 100), 0);
   return *run;
 }
 
 void expect_as_alone(const TrainingRun& run) {
-  EXPECT_EQ(run.weights(), alone().weights());
-  EXPECT_EQ(run.audit(), alone().audit());
+  EXPECT_EQ(run.weights(), unmoved().weights());
+  EXPECT_EQ(run.audit(), unmoved().audit());
 }
 
 /// How many different plans steps ran under.

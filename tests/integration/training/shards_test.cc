@@ -21,7 +21,7 @@ JobText sharded(const std::string& cut) {
           .shards = true};
 }
 
-const TrainingRun& alone() {
+const TrainingRun& whole_run() {
   static const std::unique_ptr<TrainingRun> run = train(sharded("Input"), 0);
   return *run;
 }
@@ -42,7 +42,7 @@ TEST(Shards, ARunWithWorkersThatDieIsBitwiseTheLocalWorkerAlone) {
   run.start_worker({.fault = "sent-micro-batch:3:STOP"});
   run.start_worker();
   EXPECT_EQ(run.wait_for_server(), 0);
-  expect_same_run(run, alone(), "with workers");
+  expect_same_run(run, whole_run(), "with workers");
 }
 
 TEST(Shards, AServerKilledInMidEpochAndResumedIsBitwiseTheUninterruptedRun) {
@@ -55,11 +55,11 @@ TEST(Shards, AServerKilledInMidEpochAndResumedIsBitwiseTheUninterruptedRun) {
   run.start_server(true);
   run.start_worker();
   EXPECT_EQ(run.wait_for_server(), 0);
-  expect_same_run(run, alone(), "resumed");
+  expect_same_run(run, whole_run(), "resumed");
 }
 
 TEST(Shards, EveryEpochTakesEverySampleOnceAndNoneFarFromItsShard) {
-  const auto order = order_of(alone());
+  const auto order = order_of(whole_run());
   ASSERT_GE(order.size(), 2 * kImages);
   for (size_t epoch = 0; epoch < 2; ++epoch) {
     const auto begin = order.begin() + static_cast<ptrdiff_t>(epoch * kImages);
