@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -49,6 +48,8 @@ class Coordinator {
   /// Second leases for what is late, and set-aside workers come back. Call a few times a second.
   void tick(TimePoint now);
   std::vector<Outgoing> take_outbox();
+  /// Puts them in the place of what `messages` holds, whose memory the outbox goes on with.
+  void take_outbox(std::vector<Outgoing>& messages);
 
   // ---- the trainer
   /// Throws what failed the job, if anything did.
@@ -110,6 +111,8 @@ class Coordinator {
   struct Worker {
     WorkerTraits traits;
     int64_t appetite = 0;  // leases it has room for; below 0 where urgent work was put on top
+    uint64_t turn = 0;     // among equals the least is first; who gets a lease is behind the others
+    bool leaves = false;   // gets no work any more
     std::optional<TimePoint> set_aside_until;
     std::optional<TimePoint> no_evaluation_until;
     Duration no_evaluation{};                // how long that was, when it was last
@@ -125,6 +128,13 @@ class Coordinator {
     WorkerId id = 0;
     Worker* worker = nullptr;
     double done_in = 0;  // seconds
+    bool is_before(const Bid& other) const {
+      return std::pair(done_in, worker->turn) < std::pair(other.done_in, other.worker->turn);
+    }
+    bool has_more_room(const Bid& other) const {
+      const int64_t more = worker->appetite - other.worker->appetite;
+      return more > 0 || (more == 0 && worker->turn < other.worker->turn);
+    }
   };
   struct Stem {
     std::shared_ptr<const std::vector<float>> parameters;
@@ -229,7 +239,7 @@ class Coordinator {
   WorkerId next_worker_ = 1;
   // Every message goes through all of them: they lie side by side.
   FlatMap<WorkerId, Worker> workers_;
-  std::deque<WorkerId> turn_;  // workers, the one that got a lease last behind the others
+  uint64_t next_turn_ = 0;
   LatencyWindow forward_latency_;
   LatencyWindow backward_latency_;
   std::vector<Replacement> replacements_;

@@ -71,13 +71,14 @@ bool Coordinator::may_lease_now(const WorkItem& item) const {
 
 bool Coordinator::can_score(const Worker& worker) {
   const WorkerTraits& traits = worker.traits;
-  return !traits.local && traits.runs_stems && traits.scores && !worker.no_evaluation_until;
+  return !worker.leaves && !traits.local && traits.runs_stems && traits.scores &&
+         !worker.no_evaluation_until;
 }
 
 size_t Coordinator::scorers() const {
   if (evaluations_stop()) return 0;
   return static_cast<size_t>(
-      std::ranges::count_if(turn_, [&](WorkerId id) { return can_score(workers_.at(id)); }));
+      std::ranges::count_if(workers_, [](const auto& entry) { return can_score(entry.second); }));
 }
 
 void Coordinator::begin_scoring(ScoringOptions options, TimePoint now) {
@@ -90,8 +91,7 @@ void Coordinator::begin_scoring(ScoringOptions options, TimePoint now) {
 
 void Coordinator::dispatch_scores() {
   if (!scoring_ || scoring_->done()) return;
-  for (const WorkerId id : turn_) {
-    const Worker& worker = workers_.at(id);
+  for (const auto& [id, worker] : workers_) {
     if (!can_score(worker) || worker.set_aside_until) continue;
     for (auto& message : scoring_->give(id)) post(id, std::move(message));
   }

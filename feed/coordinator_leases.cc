@@ -130,6 +130,7 @@ void Coordinator::survey() {
 Coordinator::Vacancy Coordinator::vacancy() const {
   Vacancy there_is;
   for (const auto& [id, worker] : workers_) {
+    if (worker.leaves) continue;
     if (worker.appetite > 0) (worker.traits.local ? there_is.local : there_is.remote) = true;
     if (!worker.traits.local && !worker.set_aside_until) there_is.remote_pixels = true;
   }
@@ -168,7 +169,8 @@ bool Coordinator::is_urgent(const WorkItem& item) const {
 }
 
 bool Coordinator::eligible(WorkerId id, const Worker& worker, const WorkItem& item) const {
-  if (worker.set_aside_until || (item.evaluation && worker.no_evaluation_until)) return false;
+  if (worker.leaves || worker.set_aside_until || (item.evaluation && worker.no_evaluation_until))
+    return false;
   const WorkerTraits& traits = worker.traits;
   if (item.cut > 0 && !traits.holds_stems(item.stem_memory)) return false;
   return std::ranges::none_of(item.holders,
@@ -184,8 +186,8 @@ bool Coordinator::may_help(WorkerId local, const WorkItem& item) const {
 }
 
 bool Coordinator::can_take(const WorkItem& item, bool local) const {
-  return std::ranges::any_of(turn_, [&](WorkerId id) {
-    const Worker& worker = workers_.at(id);
+  return std::ranges::any_of(workers_, [&](const auto& entry) {
+    const auto& [id, worker] = entry;
     return worker.traits.local == local && eligible(id, worker, item);
   });
 }
@@ -215,18 +217,16 @@ std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item, TimePoi
   std::optional<Bid> with_room;
   std::optional<Bid> without;
   std::optional<Bid> least_on_top;
-  for (const WorkerId id : turn_) {
-    Worker& worker = workers_.at(id);
+  for (auto& [id, worker] : workers_) {
     const bool takes = worker.traits.local ? !of_remote || may_help(id, item)
                                            : !of_local || has_to_show(worker, item, now);
-    if (!takes) continue;
-    if (!eligible(id, worker, item)) continue;
+    if (!takes || !eligible(id, worker, item)) continue;
     // What it was like when it last made one must not keep it from showing what it is like now.
     const bool shows = of_local && !worker.traits.local;
     const Bid bid{id, &worker, shows ? 0 : done_in(worker, now)};
     auto& first = worker.appetite > 0 ? with_room : without;
-    if (!first || bid.done_in < first->done_in) first = bid;
-    if (!least_on_top || worker.appetite > least_on_top->worker->appetite) least_on_top = bid;
+    if (!first || bid.is_before(*first)) first = bid;
+    if (!least_on_top || bid.has_more_room(*least_on_top)) least_on_top = bid;
   }
   const auto id_of = [](const std::optional<Bid>& bid) {
     return bid ? std::optional(bid->id) : std::nullopt;
@@ -253,8 +253,7 @@ void Coordinator::lease_to(WorkerId id, WorkItem& item, TimePoint now) {
   --worker.appetite;
   if (worker.leases == 0) worker.busy_since = now;
   if (kind != WorkKind::kBackward) ++worker.leases;
-  std::erase(turn_, id);
-  turn_.push_back(id);
+  worker.turn = next_turn_++;
   send_stem(id, item);
   post(id, std::move(lease));
 }

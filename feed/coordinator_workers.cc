@@ -20,15 +20,15 @@ bool are_places(const std::vector<Broken::Item>& items, size_t samples) {
 
 WorkerId Coordinator::add_worker(WorkerTraits traits, TimePoint now) {
   const WorkerId id = next_worker_++;
-  workers_[id].traits = std::move(traits);
-  turn_.push_back(id);
+  Worker& worker = workers_[id];
+  worker.traits = std::move(traits);
+  worker.turn = next_turn_++;
   dispatch(now);
   return id;
 }
 
 void Coordinator::lose_worker(WorkerId worker, TimePoint now) {
   if (workers_.erase(worker) == 0) return;
-  std::erase(turn_, worker);
   std::erase_if(outbox_, [&](const Outgoing& out) { return out.to == worker; });
   ledger_.lose(worker);
   if (scoring_) scoring_->lose(worker);
@@ -36,6 +36,11 @@ void Coordinator::lose_worker(WorkerId worker, TimePoint now) {
 }
 
 std::vector<Outgoing> Coordinator::take_outbox() { return std::exchange(outbox_, {}); }
+
+void Coordinator::take_outbox(std::vector<Outgoing>& messages) {
+  messages.clear();
+  messages.swap(outbox_);
+}
 
 void Coordinator::receive(WorkerId worker, WorkerMessage message, TimePoint now) {
   if (!workers_.contains(worker)) return;
@@ -193,7 +198,7 @@ void Coordinator::count_failed_read(WorkItem& item, const Worker& worker, const 
 void Coordinator::take_in(WorkerId from, const Leaving&, TimePoint now) {
   ledger_.lose(from);
   if (scoring_) scoring_->lose(from);
-  std::erase(turn_, from);
+  workers_.at(from).leaves = true;
   dispatch(now);
 }
 
@@ -233,7 +238,8 @@ bool Coordinator::is_late(const WorkItem& item, TimePoint now) const {
   if (item.missing() == WorkItem::Missing::kNothing) return false;
   const auto& latency =
       item.missing() == WorkItem::Missing::kForward ? forward_latency_ : backward_latency_;
-  return now - *item.needed_since > std::max(options_.least_deadline, 2 * latency.percentile95());
+  const Duration waited = now - *item.needed_since;
+  return waited > options_.least_deadline && waited > 2 * latency.percentile95();
 }
 
 }  // namespace outrigger::feed

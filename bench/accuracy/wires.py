@@ -7,10 +7,14 @@ or less are the 0.3 points. All stems away on a worker. Wanted: bfloat16 and int
 mean; the standard error of the difference, by the seeds, stands behind it. Staleness 1 is shown beside them, and so are
 two ranks of half the batch each that add gradients in every step or take the mean of their weights in every fourth.
 
-    bench/accuracy/wires.py [--sets orl,drawn] [--seeds 5] [--epochs N] [--judged]
+Where all of a step is one micro-batch, server and worker take turns: two trainings at a time keep two cores at work, and
+no figure depends on how many there are.
+
+    bench/accuracy/wires.py [--sets orl,drawn] [--seeds 5] [--epochs N] [--judged] [--at-once 2]
 """
 
 import argparse
+import concurrent.futures
 import dataclasses
 import json
 import os
@@ -92,8 +96,8 @@ def train(arguments, what, job, variant, seed, data, scratch):
                "--worker-threads", "1", "--mount", f"{SETS[what].mount}={data}"]
     with open(run / "log", "w", encoding="utf-8") as log:
         if subprocess.run(command, stdout=log, stderr=log, check=False).returncode != 0:
-            sys.exit(f"{variant}, seed {seed}: training failed:\n"
-                     + (run / "log").read_text(encoding="utf-8")[-2000:])
+            raise training_run.Broken(f"{variant}, seed {seed}: training failed:\n"
+                                      + (run / "log").read_text(encoding="utf-8")[-2000:])
     return run
 
 
@@ -129,16 +133,25 @@ def apart(rates, others):
     return statistics.fmean(differences), f"{statistics.fmean(differences):+.2f} +- {error:.2f} points"
 
 
-def compare(arguments, what, table, scratch):
+def rates_of(arguments, what, variants, scratch):
+    """Of every variant, seed by seed."""
     job = resolved_job(arguments, what)
-    variants = variants_of(arguments)
     rates = {variant: [] for variant in variants}
-    for seed in range(1, arguments.seeds + 1):
-        data = splits.make_split(arguments.orl, seed, scratch) if what == "orl" else drawn_faces(arguments, scratch)
-        for variant in variants:
-            run = train(arguments, what, job, variant, seed, data, scratch)
-            rates[variant].append(told_rightly(arguments, what, run, data))
-        print(f"  {what}, seed {seed}: " + ", ".join(f"{name} {of[-1]:.2%}" for name, of in rates.items()), flush=True)
+    with concurrent.futures.ThreadPoolExecutor(arguments.at_once) as several:
+        for seed in range(1, arguments.seeds + 1):
+            data = splits.make_split(arguments.orl, seed, scratch) if what == "orl" else drawn_faces(arguments, scratch)
+            told = several.map(lambda variant: told_rightly(
+                arguments, what, train(arguments, what, job, variant, seed, data, scratch), data), variants)
+            for variant, rate in zip(variants, told):
+                rates[variant].append(rate)
+            print(f"  {what}, seed {seed}: " + ", ".join(f"{name} {of[-1]:.2%}" for name, of in rates.items()),
+                  flush=True)
+    return rates
+
+
+def compare(arguments, what, table, scratch):
+    variants = variants_of(arguments)
+    rates = rates_of(arguments, what, variants, scratch)
     for variant, way in variants.items():
         difference, told = apart(rates[variant], rates[way.beside])
         mean = statistics.fmean(rates[variant])
@@ -158,6 +171,7 @@ def main():
     parser.add_argument("--sets", default="orl,drawn")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, help="instead of the job's")
+    parser.add_argument("--at-once", type=int, default=2, help="trainings, each of which has a core's work to do")
     parser.add_argument("--judged", action="store_true", help="without those that are only shown beside")
     arguments = parser.parse_args()
     table = figures.Table()

@@ -28,19 +28,22 @@ WorkerModel::WorkerModel(const JobCosts& job, const WorkerRates& rates, uint32_t
   outbox_.emplace_back(feed::Pull{leases});
 }
 
-std::vector<feed::WorkerMessage> WorkerModel::take_outbox() {
+void WorkerModel::take_outbox(std::vector<feed::WorkerMessage>& messages) {
   if (!next()) send(room_.ask());
-  return std::exchange(outbox_, {});
+  messages.clear();
+  messages.swap(outbox_);
 }
 
 const CutCosts& WorkerModel::costs(const Work& work) const {
   return *std::ranges::find(job_.cuts, work.lease.cut, &CutCosts::cut);
 }
 
-void WorkerModel::receive(const feed::ServerMessage& message) {
+void WorkerModel::receive(feed::ServerMessage message) {
   std::visit(
-      Overloaded{[this](const feed::Lease& lease) {
-                   works_.emplace(lease.key, Work{.lease = lease, .times = {.cut = lease.cut}});
+      Overloaded{[this](feed::Lease& lease) {
+                   const feed::WorkKey key = lease.key;
+                   const int32_t cut = lease.cut;
+                   works_.emplace(key, Work{.lease = std::move(lease), .times = {.cut = cut}});
                    room_.take();
                  },
                  [this](const feed::StemWeights& weights) { stems_.insert(weights.version); },
@@ -129,11 +132,11 @@ void WorkerModel::backward_done(Works::iterator at, double seconds) {
 
 void WorkerModel::send_micro_batch(Works::iterator at) {
   const Work& work = at->second;
-  const auto samples = static_cast<int64_t>(work.lease.samples.size());
+  const Shape shape{static_cast<int64_t>(work.lease.samples.size())};
+  if (contents_ == nullptr || contents_->shape() != shape)
+    contents_ = std::make_shared<Tensor>(ElementType::kUint8, shape);
   outbox_.emplace_back(
-      feed::MicroBatch{.key = at->first,
-                       .tensor = std::make_shared<Tensor>(ElementType::kUint8, Shape{samples}),
-                       .times = work.times});
+      feed::MicroBatch{.key = at->first, .tensor = contents_, .times = work.times});
 }
 
 void WorkerModel::give_room_back(Work& work) {

@@ -20,7 +20,7 @@ class WorkerModel {
   WorkerModel(const JobCosts& job, const WorkerRates& rates, uint32_t leases,
               uint32_t asked_at_once);
 
-  void receive(const feed::ServerMessage& message);
+  void receive(feed::ServerMessage message);
   enum class Stage : uint8_t { kDecode, kForward, kAwaitGradient, kBackward };
   /// Some parts of work that follow on each other; after each it looks for more urgent work.
   struct Piece {
@@ -34,7 +34,8 @@ class WorkerModel {
   std::optional<Piece> next() const;
   /// It is done, or was for nothing: it may have been cancelled meanwhile.
   void done(const Piece& piece);
-  std::vector<feed::WorkerMessage> take_outbox();
+  /// Puts what is to be sent in the place of what `messages` holds, whose memory this goes on with.
+  void take_outbox(std::vector<feed::WorkerMessage>& messages);
   void set_rates(const WorkerRates& rates) { rates_ = rates; }
   const WorkerRates& rates() const { return rates_; }
 
@@ -66,6 +67,7 @@ class WorkerModel {
   Works works_;
   std::set<uint64_t> stems_;  // versions that are here
   std::vector<feed::WorkerMessage> outbox_;
+  std::shared_ptr<const Tensor> contents_;  // of every result: of so many samples, else nothing
   feed::Room room_;
 };
 

@@ -223,10 +223,10 @@ void World::deliver(feed::WorkerId id, feed::ServerMessage message) {
   Peer& peer = peers_.at(id);
   const TimePoint when =
       peer.place ? sent(peer, peer.to_worker, card_out_, bytes_of(message)) : now();
-  events_.at(when, [this, id, message = std::move(message)] {
+  events_.at(when, [this, id, message = std::move(message)]() mutable {
     const auto found = peers_.find(id);
     if (found == peers_.end()) return;
-    found->second.model->receive(message);
+    found->second.model->receive(std::move(message));
     flush(id);
     start_work(id);
   });
@@ -234,21 +234,23 @@ void World::deliver(feed::WorkerId id, feed::ServerMessage message) {
 
 void World::flush(feed::WorkerId id) {
   Peer& peer = peers_.at(id);
-  for (auto& message : peer.model->take_outbox()) {
+  peer.model->take_outbox(from_worker_);
+  for (auto& message : from_worker_) {
     if (peer.place && std::holds_alternative<feed::MicroBatch>(message))
       ++micro_batches_[*peer.place];
     const TimePoint when =
         peer.place ? sent(peer, peer.to_server, card_in_, bytes_of(message)) : now();
-    events_.at(when, [this, id, message = std::move(message)] {
+    events_.at(when, [this, id, message = std::move(message)]() mutable {
       if (!peers_.contains(id)) return;
-      coordinator_.receive(id, message, now());
+      coordinator_.receive(id, std::move(message), now());
       post_outbox();
     });
   }
 }
 
 void World::post_outbox() {
-  for (auto& out : coordinator_.take_outbox()) {
+  coordinator_.take_outbox(from_server_);
+  for (auto& out : from_server_) {
     if (peers_.contains(out.to)) deliver(out.to, std::move(out.message));
   }
 }

@@ -108,6 +108,9 @@ class World {
   FlatMap<feed::WorkerId, Peer> peers_;
   std::map<size_t, feed::WorkerId> joined_;  // by place
   std::vector<uint64_t> micro_batches_;
+  // What is being sent; kept for its memory.
+  std::vector<feed::WorkerMessage> from_worker_;
+  std::vector<feed::Outgoing> from_server_;
 };
 
 }  // namespace outrigger::training
