@@ -72,6 +72,18 @@ TEST_F(LocalInputTest, TheOthersMakeTheRest) {
   EXPECT_THAT(both.remote, ElementsAre(2, 3));
 }
 
+TEST_F(LocalInputTest, WhatAWorkerThatLeavesHadIsMadeBeforeTheTrainerIsInNeed) {
+  const WorkerId local = feed_.add_worker({"local", true, true}, clock_.now());
+  const WorkerId remote = feed_.add_worker({"worker", false, true}, clock_.now());
+  feed_.receive(remote, Pull{2}, clock_.now());
+  feed_.receive(local, Pull{100}, clock_.now());
+  const Leased both = leased(feed_, local);
+  EXPECT_THAT(both.local, ElementsAre(0, 1));
+  EXPECT_THAT(both.remote, ElementsAre(2, 3));
+  feed_.receive(remote, Leaving{}, clock_.now());
+  EXPECT_THAT(leased(feed_, local).local, ElementsAre(2, 3)) << "its link is still there";
+}
+
 TEST_F(LocalInputTest, ALocalWorkerThatHasNoRoomIsWaitedForUntilTheTrainerIsInNeed) {
   const WorkerId local = feed_.add_worker({"local", true, true}, clock_.now());
   join(feed_, false);
