@@ -144,7 +144,7 @@ bool Coordinator::is_out_of_reach(const WorkItem& item, const Vacancy& there_is)
   if (!there_is.local) return true;
   const bool helps = waiting_ && item.step == step_;
   if (item.local || helps) return false;
-  const bool pixels = item.cut == 0 && !item.evaluation && item.holders.empty();
+  const bool pixels = item.cut == 0 && !item.evaluation;
   return pixels ? there_is.remote_pixels : can_take(item, false);
 }
 
