@@ -10,7 +10,7 @@ two ranks of half the batch each that add gradients in every step or take the me
 Where all of a step is one micro-batch, server and worker take turns: two trainings at a time keep two cores at work, and
 no figure depends on how many there are.
 
-    bench/accuracy/wires.py [--sets orl,drawn] [--seeds 5] [--epochs N] [--judged] [--at-once 2]
+    bench/accuracy/wires.py [--sets orl,drawn] [--seeds 5] [--epochs N] [--judged]
 """
 
 import argparse
@@ -33,6 +33,7 @@ import training_run  # noqa: E402
 APART = 0.3  # points
 ROUNDING = 1e-9  # of sums of floats
 CUT = "relu2"
+AT_ONCE = 2  # trainings
 HELD_OUT = 150  # drawn photos of each of 40 people
 
 
@@ -137,7 +138,7 @@ def rates_of(arguments, what, variants, scratch):
     """Of every variant, seed by seed."""
     job = resolved_job(arguments, what)
     rates = {variant: [] for variant in variants}
-    with concurrent.futures.ThreadPoolExecutor(arguments.at_once) as several:
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as several:
         for seed in range(1, arguments.seeds + 1):
             data = splits.make_split(arguments.orl, seed, scratch) if what == "orl" else drawn_faces(arguments, scratch)
             told = several.map(lambda variant: told_rightly(
@@ -171,7 +172,6 @@ def main():
     parser.add_argument("--sets", default="orl,drawn")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, help="instead of the job's")
-    parser.add_argument("--at-once", type=int, default=2, help="trainings, each of which has a core's work to do")
     parser.add_argument("--judged", action="store_true", help="without those that are only shown beside")
     arguments = parser.parse_args()
     table = figures.Table()

@@ -4,7 +4,6 @@
 #include <fstream>
 #include <iomanip>
 #include <limits>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -15,24 +14,16 @@
 #include "training/planner/model/step_model.h"
 
 namespace outrigger::training {
-
 namespace {
 
 constexpr uint64_t kStepsHeld = 48;
 constexpr uint64_t kSettledAt = kStepsHeld / 3;  // the steps before it live on what was made ahead
 constexpr double kJitter = 0.02;
 
-/// What no step of the plan takes less than.
-double least_step(const JobCosts& job, const SimulatedCluster& cluster,
-                  std::span<const WorkerRates> workers, const Choice& choice) {
-  constexpr double kRounding = 1e-6;
-  return predict(job, cluster.server, workers, choice).device * (1 - kJitter - kRounding);
-}
-
 /// A plan, and the model's time for it, which only says in which order plans are looked at.
 struct HeldPlan {
   double predicted = 0;
-  double least = 0;
+  double least = 0;  // seconds: what the device works in a step, whatever the jitter
   size_t number = 0;
   Choice choice;
 };
@@ -60,12 +51,15 @@ double seconds_up_to(const JobCosts& job, const SimulatedCluster& cluster, const
 std::vector<HeldPlan> held_plans(const JobCosts& job, const SimulatedCluster& cluster) {
   std::vector<WorkerRates> workers;
   for (const SimulatedWorker& worker : cluster.workers) workers.push_back(worker.rates);
+  constexpr double kRounding = 1e-6;
   std::vector<HeldPlan> plans;
-  for (const Choice& choice : all_choices(job))
-    plans.push_back({.predicted = predict(job, cluster.server, workers, choice).seconds,
-                     .least = least_step(job, cluster, workers, choice),
+  for (const Choice& choice : all_choices(job)) {
+    const Prediction told = predict(job, cluster.server, workers, choice);
+    plans.push_back({.predicted = told.seconds,
+                     .least = told.device * (1 - kJitter - kRounding),
                      .number = plans.size(),
                      .choice = choice});
+  }
   std::ranges::sort(plans, {},
                     [](const HeldPlan& one) { return std::pair(one.predicted, one.number); });
   return plans;
