@@ -112,7 +112,7 @@ class TrainingRun:
         self.token_file.write_text("bench\n", encoding="utf-8")
         self.server = None
         self.workers = []
-        self.metrics = []
+        self.metrics = {}  # lines of each type
         self.metrics_read = 0  # bytes
 
     def __enter__(self):
@@ -153,8 +153,9 @@ class TrainingRun:
             return []
         whole = text[:text.rfind(b"\n") + 1]
         self.metrics_read += len(whole)
-        self.metrics += [json.loads(line) for line in whole.splitlines()]
-        return [line for line in self.metrics if line["type"] == type_]
+        for line in map(json.loads, whole.splitlines()):
+            self.metrics.setdefault(line["type"], []).append(line)
+        return self.metrics.get(type_, [])
 
     def steps(self):
         return self.events("step")

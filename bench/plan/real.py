@@ -6,10 +6,12 @@ that has settled, the plans take turns in the same run (POST /plan), the automat
 each, whose mean counts: where every third step waits the others are no consolation. The others are the five that the
 simulator likes best, whatever their cuts, shares and local inputs, cut Input, and three drawn ones. Of so many the best
 is also the luckiest, so it only says who is in the finals: there the automatic plan, the best and cut Input take turns
-once more, and the median of the finals' ratios counts. Wanted: within 5 % of the best in 11 of 12 scenarios, in force
-after 30 steps; 0.98 of cut Input everywhere; comparing plans and moving to them takes under 1 % of the time until then;
-and the server's links no more of its processor's time, while the automatic plan has its turns, than they may.
-Finals last until the intervals in which those medians lie have decided, or for twice as long as they must.
+once more, and the median of the finals' ratios counts. Who is far behind after the first turn has no second before them.
+Wanted: within 5 % of the best in 11 of 12 scenarios, in force after 30 steps; 0.98 of cut Input everywhere; comparing
+plans and moving to them takes under 1 % of the time until then; and the server's links no more of its processor's time,
+while the automatic plan has its turns, than they may.
+Finals last until the intervals in which those medians lie have decided, each plan's for itself, or for twice as long
+as they must and three minutes: short steps can have many turns on a host whose cores are not always as fast.
 
 Behind them, not of the twelve: scenarios in which a worker is throttled, one goes or two come while the job runs. There
 the plan of 20 steps later counts. Links keep their rate: it is set when a process starts.
@@ -23,11 +25,13 @@ plan that was taken once, whatever is taken now.
 import argparse
 import contextlib
 import dataclasses
+import itertools
 import pathlib
 import random
 import statistics
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import figures  # noqa: E402
@@ -41,6 +45,8 @@ AUTO_SECONDS = 20  # of steps under the planner, before others' plans: what it c
 MOST_PLANNING = 0.01
 MOVING = 3        # first steps of a plan, in which what it needs is made
 LEAST_TO_BEST = 1 / 1.05
+LONGEST_FINALS = 180  # seconds, if twice the turns are over by then
+FAR_BEHIND = 1.2  # of the best plan's time: such a plan has no second turn before the finals
 
 
 def plan_at(run, step):
@@ -113,20 +119,32 @@ class Result:
     def best(self):
         return min(self.blocks, key=self.usual)
 
+    def contenders(self):
+        """Every plan at first; those that may yet be the best."""
+        if not all(self.blocks.values()):
+            return list(self.blocks)
+        longest = FAR_BEHIND * self.usual(self.best())
+        return [plan for plan in self.blocks if self.usual(plan) <= longest]
+
 
 def hold_finals(run, result, turns, order):
     """Fresh figures of those that count, next to each other in time."""
-    best = result.best()
-    finalists = list(dict.fromkeys([result.automatic, best, UNSPLIT]))
-    result.finals = {plan: [] for plan in finalists}
-    if len(finalists) == 1:
-        return
-    for turn in range(2 * turns):
-        if turn >= turns and decided(result.finals[best], LEAST_TO_BEST) and \
-                decided(result.finals[UNSPLIT], LEAST_TO_UNSPLIT):
+    wanted = {}
+    for plan, least in ((result.best(), LEAST_TO_BEST), (UNSPLIT, LEAST_TO_UNSPLIT)):
+        if plan != result.automatic:
+            wanted.setdefault(plan, []).append(least)
+    result.finals = {plan: [] for plan in wanted}
+    until = time.monotonic() + LONGEST_FINALS
+    for turn in itertools.count():
+        if turn >= 2 * turns and time.monotonic() >= until:
             break
+        still = [plan for plan, targets in wanted.items()
+                 if turn < turns or not all(decided(result.finals[plan], least) for least in targets)]
+        if not still:
+            break
+        finalists = [result.automatic, *still]
         took = {plan: mean_step(run.measure(plan)) for plan in order.sample(finalists, len(finalists))}
-        for plan in finalists:
+        for plan in still:
             result.finals[plan].append(took[plan] / took[result.automatic])
 
 
@@ -168,10 +186,11 @@ def compete(scenario, arguments, scratch, data):
             plans.append(automatic)
         blocks = {plan: [] for plan in plans}
         order = random.Random(1)
-        for _ in range(arguments.rounds):
-            for plan in order.sample(plans, len(plans)):
-                blocks[plan].append(run.measure(plan))
         result = Result(automatic, settled, moves, blocks, {}, planning)
+        for _ in range(arguments.rounds):
+            contenders = result.contenders()
+            for plan in order.sample(contenders, len(contenders)):
+                blocks[plan].append(run.measure(plan))
         hold_finals(run, result, arguments.finals, order)
         passed, of_links = run.wires[automatic]
         result.wire = of_links / passed
@@ -220,7 +239,7 @@ def main():
     parser.add_argument("--programs", type=pathlib.Path, default=training_run.PROGRAMS, help="folder of the programs")
     parser.add_argument("--scenarios", default=",".join(SCENARIOS | CHANGES))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--finals", type=int, default=10, help="turns of the finalists, at least two; as many more while nothing is decided")
+    parser.add_argument("--finals", type=int, default=10, help="turns of the finalists, at least two; at least as many more while nothing is decided")
     parser.add_argument("--plans", type=lambda told: [Plan.parse(one) for one in told.split(",")], default=[],
                         help="CUT[:SHARE[:LOCAL]],…: percent of the stems away, and of the other inputs that stay local")
     arguments = parser.parse_args()

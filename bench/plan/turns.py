@@ -1,5 +1,6 @@
 """Plans that take turns in one run, which moves from one to the next: what their steps take. And what is wanted of one."""
 
+import itertools
 import json
 import math
 import pathlib
@@ -60,7 +61,8 @@ class Run:
         number = self.move(plan)
 
         def block():
-            return [step["seconds"] for step in self.run.steps() if step["plan"] == number][CARRIED_OVER:]
+            newest = itertools.takewhile(lambda step: step["plan"] == number, reversed(self.run.steps()))
+            return [step["seconds"] for step in newest][::-1][CARRIED_OVER:]
 
         self.run.wait_for(block, f"the first steps of plan {plan}")
         before = self.wire_clock()

@@ -207,8 +207,12 @@ class Input {
       if (std::max(lane.up, lane.down) > kNearly * whole) return Bound::kLink;
     }
     if (card_taken() > kNearly * whole) return Bound::kLink;
-    const bool all_local = local == job_.micro_batches;  // links have nothing to carry
-    if (schedule_.end() < kNearly * whole) return all_local ? Bound::kDecode : input_bound(whole);
+    if (schedule_.end() < kNearly * whole) {
+      const bool all_here =
+          local + schedule_.away() == job_.micro_batches;  // links bring no pixels
+      const bool here = all_here && local_seconds(local) > kNearly * whole;
+      return here ? Bound::kDecode : input_bound(whole);
+    }
     if (schedule_.device_busy() > kNearly * whole || schedule_.away() == 0) return Bound::kDevice;
     double stems = 0;
     double links = 0;

@@ -36,6 +36,16 @@ TEST(StepModel, WhatIsAllLocalIsNotBoundByLinks) {
   EXPECT_EQ(predict(one_cut_job(), server, one, all_local).bound, Bound::kDecode);
 }
 
+TEST(StepModel, AllElseLocalBesideStemsIsBoundByDecodingNotByLinks) {
+  const std::vector<WorkerRates> one{kWorker};
+  JobCosts costs = one_cut_job();
+  costs.pixels = 1e12;  // no link brings a micro-batch of them
+  const ServerRates server{.cores = 10, .decode = 1, .shared = false};
+  const Prediction half = predict(costs, server, one, {1, 4, 4});
+  EXPECT_NEAR(half.seconds, 4, 0.01) << "four are decoded one after the other";
+  EXPECT_EQ(half.bound, Bound::kDecode);
+}
+
 TEST(StepModel, ADeviceOfAnotherKindTakesItsOwnTimeForStems) {
   JobCosts costs = one_cut_job(false);
   costs.cuts[0].head = 0.05;
