@@ -6,10 +6,9 @@ that has settled, the plans take turns in the same run (POST /plan), the automat
 each, whose mean counts: where every third step waits the others are no consolation. The others are the five that the
 simulator likes best, whatever their cuts, shares and local inputs, cut Input, and three drawn ones. Of so many the best
 is also the luckiest, so it only says who is in the finals: there the automatic plan, the best and cut Input take turns
-once more, and the median of the finals' ratios counts. Who is far behind after the first turn has no second before them.
-Wanted: within 5 % of the best in 11 of 12 scenarios, in force after 30 steps; 0.98 of cut Input everywhere; comparing
-plans and moving to them takes under 1 % of the time until then; and the server's links no more of its processor's time,
-while the automatic plan has its turns, than they may.
+once more, and the median of the finals' ratios counts. Wanted: within 5 % of the best in 11 of 12 scenarios, in force
+after 30 steps; 0.98 of cut Input everywhere; comparing plans and moving to them takes under 1 % of the time until then;
+and the server's links no more of its processor's time, while the automatic plan has its turns, than they may.
 Finals last until the intervals in which those medians lie have decided, each plan's for itself, or for twice as long
 as they must and three minutes: short steps can have many turns on a host whose cores are not always as fast.
 
@@ -45,8 +44,7 @@ AUTO_SECONDS = 20  # of steps under the planner, before others' plans: what it c
 MOST_PLANNING = 0.01
 MOVING = 3        # first steps of a plan, in which what it needs is made
 LEAST_TO_BEST = 1 / 1.05
-LONGEST_FINALS = 180  # seconds, if twice the turns are over by then
-FAR_BEHIND = 1.2  # of the best plan's time: such a plan has no second turn before the finals
+UNDECIDED_FOR = 180  # seconds that finals go on for, at least, while nothing is decided
 
 
 def plan_at(run, step):
@@ -119,13 +117,6 @@ class Result:
     def best(self):
         return min(self.blocks, key=self.usual)
 
-    def contenders(self):
-        """Every plan at first; those that may yet be the best."""
-        if not all(self.blocks.values()):
-            return list(self.blocks)
-        longest = FAR_BEHIND * self.usual(self.best())
-        return [plan for plan in self.blocks if self.usual(plan) <= longest]
-
 
 def hold_finals(run, result, turns, order):
     """Fresh figures of those that count, next to each other in time."""
@@ -134,7 +125,7 @@ def hold_finals(run, result, turns, order):
         if plan != result.automatic:
             wanted.setdefault(plan, []).append(least)
     result.finals = {plan: [] for plan in wanted}
-    until = time.monotonic() + LONGEST_FINALS
+    until = time.monotonic() + UNDECIDED_FOR
     for turn in itertools.count():
         if turn >= 2 * turns and time.monotonic() >= until:
             break
@@ -186,11 +177,10 @@ def compete(scenario, arguments, scratch, data):
             plans.append(automatic)
         blocks = {plan: [] for plan in plans}
         order = random.Random(1)
-        result = Result(automatic, settled, moves, blocks, {}, planning)
         for _ in range(arguments.rounds):
-            contenders = result.contenders()
-            for plan in order.sample(contenders, len(contenders)):
+            for plan in order.sample(plans, len(plans)):
                 blocks[plan].append(run.measure(plan))
+        result = Result(automatic, settled, moves, blocks, {}, planning)
         hold_finals(run, result, arguments.finals, order)
         passed, of_links = run.wires[automatic]
         result.wire = of_links / passed
