@@ -1,10 +1,11 @@
 #include "cli/measured_job.h"
 
 #include <algorithm>
-#include <chrono>
+#include <optional>
 #include <utility>
-#include <vector>
 
+#include "cli/link_work.h"
+#include "common/clock.h"
 #include "common/error.h"
 #include "common/memory.h"
 #include "common/thread_pool.h"
@@ -16,36 +17,58 @@
 #include "gpu-server/planning/memory_check.h"
 #include "gpu-server/planning/planning.h"
 #include "worker/job.h"
+#include "worker/work/decoding.h"
 #include "worker/work/file_pixels.h"
 
 namespace outrigger::cli {
 namespace {
 
-/// Core-seconds that reading, decoding and augmenting a micro-batch take here: the mean over
-/// images spread over the data set.
+/// Some of the images, spread over the data set.
+feed::Lease some_images(const data::Dataset& train) {
+  constexpr uint32_t kImages = 64;
+  const uint32_t count = std::min(kImages, train.size());
+  feed::Lease lease;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto id = static_cast<uint32_t>(uint64_t{i} * train.size() / count);
+    lease.samples.push_back({.slot = i, .id = id, .sample = train.at(id)});
+  }
+  return lease;
+}
+
+/// Core-seconds that reading, decoding and augmenting a micro-batch take a worker here.
 double measure_decoding(const api::TrainingJob& job, const std::filesystem::path& root,
                         const data::Dataset& train) {
-  constexpr uint32_t kImages = 64;
   const data::PipelineOptions options = worker::pipeline_options(job);
-  worker::FilePixels pixels(options, root, "");
-  std::vector<std::byte> one(static_cast<size_t>(options.height) *
-                             static_cast<size_t>(options.width) *
-                             static_cast<size_t>(options.channels));
-  const uint32_t count = std::min(kImages, train.size());
-  uint32_t decoded = 0;
-  const auto begin = std::chrono::steady_clock::now();
-  for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t id = static_cast<uint32_t>(uint64_t{i} * train.size() / count);
-    try {
-      pixels.make({.slot = i, .id = id, .sample = train.at(id)}, false, one);
-      ++decoded;
-    } catch (const InvalidInput&) {
-      continue;  // a broken image says nothing about speed
-    }
-  }
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  worker::FilePixels source(options, root, "");
+  const feed::Lease lease = some_images(train);
+  ThreadPool one(1);
+  worker::Quota quota(1, false);
+  const std::optional<ProcessorClock> no_neighbour;
+  const worker::Crew crew{one, quota, no_neighbour};
+  feed::WorkTimes times;
+  const TimePoint begin = system_now();
+  worker::Decoding decoding(lease.samples.size(), {options.height, options.width, options.channels},
+                            nullptr);
+  decoding.prefetch(lease, source, crew);
+  while (!decoding.done()) decoding.make_some(lease, source, crew, times);
+  const double took = to_seconds(system_now() - begin);
+  if (decoding.read_error()) throw IoError(*decoding.read_error());
+  // A broken image says nothing about speed, and takes little time.
+  const size_t decoded = lease.samples.size() - decoding.take_broken().size();
   if (decoded == 0) throw InvalidInput(root.string() + ": none of the images tried can be decoded");
-  return took.count() / decoded * static_cast<double>(worker::micro_batch(job));
+  return took / static_cast<double>(decoded) * static_cast<double>(worker::micro_batch(job));
+}
+
+void measure_links(const api::TrainingJob& job, MeasuredJob& measured) {
+  feed::Plan plan;
+  gpu_server::set_wires(plan, job);
+  measured.wires = {plan.activations, plan.gradients};
+  LinkMeter meter(worker::activation_type(job));
+  measured.profile.costs.link_work = meter.work(measured.wires);
+  for (const WireFormat format : kNarrowWires) {
+    const Wires wires = narrowed(measured.wires, format);
+    if (wires != measured.wires) measured.narrowed_work.emplace(format, meter.work(wires));
+  }
 }
 
 gpu_server::PlannedDevice measure_device(const api::TrainingJob& job, const api::Launch& launch,
@@ -82,6 +105,7 @@ MeasuredJob measure_job(const api::TrainingJob& job, const api::Launch& launch, 
   profile.costs = device.costs;
   profile.options = gpu_server::planner_options(job, graph, size, profile.costs);
   profile.decode = measure_decoding(job, root, train);
+  measure_links(job, measured);
   if (auto advice = gpu_server::share_advice(job, size))
     measured.remarks.push_back(std::move(*advice));
   measured.graph = std::move(graph);

@@ -23,7 +23,6 @@
 #include "common/log.h"
 #include "common/memory.h"
 #include "common/thread_pool.h"
-#include "gpu-server/job/job_plan.h"
 
 namespace outrigger::cli {
 namespace {
@@ -83,8 +82,9 @@ PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
   MeasuredJob told = measure_job(job, launch, threads);
   PlannedJob measured{.profile = std::move(told.profile),
                       .servers = job.spec.server.replicas,
+                      .wires = told.wires,
+                      .narrowed_work = std::move(told.narrowed_work),
                       .remarks = std::move(told.remarks)};
-  gpu_server::set_wires(measured.wires, job);
   const double decode = measured.profile.decode;
   measured.server = {.cores = told.cores,
                      .decode = decode / threads,

@@ -135,7 +135,7 @@ std::vector<std::string> advice_of(const PlannedJob& job, const Candidate& best,
     advice.push_back(std::move(*open));
   if (auto bytes = traffic_advice(in, best.prediction.seconds, trial))
     advice.push_back(std::move(*bytes));
-  if (auto wires = wire_advice(in, job.wires, best.prediction.seconds, trial))
+  if (auto wires = wire_advice(in, job.wires, job.narrowed_work, best.prediction.seconds, trial))
     advice.push_back(std::move(*wires));
   std::ranges::move(batch_advice(job.profile, in.server, in.workers, best),
                     std::back_inserter(advice));

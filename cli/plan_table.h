@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "feed/plan.h"
+#include "cli/wires.h"
 #include "training/planner/model/profile.h"
 
 namespace outrigger::cli {
@@ -26,8 +26,9 @@ struct PlannedJob {
   training::ServerRates server;                // of a rank
   std::vector<training::WorkerRates> workers;  // of all ranks, alike
   int servers = 1;                             // that have a price: pods, of one rank or several
-  feed::Plan wires = {};                       // of it only the formats count
-  std::vector<std::string> remarks;            // on the job's split, for people
+  Wires wires = {};
+  NarrowedWork narrowed_work = {};   // none: as with these
+  std::vector<std::string> remarks;  // on the job's split, for people
   std::optional<Prices> prices;
 };
 

@@ -13,30 +13,36 @@ namespace {
 /// wider: it rounds more.
 constexpr double kWireGain = 1.05;
 
-/// Costs with both wires narrowed to a format, where they are wider.
-training::JobCosts narrowed(training::JobCosts job, const feed::Plan& present, WireFormat format) {
-  const auto part = [format](WireFormat now) {
-    return std::min(1.0, bytes_an_element(format) / bytes_an_element(now));
+/// Costs with other wires, and what links take with those.
+training::JobCosts with_wires(training::JobCosts job, const Wires& present, const Wires& others,
+                              const training::LinkWork& work) {
+  const auto part = [](WireFormat now, WireFormat then) {
+    return bytes_an_element(then) / bytes_an_element(now);
   };
   for (training::CutCosts& cut : job.cuts) {
-    cut.activations *= part(present.activations);
-    cut.gradients *= part(present.gradients);
+    cut.activations *= part(present.activations, others.activations);
+    cut.gradients *= part(present.gradients, others.gradients);
   }
+  job.link_work = work;
   return job;
 }
 
+/// As a job names it.
+const char* name_of(WireFormat format) { return format == WireFormat::kInt8 ? "Int8" : "BFloat16"; }
+
 }  // namespace
 
-std::optional<std::string> wire_advice(const training::Situation& in, const feed::Plan& present,
-                                       double seconds, const training::Trial& trial) {
+std::optional<std::string> wire_advice(const training::Situation& in, const Wires& present,
+                                       const NarrowedWork& work, double seconds,
+                                       const training::Trial& trial) {
   std::optional<std::string> advice;
   double best = seconds;
-  for (const auto& [format, name] :
-       {std::pair(WireFormat::kBFloat16, "BFloat16"), std::pair(WireFormat::kInt8, "Int8")}) {
-    if (bytes_an_element(format) >=
-        std::max(bytes_an_element(present.activations), bytes_an_element(present.gradients)))
-      continue;
-    const training::JobCosts job = narrowed(in.job, present, format);
+  for (const WireFormat format : kNarrowWires) {
+    const Wires others = narrowed(present, format);
+    if (others == present) continue;
+    const auto known = work.find(format);
+    const training::JobCosts job =
+        with_wires(in.job, present, others, known == work.end() ? in.job.link_work : known->second);
     const training::Situation there{job, in.options, in.server, in.workers};
     const auto promised = search(there, {}, training::by_model());  // takes no time
     if (!promised || best < kWireGain * promised->prediction.seconds) continue;
@@ -46,7 +52,7 @@ std::optional<std::string> wire_advice(const training::Situation& in, const feed
     advice = fmt::format(
         "With spec.split.wire: {{activations: {0}, gradients: {0}}} the best plan would be {1}: "
         "{2:.2f}x the images a second. Auto sends nothing narrower than spec.training.precision.",
-        name, describe(job, found->choice), seconds / best);
+        name_of(format), describe(job, found->choice), seconds / best);
   }
   return advice;
 }

@@ -11,6 +11,10 @@ using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 inline double to_seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
+/// Rounded up.
+inline Duration from_seconds(double seconds) {
+  return std::chrono::ceil<Duration>(std::chrono::duration<double>(seconds));
+}
 
 /// Where parts read the time, so that tests own it. Thread-safe.
 class Clock {

@@ -65,6 +65,7 @@ def make_profile(job, times, programs, scratch):
         cut["stemBackward"] = sum(layer["backward"] for layer in stem) if cut["trains"] else 0
         cut["head"] = sum(layer["forward"] + layer["backward"] for layer in head)
     profile["decode"] = times.decode
+    del profile["linkWork"]  # of links that run on this machine's cores, not on those that are emulated
     file = scratch / "profile.json"
     file.write_text(json.dumps(profile), encoding="utf-8")
     return file

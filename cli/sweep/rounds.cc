@@ -10,14 +10,32 @@
 namespace outrigger::cli {
 namespace {
 
-/// Of the run in the middle by rate; of an even number the means of both.
-void note_median(std::vector<ShareRun> runs, SweepPoint& point) {
-  std::ranges::sort(runs, {}, &ShareRun::rate);
-  const ShareRun& lower = runs[(runs.size() - 1) / 2];
-  const ShareRun& upper = runs[runs.size() / 2];
-  point.measured = (lower.rate + upper.rate) / 2;
-  point.stall_percent = (lower.stall_percent + upper.stall_percent) / 2;
+/// Of an even number the mean of the two in the middle.
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
+
+/// What the rounds have said of a share.
+struct Rounds {
+  std::vector<double> rates;
+  std::vector<double> stalls;
+  std::vector<double> predicted;
+  std::vector<double> bounds;
+
+  void add(const ShareRun& run, SweepPoint& point) {
+    rates.push_back(run.rate);
+    stalls.push_back(run.stall_percent);
+    point.measured = median(rates);
+    point.stall_percent = median(stalls);
+  }
+  void add(const Reckoned& one, SweepPoint& point) {
+    predicted.push_back(one.predicted);
+    bounds.push_back(one.bound);
+    point.predicted = median(predicted);
+    point.bound = median(bounds);
+  }
+};
 
 Sweep so_far(Sweep sweep) {
   for (SweepPoint& one : sweep.points) {
@@ -28,21 +46,27 @@ Sweep so_far(Sweep sweep) {
 
 }  // namespace
 
-Sweep run_rounds(Sweep sweep, int rounds, const RunShare& run, const KeepSweep& keep) {
+Sweep run_rounds(Sweep sweep, int rounds, const ReckonShares& reckon, const RunShare& run,
+                 const KeepSweep& keep) {
   keep(so_far(sweep));
-  std::vector<std::vector<ShareRun>> runs(sweep.points.size());
+  std::vector<Rounds> told(sweep.points.size());
+  for (size_t i = 0; i < told.size(); ++i)
+    told[i].add(Reckoned{sweep.points[i].predicted, sweep.points[i].bound}, sweep.points[i]);
   std::vector<bool> failed(sweep.points.size());
   for (int round = 0; round < rounds; ++round) {
+    if (round > 0) {
+      const std::vector<Reckoned> now = reckon(sweep);
+      for (size_t i = 0; i < told.size(); ++i) told[i].add(now.at(i), sweep.points[i]);
+    }
     for (size_t i = 0; i < sweep.points.size(); ++i) {
       SweepPoint& point = sweep.points[i];
       if (!point.left_out.empty() || failed[i]) continue;
       const ShareRun its = run(point, round);
       if (its.exit_status == 0) {
-        runs[i].push_back(its);
-        note_median(runs[i], point);
+        told[i].add(its, point);
       } else {
         failed[i] = true;
-        if (runs[i].empty()) point.left_out = its.failure;
+        if (told[i].rates.empty()) point.left_out = its.failure;
         if (sweep.exit_status == 0) sweep.exit_status = its.exit_status;
       }
       keep(so_far(sweep));

@@ -55,12 +55,9 @@ class Sweeper {
     const int share = std::max(1, available_cores() / parties);
     threads_ = options.threads.value_or(share);
     worker_threads_ = options.worker_threads.value_or(share);
-    api::Launch launch;
-    launch.mounts = options.mounts;
-    launch.device = options.device;
-    MeasuredJob measured = measure_job(job, launch, threads_);
+    const MeasuredJob measured = measure_now();
     machines_ = machines(measured);
-    profile_ = std::move(measured.profile);
+    profile_ = measured.profile;
     cut_ = choose_cut(measured.graph);
   }
 
@@ -69,15 +66,22 @@ class Sweeper {
     const training::CutCosts& whole = profile_.costs.cuts[0];
     Sweep sweep{.cut = cut.name, .workers = options_.workers};
     sweep.stem_part = 1 - cut.head / std::max(whole.head, 1e-12);
-    for (const int percent : distinct(options_.shares))
-      sweep.points.push_back(reckon(percent, sweep));
+    for (const int percent : distinct(options_.shares)) sweep.points.push_back(point_of(percent));
     log::info("{}", length_text(sweep, options_.rounds));
     return run_rounds(
         std::move(sweep), options_.rounds,
+        [this](const Sweep& so_far) { return reckon_anew(so_far); },
         [this](const SweepPoint& point, int round) { return measure(point, round); }, keep);
   }
 
  private:
+  MeasuredJob measure_now() const {
+    api::Launch launch;
+    launch.mounts = options_.mounts;
+    launch.device = options_.device;
+    return measure_job(job_, launch, threads_);
+  }
+
   /// Of one rank, of that which has the fewest workers. Links on one machine are as quick as its
   /// memory.
   Machines machines(const MeasuredJob& measured) const {
@@ -126,25 +130,48 @@ class Sweeper {
     return best;
   }
 
-  SweepPoint reckon(int percent, const Sweep& sweep) const {
+  training::Choice choice_of(uint32_t away) const { return {away == 0 ? 0 : cut_, away}; }
+
+  static double seconds_of_step(const training::Profile& profile, const Machines& machines,
+                                const training::Choice& choice) {
+    const training::PlannerOptions free;
+    const auto trial = training::by_simulation(profile.costs, training::kLongestTrials);
+    return trial.seconds({profile.costs, free, machines.server, machines.workers}, choice);
+  }
+
+  /// By the seconds that a step takes.
+  Reckoned reckon(const training::Profile& profile, const Machines& machines, uint32_t away,
+                  double seconds) const {
+    const training::JobCosts& costs = profile.costs;
+    const double heads =
+        away * costs.cuts[cut_].head + (costs.micro_batches - away) * costs.cuts[0].head;
+    return {.predicted = std::isfinite(seconds) ? profile.batch / seconds : 0,
+            .bound = profile.batch * machines.server.cores / (heads + costs.optimizer)};
+  }
+
+  /// The machine may be another one than it was: neighbours come and go.
+  std::vector<Reckoned> reckon_anew(const Sweep& sweep) const {
+    const MeasuredJob measured = measure_now();
+    const Machines now = machines(measured);
+    std::vector<Reckoned> reckoned;
+    for (const SweepPoint& point : sweep.points)
+      reckoned.push_back(reckon(measured.profile, now, point.away,
+                                seconds_of_step(measured.profile, now, choice_of(point.away))));
+    return reckoned;
+  }
+
+  SweepPoint point_of(int percent) const {
     const uint32_t all = profile_.costs.micro_batches;
     SweepPoint point{.share_percent = percent};
     point.away = static_cast<uint32_t>(std::lround(percent / 100.0 * all));
-    const training::Choice choice{point.away == 0 ? 0 : cut_, point.away};
-    const training::PlannerOptions free;
-    const auto trial = training::by_simulation(profile_.costs, training::kLongestTrials);
-    const double seconds =
-        trial.seconds({profile_.costs, free, machines_.server, machines_.workers}, choice);
-    const double steps_a_second = std::isfinite(seconds) ? 1 / seconds : 0;
-    point.predicted = profile_.batch * steps_a_second;
-    point.steps = options_.steps.value_or(usual_steps(steps_a_second));
-    point.seconds = std::isfinite(seconds) ? point.steps * seconds : 0;
-    const double part = static_cast<double>(point.away) / all;
-    const double device = (all * profile_.costs.cuts[0].head * (1 - sweep.stem_part * part) +
-                           profile_.costs.optimizer) /
-                          machines_.server.cores;
-    point.bound = profile_.batch / device;
-    point.left_out = why_not(choice, seconds);
+    const double seconds = seconds_of_step(profile_, machines_, choice_of(point.away));
+    const Reckoned reckoned = reckon(profile_, machines_, point.away, seconds);
+    point.predicted = reckoned.predicted;
+    point.bound = reckoned.bound;
+    const bool possible = std::isfinite(seconds);
+    point.steps = options_.steps.value_or(usual_steps(possible ? 1 / seconds : 0));
+    point.seconds = possible ? point.steps * seconds : 0;
+    point.left_out = why_not(choice_of(point.away), seconds);
     return point;
   }
 

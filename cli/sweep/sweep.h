@@ -56,8 +56,8 @@ struct SweepPoint {
   int share_percent = 0;
   uint32_t away = 0;     // stems of a step
   double measured = 0;   // median over the rounds; 0: not run
-  double predicted = 0;  // in virtual time, from what this machine measured beforehand
-  double bound = 0;      // Amdahl: the device does its part and nothing else takes time
+  double predicted = 0;  // in virtual time, from what this machine measured; median, likewise
+  double bound = 0;      // Amdahl, likewise: the device does its part, nothing else takes time
   double stall_percent = 0;
   std::string left_out;  // why nothing was measured
   int steps = 0;         // of each of its runs

@@ -306,7 +306,9 @@ PlannedDevice emulated_device(const training::Profile& profile, int cores, const
     throw InvalidInput("the profile to emulate is of " +
                        std::to_string(profile.costs.micro_batches) +
                        " micro-batches a step, the job has " + std::to_string(size.micro_batches));
-  return {profile.costs, static_cast<double>(cores), false};
+  PlannedDevice device{profile.costs, static_cast<double>(cores), false};
+  device.costs.link_work = {};  // what a run measures has it in it
+  return device;
 }
 
 }  // namespace outrigger::gpu_server

@@ -17,7 +17,7 @@ void Processor::start(double seconds, std::function<void()> done) {
 }
 
 void Processor::progress() {
-  const double passed = std::chrono::duration<double>(events_.now() - since_).count();
+  const double passed = to_seconds(events_.now() - since_);
   since_ = events_.now();
   for (Job& job : jobs_) job.left -= passed / static_cast<double>(jobs_.size());
 }
@@ -26,8 +26,7 @@ void Processor::expect_next() {
   if (jobs_.empty()) return;
   const double least = std::max(0.0, std::ranges::min_element(jobs_, {}, &Job::left)->left) *
                        static_cast<double>(jobs_.size());
-  events_.after(std::chrono::ceil<Duration>(std::chrono::duration<double>(least)),
-                [this, expectation = ++expectation_] { finish(expectation); });
+  events_.after(from_seconds(least), [this, expectation = ++expectation_] { finish(expectation); });
 }
 
 void Processor::finish(uint64_t expectation) {

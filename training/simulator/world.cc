@@ -9,13 +9,7 @@
 namespace outrigger::training {
 namespace {
 
-/// Of messages without a tensor, and of what a frame adds.
-constexpr double kSmall = 512;
 constexpr Duration kTick = std::chrono::milliseconds(20);
-
-Duration duration(double seconds) {
-  return std::chrono::ceil<Duration>(std::chrono::duration<double>(seconds));
-}
 
 feed::CoordinatorOptions coordinator_options(const JobCosts& job, uint64_t steps) {
   feed::CoordinatorOptions options;
@@ -24,10 +18,6 @@ feed::CoordinatorOptions coordinator_options(const JobCosts& job, uint64_t steps
   options.micro_batch = 1;  // a sample stands for all of its micro-batch: only times count
   options.staleness = job.staleness;
   return options;
-}
-
-const CutCosts& costs_of(const JobCosts& job, int32_t cut) {
-  return *std::ranges::find(job.cuts, cut, &CutCosts::cut);
 }
 
 }  // namespace
@@ -53,6 +43,10 @@ void World::tick() {
   coordinator_.tick(now());
   post_outbox();
   events_.after(kTick, [this] { tick(); });
+}
+
+const CutCosts& World::costs_of(int32_t cut) const {
+  return *std::ranges::find(job_.cuts, cut, &CutCosts::cut);
 }
 
 double World::jittered(double seconds) {
@@ -156,11 +150,12 @@ void World::begin_work(feed::WorkerId id, Peer& peer) {
   for (int i = 0; i < piece.parts; ++i) seconds += jittered(piece.seconds);
   peer.since = now();
   peer.part = seconds / piece.parts;
+  peer.delay = std::max(0.0, to_seconds(peer.link_works - now()));
   settle_end(id, peer);
 }
 
 void World::settle_end(feed::WorkerId id, Peer& peer) {
-  const TimePoint end = peer.since + duration(peer.at_work->parts * peer.part);
+  const TimePoint end = peer.since + from_seconds(peer.at_work->parts * peer.part + peer.delay);
   events_.at(end, [this, id, number = ++peer.ends] {
     const auto found = peers_.find(id);
     if (found != peers_.end() && found->second.ends == number) finish_work(id);
@@ -169,7 +164,7 @@ void World::settle_end(feed::WorkerId id, Peer& peer) {
 
 void World::end_with_part(feed::WorkerId id, Peer& peer) {
   WorkerModel::Piece& piece = *peer.at_work;
-  const double passed = std::chrono::duration<double>(now() - peer.since).count();
+  const double passed = std::max(0.0, to_seconds(now() - peer.since) - peer.delay);
   const int begun = 1 + static_cast<int>(peer.part > 0 ? passed / peer.part : 0);
   if (begun >= piece.parts) return;
   piece.parts = begun;
@@ -184,75 +179,6 @@ void World::finish_work(feed::WorkerId id) {
   peer.at_work.reset();
   flush(id);
   start_work(id);
-}
-
-// ---- links
-
-double World::bytes_of(const feed::ServerMessage& message) const {
-  if (const auto* weights = std::get_if<feed::StemWeights>(&message))
-    return kSmall + costs_of(job_, weights->cut).weights;
-  if (const auto* lease = std::get_if<feed::Lease>(&message);
-      lease != nullptr && lease->kind == feed::WorkKind::kBackward)
-    return kSmall + costs_of(job_, lease->cut).gradients;
-  if (const auto* gradient = std::get_if<feed::CutGradient>(&message)) {
-    const auto& items = coordinator_.ledger().steps().at(gradient->key.step);
-    return kSmall + costs_of(job_, items.at(gradient->key.index).cut).gradients;
-  }
-  return kSmall;
-}
-
-double World::bytes_of(const feed::WorkerMessage& message) const {
-  if (const auto* batch = std::get_if<feed::MicroBatch>(&message))
-    return kSmall +
-           (batch->times.cut == 0 ? job_.pixels : costs_of(job_, batch->times.cut).activations);
-  if (const auto* gradient = std::get_if<feed::StemGradient>(&message))
-    return kSmall + costs_of(job_, gradient->times.cut).weights;
-  return kSmall;
-}
-
-/// When the last byte is out, where link and card each send one message after the other.
-TimePoint World::sent(Peer& peer, Way& way, Way& card, double bytes) const {
-  const WorkerRates& rates = peer.model->rates();
-  way.free = std::max(way.free, now()) + duration(bytes / rates.bytes_per_second);
-  card.free = std::max(card.free, now()) + duration(bytes / server_.bytes_per_second);
-  way.free = std::max(way.free, card.free);
-  return way.free + duration(rates.latency);
-}
-
-void World::deliver(feed::WorkerId id, feed::ServerMessage message) {
-  Peer& peer = peers_.at(id);
-  const TimePoint when =
-      peer.place ? sent(peer, peer.to_worker, card_out_, bytes_of(message)) : now();
-  events_.at(when, [this, id, message = std::move(message)]() mutable {
-    const auto found = peers_.find(id);
-    if (found == peers_.end()) return;
-    found->second.model->receive(std::move(message));
-    flush(id);
-    start_work(id);
-  });
-}
-
-void World::flush(feed::WorkerId id) {
-  Peer& peer = peers_.at(id);
-  peer.model->take_outbox(from_worker_);
-  for (auto& message : from_worker_) {
-    if (peer.place && std::holds_alternative<feed::MicroBatch>(message))
-      ++micro_batches_[*peer.place];
-    const TimePoint when =
-        peer.place ? sent(peer, peer.to_server, card_in_, bytes_of(message)) : now();
-    events_.at(when, [this, id, message = std::move(message)]() mutable {
-      if (!peers_.contains(id)) return;
-      coordinator_.receive(id, std::move(message), now());
-      post_outbox();
-    });
-  }
-}
-
-void World::post_outbox() {
-  coordinator_.take_outbox(from_server_);
-  for (auto& out : from_server_) {
-    if (peers_.contains(out.to)) deliver(out.to, std::move(out.message));
-  }
 }
 
 // ---- the device
@@ -270,7 +196,7 @@ World::Origin World::origin(uint64_t step, uint32_t index, bool gradient) const 
   const auto peer = peers_.find(item.source->worker);
   if (peer == peers_.end()) return origin;
   const WorkerRates& rates = peer->second.model->rates();
-  const CutCosts& cut = costs_of(job_, item.cut);
+  const CutCosts& cut = costs_of(item.cut);
   feed::Delivery& delivery = origin.delivery;
   origin.worker = peer->second.place;
   delivery.decode = rates.decode;

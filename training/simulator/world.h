@@ -68,7 +68,9 @@ class World {
     std::optional<WorkerModel::Piece> at_work;
     TimePoint since{};  // when it began with that
     double part = 0;    // seconds that each of its parts takes
+    double delay = 0;   // seconds that its link takes of its cores meanwhile
     uint64_t ends = 0;  // how often it was settled when that ends: earlier ends no longer count
+    TimePoint link_works{};  // until then, where nothing else is at work
     Way to_server;
     Way to_worker;
   };
@@ -88,10 +90,23 @@ class World {
   void end_with_part(feed::WorkerId id, Peer& peer);
   void finish_work(feed::WorkerId id);
   void flush(feed::WorkerId id);
-  void deliver(feed::WorkerId id, feed::ServerMessage message);
+  /// `frames` that it makes: 1 or, if it goes with the one before, 0.
+  void deliver(feed::WorkerId id, feed::ServerMessage message, double frames);
+  void take_at_worker(feed::WorkerId id, feed::ServerMessage message, double work);
+  /// Gives a link's work, core-seconds, to the cores of one of its ends; to a worker's it comes
+  /// beside what these are at.
+  template <typename Then>
+  void work_at_server(double seconds, Then then);
+  void work_at_worker(feed::WorkerId id, double seconds);
   TimePoint sent(Peer& peer, Way& way, Way& card, double bytes) const;
   double bytes_of(const feed::ServerMessage& message) const;
   double bytes_of(const feed::WorkerMessage& message) const;
+  double packing_of(const feed::ServerMessage& message) const;
+  double packing_of(const feed::WorkerMessage& message) const;
+  /// Core-seconds at each end of the link, for a message that makes so many frames.
+  template <typename Message>
+  double link_work(const Message& message, double frames) const;
+  const CutCosts& costs_of(int32_t cut) const;
   double jittered(double seconds);
 
   const JobCosts& job_;

@@ -70,6 +70,8 @@ TEST(PlanTable, SaysWhatNarrowerWiresWouldBring) {
   EXPECT_THAT(printed(job), Not(HasSubstr("split.wire"))) << "links are no limit";
   for (training::WorkerRates& worker : job.workers) worker.bytes_per_second = 3e6;
   EXPECT_THAT(printed(job), HasSubstr("{activations: Int8, gradients: Int8}"));
+  job.narrowed_work[WireFormat::kInt8] = {.byte = 1e-6};
+  EXPECT_THAT(printed(job), Not(HasSubstr("Int8"))) << "three times a link's time of the cores";
   job.wires.activations = job.wires.gradients = WireFormat::kInt8;
   EXPECT_THAT(printed(job), Not(HasSubstr("split.wire"))) << "there is none narrower";
 }

@@ -22,7 +22,8 @@ TEST_F(PlanCommand, ScoresEveryCutAndNamesTheBest) {
   EXPECT_EQ(told["cuts"][0]["cut"], "Input");
   const auto& best = told["cuts"][told["choice"].get<size_t>()];
   for (const json& row : told["cuts"]) {
-    EXPECT_GE(row["secondsPerStep"].get<double>(), best["secondsPerStep"].get<double>());
+    // Of plans that take about the same it is the one that slower workers disturb least.
+    EXPECT_GE(row["secondsPerStep"].get<double>(), best["secondsPerStep"].get<double>() / 1.05);
     EXPECT_GT(row["headCoreMilliseconds"].get<double>(), 0);
   }
   // Whatever their cuts: the best of them is the one that is named.

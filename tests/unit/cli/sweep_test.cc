@@ -72,6 +72,9 @@ class SweepRounds : public testing::Test {
       return ShareRun{.rate = rate, .stall_percent = rate / 10};
     };
   }
+  ReckonShares unchanged_ = [](const Sweep& sweep) {
+    return std::vector<Reckoned>(sweep.points.size());
+  };
   KeepSweep keep_ = [this](const Sweep& so_far) { kept_.push_back(so_far); };
   std::vector<Sweep> kept_;
 };
@@ -79,11 +82,30 @@ class SweepRounds : public testing::Test {
 TEST_F(SweepRounds, CountTheirMedian) {
   const auto measured = [&](const std::vector<double>& by_round) {
     const int rounds = static_cast<int>(by_round.size());
-    return run_rounds(sweep({50}), rounds, rates(by_round), keep_).points.front();
+    return run_rounds(sweep({50}), rounds, unchanged_, rates(by_round), keep_).points.front();
   };
   EXPECT_EQ(measured({10, 90, 30}).measured, 30);
   EXPECT_EQ(measured({90, 20, 10, 40}).measured, 30) << "between the two in the middle";
   EXPECT_EQ(measured({90, 20, 10, 40}).stall_percent, 3);
+}
+
+TEST_F(SweepRounds, CountTheMedianOfWhatEachReckonedAnew) {
+  Sweep told = sweep({0, 50});
+  told.points[0].predicted = 10;
+  told.points[1].predicted = 100;
+  told.points[1].bound = 1000;
+  int asked = 0;
+  const auto reckon = [&](const Sweep&) {
+    ++asked;
+    return std::vector<Reckoned>{{.predicted = 30.0 * asked, .bound = 1},
+                                 {.predicted = 700.0 / asked, .bound = 1500.0 / asked}};
+  };
+  told = run_rounds(told, 3, reckon, rates({1, 1, 1}), keep_);
+  EXPECT_EQ(asked, 2) << "the first has it already";
+  EXPECT_EQ(told.points[0].predicted, 30);
+  EXPECT_EQ(told.points[1].predicted, 350);
+  EXPECT_EQ(told.points[1].bound, 1000);
+  EXPECT_EQ(kept_.front().points[0].predicted, 10);
 }
 
 TEST_F(SweepRounds, KeepWhatAShareHasMeasuredBeforeItFails) {
@@ -96,7 +118,7 @@ TEST_F(SweepRounds, KeepWhatAShareHasMeasuredBeforeItFails) {
       return ShareRun{.exit_status = 13, .failure = "its run ended with status 13"};
     return ShareRun{.rate = 7};
   };
-  const Sweep told = run_rounds(sweep({0, 50, 100}), 3, run, keep_);
+  const Sweep told = run_rounds(sweep({0, 50, 100}), 3, unchanged_, run, keep_);
   EXPECT_EQ(ran, (std::vector<int>{0, 50, 100, 0, 50, 0}));
   EXPECT_EQ(told.points[0].measured, 7);
   EXPECT_EQ(told.points[0].left_out, "");
@@ -111,7 +133,7 @@ TEST_F(SweepRounds, AreKeptAfterEachRunSoThatAStopLosesNone) {
     if (point.share_percent == 100) throw Cancelled("asked to stop");
     return ShareRun{.rate = 7};
   };
-  EXPECT_THROW(run_rounds(sweep({0, 50, 100}), 1, run, keep_), Cancelled);
+  EXPECT_THROW(run_rounds(sweep({0, 50, 100}), 1, unchanged_, run, keep_), Cancelled);
   ASSERT_EQ(kept_.size(), 3u);
   EXPECT_EQ(kept_[0].points[0].left_out, "not run yet");
   const auto& points = kept_.back().points;

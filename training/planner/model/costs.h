@@ -50,6 +50,15 @@ struct CutCosts {
   double stem_here() const { return device_stem.value_or(stem_forward + stem_backward); }
 };
 
+/// What links take of the cores at each of their two ends; core-seconds. A frame is all that is
+/// sent at once.
+struct LinkWork {
+  double frame = 0;        // for each that is sent or taken in
+  double byte = 0;         // for each of its bytes
+  double activations = 0;  // for each byte in memory of activations that are packed or unpacked
+  double gradients = 0;    // likewise of their gradients
+};
+
 /// What does not change while a job runs.
 struct JobCosts {
   std::vector<CutCosts> cuts;  // the first is "Input"
@@ -60,7 +69,24 @@ struct JobCosts {
   double optimizer = 0;        // core-seconds of a step
   double parameters = 0;       // bytes of all parameters
   double copies = 4;  // of them in the server: weights, momentum, gradients, their sum, …
+  /// None where times were measured while links were at work, which is in them then.
+  LinkWork link_work;
 };
+
+/// What a micro-batch that travels takes of the cores at each end, with its lease: as pixels, as
+/// activations at a cut, and when the gradients of these and of the stem follow.
+inline double pixels_work(const JobCosts& job) {
+  return 2 * job.link_work.frame + job.link_work.byte * job.pixels;
+}
+inline double activations_work(const JobCosts& job, const CutCosts& cut) {
+  const LinkWork& work = job.link_work;
+  return 2 * work.frame + work.byte * cut.activations + work.activations * cut.crossing;
+}
+inline double gradients_work(const JobCosts& job, const CutCosts& cut) {
+  if (!cut.trains) return 0;
+  const LinkWork& work = job.link_work;
+  return 2 * work.frame + work.byte * (cut.gradients + cut.weights) + work.gradients * cut.crossing;
+}
 
 using feed::kLeasesInHand;
 

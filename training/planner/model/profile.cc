@@ -50,6 +50,7 @@ class Fields {
     return value.get<bool>();
   }
   bool has(const char* field) const { return object_.contains(field); }
+  Fields object(const char* field) const { return {at(field), path_ + "." + field}; }
   /// Calls `read` with the fields of every object in a list.
   template <typename Read>
   void each(const char* field, const Read& read) const {
@@ -103,6 +104,20 @@ CutCosts read_cut(const Fields& fields) {
           .device_stem = fields.optional_number("deviceStem")};
 }
 
+json to_object(const LinkWork& work) {
+  return {{"frame", work.frame},
+          {"byte", work.byte},
+          {"activations", work.activations},
+          {"gradients", work.gradients}};
+}
+
+LinkWork read_link_work(const Fields& fields) {
+  return {.frame = fields.number("frame"),
+          .byte = fields.number("byte"),
+          .activations = fields.number("activations"),
+          .gradients = fields.number("gradients")};
+}
+
 }  // namespace
 
 std::string to_json(const Profile& profile) {
@@ -126,6 +141,7 @@ std::string to_json(const Profile& profile) {
               {"optimizer", costs.optimizer},
               {"parameters", costs.parameters},
               {"copies", costs.copies},
+              {"linkWork", to_object(costs.link_work)},
               {"leastServerPercent", profile.options.least_server_percent},
               {"cuts", cuts},
               {"layers", layers}};
@@ -153,6 +169,7 @@ Profile read_profile(const std::string& text, const std::string& name) {
   costs.optimizer = fields.number("optimizer");
   costs.parameters = fields.number("parameters");
   costs.copies = fields.number("copies");
+  if (fields.has("linkWork")) costs.link_work = read_link_work(fields.object("linkWork"));
   fields.each("cuts", [&](const Fields& cut) { costs.cuts.push_back(read_cut(cut)); });
   fields.each("layers", [&](const Fields& layer) {
     costs.layers.push_back({layer.text("name"), layer.number("forward"), layer.number("backward"),

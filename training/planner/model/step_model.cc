@@ -104,9 +104,11 @@ class Input {
       const double can = (seconds - stems.cores) / std::max(lane.rates->decode, 1e-12);
       if (can < stems.decodes * kNearlyAll) return -1;
       if (std::max(stems.up, stems.down) > seconds * kNearlyOnce) return -1;
+      const double link = pixels_work(job_) / lane.rates->stem_speed;
+      const double each = lane.rates->decode / std::max(lane.rates->decode + link, 1e-12);
       const double wire =
           (seconds - stems.up) * lane.rates->bytes_per_second / std::max(job_.pixels, 1.0);
-      total += std::max(0.0, std::min(can - stems.decodes, wire));
+      total += std::max(0.0, std::min((can - stems.decodes) * each, wire));
     }
     return std::min(total, (seconds - card_taken()) / std::max(schedule_.card(job_.pixels), 1e-12));
   }
@@ -119,20 +121,34 @@ class Input {
   }
   size_t leases() const { return kLeasesInHand * schedule_.lanes().size(); }
 
-  /// Seconds in which the server's own worker has other work or no cores.
-  double own_taken() const {
-    return schedule_.own_stems() + (server_.shared ? schedule_.device_busy() : 0);
+  /// Seconds that links take the server's own worker, or all its cores where it shares them, if
+  /// they bring so many micro-batches' pixels. Those of stems are the device's where it shares.
+  double links_taken(double brought) const {
+    const double pixels = brought * pixels_work(job_);
+    if (server_.shared) return pixels / server_.cores;
+    return (pixels + schedule_.stem_links()) / server_.own_cores;
   }
-  double decoded_here(double seconds) const {
-    const double spare = seconds - own_taken();
-    return std::max(0.0, spare) / std::max(server_.decode, 1e-12);
+  /// Seconds in which the server's own worker has other work or no cores, where all pixels that
+  /// are not kept for it come over links.
+  double own_taken(uint32_t local) const {
+    const double brought = job_.micro_batches - schedule_.away() - local;
+    return schedule_.own_stems() + (server_.shared ? schedule_.device_busy() : 0) +
+           links_taken(brought);
+  }
+  /// Each that it decodes beside those need not come.
+  double decoded_here(double seconds, uint32_t local) const {
+    const double spare = seconds - own_taken(local) - local * server_.decode;
+    const double link = links_taken(1) - links_taken(0);
+    if (spare < 0) return std::max(0.0, local + spare / std::max(server_.decode, 1e-12));
+    return local + spare / std::max(server_.decode - link, 1e-12);
   }
 
   /// Whether all pixels are there in a step of so many seconds.
   bool enough(double seconds, uint32_t local) const {
-    const double here = decoded_here(seconds);
+    const double here = decoded_here(seconds, local);
     double brought = brought_in(seconds);
     if (brought < 0 || here < kNearlyAll * local) return false;
+    if (own_taken(local) > kNearlyOnce * seconds) return false;
     const double wanted = job_.micro_batches - schedule_.away() - local;
     // As soon as a step is drawn workers take so many of it, however long they need for them.
     const double held = std::min(static_cast<double>(leases()), wanted);
@@ -141,7 +157,7 @@ class Input {
     return brought >= kNearlyAll * wanted;
   }
 
-  double local_seconds(uint32_t local) const { return local * server_.decode + own_taken(); }
+  double local_seconds(uint32_t local) const { return local * server_.decode + own_taken(local); }
   /// The least step in which workers bring what is not kept local.
   double remote_seconds(uint32_t local) const {
     const double wanted = job_.micro_batches - schedule_.away() - local;
@@ -198,7 +214,7 @@ class Input {
   bool is_full(double whole, uint32_t local) const {
     if (!server_.shared || schedule_.away() > 0) return false;
     const double here = local_input(whole, local) * job_.micro_batches * server_.decode;
-    return schedule_.device_busy() > kMostly * whole && own_taken() + here > kNearly * whole;
+    return schedule_.device_busy() > kMostly * whole && own_taken(local) + here > kNearly * whole;
   }
 
   Bound bound(double whole, uint32_t local) const {

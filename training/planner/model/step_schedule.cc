@@ -105,19 +105,18 @@ void StepSchedule::take_stem(Lane& lane, double arrives) {
 }
 
 void StepSchedule::run_device() {
-  const double head = cut_.head / server_.cores;
   device_free_ = device_busy_ = front();
   if (ahead_) {
     for (Lane& lane : lanes_) lane.free = lane.up_free = lane.down_free = 0;
     card_up_ = card_down_ = 0;
   }
   if (frozen_) {
-    device_free_ += head * away_;
+    device_free_ += head() * away_;
     device_busy_ = device_free_;
   }
   for (Away& stem : stems_) {
-    device_free_ = std::max(device_free_, stem.arrives) + head;
-    device_busy_ += head;
+    device_free_ = std::max(device_free_, stem.arrives) + head();
+    device_busy_ += head();
     if (cut_.trains) run_backward(*stem.lane);
   }
   device_free_ += stem_here() * last_;
@@ -129,17 +128,21 @@ void StepSchedule::run_device() {
   }
 }
 
+double StepSchedule::backward(const Lane& lane) const {
+  const double link = lane.own ? 0 : gradients_work(job_, cut_);
+  return (cut_.stem_backward + link) / lane.rates->stem_speed;
+}
+
 void StepSchedule::run_backward(Lane& lane) {
-  const double backward = cut_.stem_backward / lane.rates->stem_speed;
-  lane.stems += backward;
+  lane.stems += backward(lane);
   if (lane.own) {
-    lane.free = lane.up_free = std::max(lane.free, device_free_) + backward;
+    lane.free = lane.up_free = std::max(lane.free, device_free_) + backward(lane);
     return;
   }
   const double download = cut_.gradients / lane.rates->bytes_per_second;
   card_down_ = std::max(card_down_, device_free_) + card(cut_.gradients);
   lane.down_free = std::max(std::max(lane.down_free, device_free_) + download, card_down_);
-  lane.free = std::max(lane.free, lane.down_free + lane.rates->latency) + backward;
+  lane.free = std::max(lane.free, lane.down_free + lane.rates->latency) + backward(lane);
   const double sends = cut_.weights / lane.rates->bytes_per_second;
   card_up_ = std::max(card_up_, lane.free) + card(cut_.weights);
   lane.up_free = std::max(std::max(lane.up_free, lane.free) + sends, card_up_);

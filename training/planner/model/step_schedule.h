@@ -50,8 +50,15 @@ class StepSchedule {
   /// Seconds that stems take the server's network card, in its busier direction.
   double card_stems() const { return card_stems_; }
 
-  // Of one micro-batch's stem and of bytes; seconds.
-  double forward(const Lane& lane) const { return cut_.stem_forward / lane.rates->stem_speed; }
+  // Of one micro-batch's stem, with what its link takes of the cores, and of bytes; seconds.
+  double forward(const Lane& lane) const {
+    const double link = lane.own ? 0 : activations_work(job_, cut_);
+    return (cut_.stem_forward + link) / lane.rates->stem_speed;
+  }
+  /// What the links of stems away take of the server's cores.
+  double stem_links() const {
+    return away_ * (activations_work(job_, cut_) + gradients_work(job_, cut_));
+  }
   double upload(const Lane& lane) const { return cut_.activations / lane.rates->bytes_per_second; }
   double card(double bytes) const { return bytes / server_.bytes_per_second; }
 
@@ -65,7 +72,13 @@ class StepSchedule {
   bool takes_stem(const Lane& lane, uint32_t number) const;
   double arrival(const Lane& lane) const;
   void take_stem(Lane& lane, double arrives);
+  double backward(const Lane& lane) const;
   double stem_here() const { return (cut_.stem_here() + cut_.head) / server_.cores; }
+  /// Of a stem that is away, with its links where the device's cores are theirs too.
+  double head() const {
+    const double links = server_.shared ? stem_links() / away_ : 0;
+    return (cut_.head + links) / server_.cores;
+  }
   /// What the device has done when it needs the first stem that is away.
   double front() const { return stem_here() * (job_.micro_batches - away_ - last_); }
   void run_device();

@@ -22,6 +22,8 @@ Profile profile() {
   measured.costs.micro_batches = 4;
   measured.costs.pixels = 1e6;
   measured.costs.optimizer = 0.001;
+  measured.costs.link_work = {
+      .frame = 3e-5, .byte = 2e-10, .activations = 1e-10, .gradients = 3e-10};
   measured.costs.cuts = {{.head = 0.4, .server_percent = 100},
                          {.cut = 3, .name = "pool1", .trains = true, .stem_forward = 0.1},
                          {.cut = 5, .name = "pool2", .stem_forward = 0.2, .device_stem = 0.01}};
@@ -53,6 +55,14 @@ TEST(Profile, IsReadAsItWasWritten) {
   EXPECT_EQ(read.costs.layers[1].name, "fc");
   EXPECT_EQ(read.costs.layers[0].kept, 3e6);
   EXPECT_EQ(read.samples, 200'000u);
+  EXPECT_EQ(read.costs.link_work.frame, 3e-5);
+  EXPECT_EQ(read.costs.link_work.gradients, 3e-10);
+}
+
+TEST(Profile, OfAnEarlierVersionKnowsNoWorkOfLinks) {
+  const Profile read = read_profile(with("\"linkWork\"", "\"unknown\""), "p.json");
+  EXPECT_EQ(read.costs.link_work.frame, 0);
+  EXPECT_EQ(read.costs.pixels, 1e6);
 }
 
 TEST(Profile, SaysWhichFieldIsWrong) {
@@ -63,6 +73,8 @@ TEST(Profile, SaysWhichFieldIsWrong) {
               HasSubstr("profile.decode: -1 is not allowed"));
   EXPECT_THAT(error_of(with("\"name\":\"pool1\"", "\"name\":7")),
               HasSubstr("profile.cuts[1].name: text is needed"));
+  EXPECT_THAT(error_of(with("\"frame\":3e-05", "\"frame\":[]")),
+              HasSubstr("profile.linkWork.frame: [] is not allowed"));
 }
 
 }  // namespace

@@ -29,6 +29,14 @@ inline JobCosts one_cut_job(bool trains = true) {
   return costs;
 }
 
+/// The same where links take a tenth of what a stem does at each end, and a fifth of decoding.
+inline JobCosts one_cut_job_with_link_work(bool trains = true) {
+  JobCosts costs = one_cut_job(trains);
+  costs.cuts[1].crossing = 4e6;
+  costs.link_work = {.frame = 2e-3, .byte = 4e-10, .activations = 4e-10, .gradients = 4e-10};
+  return costs;
+}
+
 /// A second cut, which takes a half off the device for many bytes.
 inline JobCosts two_cut_job() {
   JobCosts costs = one_cut_job();

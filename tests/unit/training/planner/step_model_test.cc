@@ -46,6 +46,33 @@ TEST(StepModel, AllElseLocalBesideStemsIsBoundByDecodingNotByLinks) {
   EXPECT_EQ(half.bound, Bound::kDecode);
 }
 
+TEST(StepModel, LinksTakeOfTheCoresAtBothEnds) {
+  WorkerRates quick = kWorker;
+  quick.decode = 1e-4;
+  const std::vector<WorkerRates> workers(8, quick);
+  const JobCosts costs = one_cut_job_with_link_work();
+  const double activations = 2 * 2e-3 + 4e6 * 4e-10 + 4e6 * 4e-10;
+  const double gradients = 2 * 2e-3 + (4e6 + 1e5) * 4e-10 + 4e6 * 4e-10;
+  const ServerRates server{.cores = 2, .decode = 10};
+  EXPECT_NEAR(predict(costs, server, workers, {1, 8}).device,
+              8 * (0.3 + activations + gradients) / 2, 1e-6)
+      << "its cores are the device's";
+  const double pixels = 2 * 2e-3 + 1e6 * 4e-10;
+  EXPECT_NEAR(predict(costs, server, workers, {}).seconds, 8 * (0.4 + pixels) / 2, 1e-3);
+
+  const std::vector<WorkerRates> one{{.stem_speed = 0.5, .decode = 0.5}};
+  EXPECT_NEAR(predict(costs, {.cores = 1000, .decode = 1e3, .shared = false}, one, {}).seconds,
+              8 * (0.5 + pixels / 0.5), 0.02)
+      << "a worker decodes less";
+  JobCosts free = costs;
+  free.link_work = {};
+  const ServerRates device{.cores = 1000, .decode = 1e3, .shared = false, .own_cores = 100};
+  EXPECT_NEAR(
+      predict(costs, device, one, {1, 8}).seconds - predict(free, device, one, {1, 8}).seconds,
+      8 * (activations + gradients) / 0.5, 0.03)
+      << "and has less for stems";
+}
+
 TEST(StepModel, ADeviceOfAnotherKindTakesItsOwnTimeForStems) {
   JobCosts costs = one_cut_job(false);
   costs.cuts[0].head = 0.05;

@@ -49,6 +49,31 @@ TEST(Simulate, TakesAsLongAsTheStepModelSays) {
   }
 }
 
+TEST(Simulate, LinksTakeAsMuchOfTheCoresAsTheStepModelSays) {
+  for (const bool shared : {true, false}) {
+    for (const size_t workers : {1u, 2u, 4u}) {
+      auto described = cluster(workers);
+      described.server.shared = shared;
+      expect_as_predicted(one_cut_job_with_link_work(), described, {}, 0.05);
+      for (const uint32_t away : {2u, 4u, 8u}) {
+        expect_as_predicted(one_cut_job_with_link_work(), described, {1, away}, 0.1);
+        expect_as_predicted(one_cut_job_with_link_work(false), described, {1, away}, 0.1);
+      }
+    }
+  }
+}
+
+TEST(Simulate, LinksTakeOfTheServersOwnCoresWhereTheDeviceIsAnother) {
+  auto described = cluster(2);
+  described.server = {.cores = 20, .decode = 0.4, .shared = false, .own_cores = 0.1};
+  for (SimulatedWorker& worker : described.workers) worker.rates.decode = 0.01;
+  JobCosts costs = one_cut_job();
+  costs.link_work.byte = 1e-8;  // ten milliseconds for the pixels of a micro-batch
+  expect_as_predicted(costs, described, {}, 0.05);
+  const double slow = predict(costs, described.server, rates(described), {}).seconds;
+  EXPECT_GT(slow, 8 * 0.01 / 0.1) << "all of what comes goes through a tenth of a core";
+}
+
 TEST(Simulate, ADeviceOfItsOwnIsNotHeldUpByDecoding) {
   auto own = cluster(1);
   own.server.shared = false;
