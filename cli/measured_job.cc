@@ -1,7 +1,7 @@
 #include "cli/measured_job.h"
 
 #include <algorithm>
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include "cli/link_work.h"
@@ -17,6 +17,7 @@
 #include "gpu-server/planning/memory_check.h"
 #include "gpu-server/planning/planning.h"
 #include "worker/job.h"
+#include "worker/work/decoder.h"
 #include "worker/work/decoding.h"
 #include "worker/work/file_pixels.h"
 
@@ -40,21 +41,19 @@ double measure_decoding(const api::TrainingJob& job, const std::filesystem::path
                         const data::Dataset& train) {
   const data::PipelineOptions options = worker::pipeline_options(job);
   worker::FilePixels source(options, root, "");
-  const feed::Lease lease = some_images(train);
+  const auto lease = std::make_shared<const feed::Lease>(some_images(train));
   ThreadPool one(1);
-  worker::Quota quota(1, false);
-  const std::optional<ProcessorClock> no_neighbour;
-  const worker::Crew crew{one, quota, no_neighbour};
-  feed::WorkTimes times;
+  worker::Decoder decoder(one, source, {});
   const TimePoint begin = system_now();
-  worker::Decoding decoding(lease.samples.size(), {options.height, options.width, options.channels},
-                            nullptr);
-  decoding.prefetch(lease, source, crew);
-  while (!decoding.done()) decoding.make_some(lease, source, crew, times);
+  const auto decoding = std::make_shared<worker::Decoding>(
+      lease, Shape{options.height, options.width, options.channels}, nullptr);
+  decoder.add({}, decoding);
+  while (decoder.make_one()) continue;
   const double took = to_seconds(system_now() - begin);
-  if (decoding.read_error()) throw IoError(*decoding.read_error());
+  decoding->rethrow();
+  if (decoding->read_error()) throw IoError(*decoding->read_error());
   // A broken image says nothing about speed, and takes little time.
-  const size_t decoded = lease.samples.size() - decoding.take_broken().size();
+  const size_t decoded = lease->samples.size() - decoding->take_broken().size();
   if (decoded == 0) throw InvalidInput(root.string() + ": none of the images tried can be decoded");
   return took / static_cast<double>(decoded) * static_cast<double>(worker::micro_batch(job));
 }

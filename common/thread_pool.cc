@@ -26,10 +26,10 @@ void pause_core() {
 // Waits until `waits(value)` is false and returns the value. Spins first, for 50 to 100
 // microseconds on today's cores: longer than the gap between two loops of a step, and little enough
 // to burn where threads outnumber cores.
-template <typename Waits>
-int wait_while(const std::atomic<int>& value, Waits waits) {
+template <typename T, typename Waits>
+void wait_while(const std::atomic<T>& value, Waits waits) {
   constexpr int kSpins = 2000;
-  int seen = value.load(std::memory_order_acquire);
+  T seen = value.load(std::memory_order_acquire);
   for (int spin = 0; waits(seen) && spin < kSpins; ++spin) {
     pause_core();
     seen = value.load(std::memory_order_acquire);
@@ -38,7 +38,6 @@ int wait_while(const std::atomic<int>& value, Waits waits) {
     value.wait(seen, std::memory_order_acquire);
     seen = value.load(std::memory_order_acquire);
   }
-  return seen;
 }
 
 }  // namespace
@@ -69,9 +68,33 @@ ThreadPool::ThreadPool(int size) : size_(std::max(1, size)) {
 ThreadPool::~ThreadPool() { stop(); }
 
 void ThreadPool::stop() {
-  // In one order with the waiters' count, or notify_all() may see none of them.
   unclaimed_.store(kStopping);
-  unclaimed_.notify_all();
+  tell();
+}
+
+void ThreadPool::tell() {
+  // In one order with the waiters' count, or notify_all() may see none of them.
+  news_.fetch_add(1);
+  news_.notify_all();
+}
+
+void ThreadPool::set_idle_work(std::function<bool()> piece) {
+  has_idle_work_.store(false);  // nobody begins another piece
+  const std::scoped_lock nobody_is_at_one(idle_mutex_);
+  idle_work_ = std::move(piece);
+  if (idle_work_ == nullptr) return;
+  has_idle_work_.store(true);
+  tell();
+}
+
+void ThreadPool::wake_idle() {
+  if (size_ > 1) tell();
+}
+
+bool ThreadPool::do_idle_work() {
+  if (!has_idle_work_.load(std::memory_order_acquire)) return false;
+  const std::shared_lock lock(idle_mutex_);
+  return has_idle_work_.load(std::memory_order_acquire) && idle_work_();
 }
 
 void ThreadPool::run(int count, Function function, const void* context) {
@@ -83,7 +106,7 @@ void ThreadPool::run(int count, Function function, const void* context) {
   count_ = count;
   unfinished_.store(count, std::memory_order_relaxed);
   unclaimed_.store(count, std::memory_order_release);
-  if (count > 1 && size_ > 1) unclaimed_.notify_all();
+  if (count > 1 && size_ > 1) tell();
   work();
   wait_while(unfinished_, [](int n) { return n != 0; });
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
@@ -91,7 +114,16 @@ void ThreadPool::run(int count, Function function, const void* context) {
 
 void ThreadPool::thread_main() {
   name_thread("pool");
-  while (wait_while(unclaimed_, [](int n) { return n == 0; }) != kStopping) work();
+  while (true) {
+    const uint32_t seen = news_.load();
+    const int unclaimed = unclaimed_.load(std::memory_order_acquire);
+    if (unclaimed == kStopping) return;
+    if (unclaimed > 0) {
+      work();
+    } else if (!do_idle_work()) {
+      wait_while(news_, [seen](uint32_t now) { return now == seen; });
+    }
+  }
 }
 
 void ThreadPool::work() {

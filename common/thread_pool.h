@@ -1,8 +1,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
+#include <functional>
 #include <mutex>
+#include <shared_mutex>
 #include <thread>
 #include <vector>
 
@@ -21,7 +24,8 @@ int available_cores();
 /// A fixed set of threads that run the tasks of one loop at a time. The caller's thread takes part,
 /// so a pool of size 1 has no thread of its own. Waiting is passive after a short spin. One loop at
 /// a time: calls from several threads are serialised. Tasks must not call back into the pool (that
-/// aborts).
+/// aborts). Between loops its own threads may have other work, of which a loop waits for no piece:
+/// who is at one comes later, and the others do his part.
 class ThreadPool {
  public:
   /// Throws IoError where the machine gives it no more threads.
@@ -42,12 +46,21 @@ class ThreadPool {
         &task);
   }
 
+  /// What the pool's own threads, all but one, do between loops: each calls `piece` again and again
+  /// until it says that nothing is left, and once more after wake_idle(). It must not throw. Null:
+  /// nothing. Returns when no thread is at a piece of the former.
+  void set_idle_work(std::function<bool()> piece);
+  /// There may be some now.
+  void wake_idle();
+
  private:
   using Function = void (*)(const void* context, int index);
   void stop();
   void run(int count, Function function, const void* context);
   void thread_main();
+  void tell();
   void work();
+  bool do_idle_work();
   void run_task(int index);
   int claim();
 
@@ -63,10 +76,14 @@ class ThreadPool {
   int count_ = 0;
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
-  // Apart, since both are written for every task: tasks nobody has taken yet (or kStopping), tasks
-  // not done yet.
+  // Apart, since both are written for every task: tasks nobody has taken yet (or kStopping), and
+  // how often there was something new for threads that wait; tasks not done yet.
   alignas(64) std::atomic<int> unclaimed_ = 0;
+  std::atomic<uint32_t> news_ = 0;
   alignas(64) std::atomic<int> unfinished_ = 0;
+  std::shared_mutex idle_mutex_;  // shared by those who are at a piece
+  std::function<bool()> idle_work_;
+  std::atomic<bool> has_idle_work_ = false;
   std::vector<std::jthread> threads_;
 };
 

@@ -30,11 +30,16 @@ class Inbox {
   void fail(std::exception_ptr why) {
     change([&] { failure_ = std::move(why); });
   }
-  /// All that has come; waits for something where `wait`. Throws what ended the receiving, after
-  /// the messages.
+  /// Ends a wait.
+  void wake() {
+    change([&] { woken_ = true; });
+  }
+  /// All that has come; waits for something, or to be woken, where `wait`. Throws what ended the
+  /// receiving, after the messages.
   std::deque<feed::ServerMessage> take(bool wait, const std::stop_token& stop) {
     if (wait) wait_for_some(stop);
     const std::scoped_lock lock(mutex_);
+    woken_ = false;
     if (messages_.empty() && failure_ != nullptr) std::rethrow_exception(failure_);
     return std::exchange(messages_, {});
   }
@@ -52,14 +57,30 @@ class Inbox {
   void wait_for_some(const std::stop_token& stop) {
     const std::stop_callback end(stop, [this] { change([] {}); });
     std::unique_lock lock(mutex_);
-    changed_.wait(
-        lock, [&] { return !messages_.empty() || failure_ != nullptr || stop.stop_requested(); });
+    changed_.wait(lock, [&] {
+      return !messages_.empty() || failure_ != nullptr || woken_ || stop.stop_requested();
+    });
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;  // one that takes a stop token wakes its thread twice
   std::deque<feed::ServerMessage> messages_;
   std::exception_ptr failure_;
+  bool woken_ = false;
+};
+
+/// For its life the agent's threads end waits for messages when a lease is decoded.
+class Waking {
+ public:
+  Waking(Agent& agent, Inbox& inbox) : agent_(agent) {
+    agent_.on_decoded([&inbox] { inbox.wake(); });
+  }
+  ~Waking() { agent_.on_decoded(nullptr); }
+  Waking(const Waking&) = delete;
+  Waking& operator=(const Waking&) = delete;
+
+ private:
+  Agent& agent_;
 };
 
 void receive_all(transport::Link& link, Inbox& inbox, const WireContext& context,
@@ -214,6 +235,7 @@ SessionResult run_session(transport::Link& link, Agent& agent, const WireContext
   std::jthread receiver([&](const std::stop_token& over) {
     receive_all(link, inbox, context, over, receiver_thread);
   });
+  const Waking waking(agent, inbox);
   SessionResult result;
   try {
     result = Session(link, agent, context, counters).work(inbox, stop);

@@ -35,6 +35,7 @@ Agent::Agent(AgentOptions options, const nn::Graph& graph, const nn::Backend& ba
                .precision = options_.precision,
                .embeddings = options_.score_embeddings}),
       quota_(threads.size(), options_.alone),
+      decoder_(threads, pixels, options_.neighbour),
       room_(options_.leases, options_.asked_at_once) {
   outbox_.push_back(feed::Pull{options_.leases});
 }
@@ -65,11 +66,12 @@ void Agent::take(feed::Lease&& lease) {
   had_work_ = true;
   // Others are not for the server's device as they are.
   const bool sends_pixels = lease.kind == WorkKind::kForward && lease.cut == 0;
-  Decoding decoding(lease.samples.size(), graph_.input(),
-                    sends_pixels ? options_.pixel_memory.get() : nullptr);
   const feed::WorkKey key = lease.key;
-  auto gradient = lease.cut_gradient;
-  const auto [at, is_new] = works_.emplace(key, Work{.lease = std::move(lease),
+  auto gradient = std::move(lease.cut_gradient);
+  const auto shared = std::make_shared<const feed::Lease>(std::move(lease));
+  auto decoding = std::make_shared<Decoding>(shared, graph_.input(),
+                                             sends_pixels ? options_.pixel_memory.get() : nullptr);
+  const auto [at, is_new] = works_.emplace(key, Work{.lease = shared,
                                                      .decoding = std::move(decoding),
                                                      .gradient = std::move(gradient),
                                                      .room_given_back = scores});  // it took none
@@ -112,7 +114,7 @@ void Agent::take(feed::Committed&& committed) {
   }
   stems_.drop_before(committed.oldest_version);
   std::set<int32_t> cuts;
-  for (const auto& work : works_) cuts.insert(work.second.lease.cut);
+  for (const auto& work : works_) cuts.insert(work.second.lease->cut);
   stems_.keep_cuts(cuts);
 }
 
@@ -122,9 +124,9 @@ void Agent::take(feed::Farewell&& farewell) { farewell_ = std::move(farewell); }
 
 feed::WorkTimes Agent::times_of(const Work& work) const {
   feed::WorkTimes times = work.times;
-  times.cut = work.lease.cut;
+  times.cut = work.lease->cut;
   times.decoded_ago =
-      std::chrono::duration<float>(std::chrono::steady_clock::now() - work.decoding.made_at())
+      std::chrono::duration<float>(std::chrono::steady_clock::now() - work.decoding->made_at())
           .count();
   times.bytes_per_second = link_rate_;
   return times;
@@ -134,12 +136,14 @@ Agent::Works::iterator Agent::find_ready(Stage stage) {
   return std::ranges::find_if(works_, [&](const auto& entry) {
     const Work& work = entry.second;
     return work.stage == stage &&
-           (stage != Stage::kForward || stems_.has(work.lease.stem_version, work.lease.cut));
+           (stage != Stage::kForward || stems_.has(work.lease->stem_version, work.lease->cut));
   });
 }
 
 bool Agent::work() {
-  if (const auto at = find_ready(Stage::kBackward); at != works_.end()) {
+  if (const auto made = find_decoded(); made != works_.end()) {
+    finish_decoding(made);
+  } else if (const auto at = find_ready(Stage::kBackward); at != works_.end()) {
     backward(at);
   } else if (const auto ready = find_ready(Stage::kForward); ready != works_.end()) {
     forward(ready);
@@ -153,14 +157,12 @@ bool Agent::work_ahead() {
   const auto next = find_ready(Stage::kDecode);
   const auto whole = find_ready(Stage::kScore);
   // Scores do not keep the worker from what training has for it.
-  if (next == works_.end() || next->second.lease.kind == WorkKind::kScore) send(room_.ask());
-  if (whole != works_.end() && (next == works_.end() || whole->first < next->first)) {
-    score(whole);
-  } else if (next != works_.end()) {
-    decode(next);
-  } else {
-    return prepare();
-  }
+  if (next == works_.end() || next->second.lease->kind == WorkKind::kScore) send(room_.ask());
+  const bool score_first =
+      whole != works_.end() && (next == works_.end() || whole->first < next->first);
+  if (!score_first && next != works_.end() && decode()) return true;
+  if (whole == works_.end()) return prepare();
+  score(whole);
   return true;
 }
 
@@ -175,7 +177,8 @@ void Agent::send(const std::optional<feed::Pull>& pull) {
 
 Agent::Works::iterator Agent::finish(Works::iterator at) {
   give_room_back(at->second);
-  stems_.give_back_tape(at->second.lease.cut, std::move(at->second.tape));
+  decoder_.remove(at->first);
+  stems_.give_back_tape(at->second.lease->cut, std::move(at->second.tape));
   return works_.erase(at);
 }
 

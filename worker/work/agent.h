@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/clock.h"
@@ -16,6 +18,7 @@
 #include "nn/graph.h"
 #include "nn/program.h"
 #include "nn/scorer.h"
+#include "worker/work/decoder.h"
 #include "worker/work/decoding.h"
 #include "worker/work/stems.h"
 #include "worker/work/stopwatch.h"
@@ -39,9 +42,9 @@ struct AgentOptions {
 
 /// What a worker does, without threads and links of its own: messages go in, work() does the most
 /// urgent piece, messages collect in an outbox. Urgent first: a backward whose gradient is here, a
-/// forward whose pixels and weights are here, then decoding a few samples, each in the order of
-/// steps; scores of an evaluation when there is nothing else. Not thread-safe; work() spreads over
-/// `threads`.
+/// forward whose pixels and weights are here, then decoding a sample, each in the order of steps;
+/// scores of an evaluation when there is nothing else. Not thread-safe; work() spreads over
+/// `threads`, and those that it does not need decode by themselves.
 class Agent {
  public:
   /// All references must outlive the agent.
@@ -50,8 +53,10 @@ class Agent {
 
   /// Throws InvalidInput where the server breaks the protocol.
   void receive(feed::ServerMessage message);
-  /// False: nothing can be done until a message comes.
+  /// False: nothing can be done until a message comes, or a lease is decoded.
   bool work();
+  /// As Decoder::on_done.
+  void on_decoded(std::function<void()> tell) { decoder_.on_done(std::move(tell)); }
   std::vector<feed::WorkerMessage> take_outbox();
   /// At which rate the link sends, as results tell the server from now on.
   void set_link_rate(double bytes_per_second) { link_rate_ = static_cast<float>(bytes_per_second); }
@@ -67,8 +72,8 @@ class Agent {
  private:
   enum class Stage : uint8_t { kDecode, kForward, kAwaitGradient, kBackward, kScore };
   struct Work {
-    feed::Lease lease;
-    Decoding decoding;
+    std::shared_ptr<const feed::Lease> lease;
+    std::shared_ptr<Decoding> decoding;
     Stage stage = Stage::kDecode;
     uint64_t pixel_hash = 0;
     feed::WorkTimes times;
@@ -88,8 +93,11 @@ class Agent {
   feed::WorkTimes times_of(const Work& work) const;
   /// Of what waits for nothing: decoding, scores, and what stems will need.
   bool work_ahead();
-  /// Makes some of its pixels; before that asks for the files of one more lease.
-  void decode(Works::iterator at);
+  /// Makes a sample of the first lease that lacks one; before that asks for the files of one more.
+  /// False: others are at the last samples.
+  bool decode();
+  /// Of which all pixels are made, or could not be.
+  Works::iterator find_decoded();
   void finish_decoding(Works::iterator at);
   void forward(Works::iterator at);
   void backward(Works::iterator at);
@@ -114,6 +122,7 @@ class Agent {
   Stems stems_;
   nn::Scorer scorer_;
   Quota quota_;
+  Decoder decoder_;
   bool runs_stems_ = false;
   uint32_t pixels_in_row_ = 0;                 // micro-batches without a stem
   std::optional<feed::StemWeights> to_score_;  // of an evaluation, until the scorer has them

@@ -1,72 +1,102 @@
 #include "worker/work/decoding.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstring>
-#include <mutex>
 
 #include "common/error.h"
 #include "data/decode.h"
 
 namespace outrigger::worker {
+namespace {
 
-Decoding::Decoding(size_t samples, const Shape& image, MemorySource* memory)
-    : pixels_(ElementType::kUint8, {static_cast<int64_t>(samples), image[0], image[1], image[2]},
-              memory),
-      count_(samples),
-      sample_bytes_(static_cast<size_t>(element_count(image))) {}
-
-void Decoding::prefetch(const feed::Lease& lease, PixelSource& source, const Crew& crew) {
-  const Spent before = spent_;
-  Duration took{0};
-  {
-    const Stopwatch watch(spent_, crew.neighbour);
-    took = source.prefetch(lease.samples, is_evaluation(lease), crew.threads);
-  }
-  crew.quota.worked(spent_.processor - before.processor, crew.threads.size());
-  read_ += std::min(spent_.clock - before.clock, to_seconds(took));
-  prefetched_ = true;
+Shape batch_of(size_t samples, const Shape& image) {
+  return {static_cast<int64_t>(samples), image[0], image[1], image[2]};
 }
 
-void Decoding::make_some(const feed::Lease& lease, PixelSource& source, const Crew& crew,
-                         feed::WorkTimes& times) {
-  std::atomic<int64_t> read{0};  // of all threads' time, in nanoseconds
-  std::atomic<int64_t> made{0};
-  const auto count = std::min<size_t>(count_ - made_, static_cast<size_t>(crew.threads.size()));
-  const bool evaluation = is_evaluation(lease);
-  std::mutex mutex;
-  const auto make = [&](int task) {
-    const auto begin = std::chrono::steady_clock::now();
-    const size_t position = made_ + static_cast<size_t>(task);
-    try {
-      read += source
-                  .make(lease.samples[position], evaluation,
-                        {pixels_.view().data + position * sample_bytes_, sample_bytes_})
-                  .count();
-    } catch (const InvalidInput& error) {
-      const bool always = dynamic_cast<const data::NoImage*>(&error) != nullptr;
-      const std::scoped_lock lock(mutex);
-      broken_.push_back({static_cast<uint32_t>(position), error.what(), always});
-    } catch (const IoError& error) {
-      const std::scoped_lock lock(mutex);
-      read_error_ = error.what();
-    }
-    made += Duration(std::chrono::steady_clock::now() - begin).count();
-  };
-  const Spent before = spent_;
+}  // namespace
+
+Decoding::Decoding(std::shared_ptr<const feed::Lease> lease, const Shape& image,
+                   MemorySource* memory)
+    : lease_(std::move(lease)),
+      pixels_(ElementType::kUint8, batch_of(lease_->samples.size(), image), memory),
+      sample_bytes_(static_cast<size_t>(element_count(image))) {}
+
+double Decoding::prefetch(PixelSource& source, ThreadPool& threads,
+                          const std::optional<ProcessorClock>& neighbour) {
+  Duration took{0};
+  Spent spent;
   {
-    const Stopwatch watch(spent_, crew.neighbour);
-    crew.threads.parallel_for(static_cast<int>(count), make);
+    const Stopwatch watch(spent, neighbour);
+    took = source.prefetch(lease_->samples, is_evaluation(*lease_), threads);
   }
-  crew.quota.worked(spent_.processor - before.processor, static_cast<int>(count));
-  read_ += (spent_.clock - before.clock) * static_cast<double>(std::min<int64_t>(read, made)) /
-           static_cast<double>(std::max<int64_t>(1, made));
-  const double took = spent_.lasting(crew.quota.slowdown(), read_);
-  times.decode = static_cast<float>(took);
-  times.read = static_cast<float>(std::min(read_, took));
-  made_ += count;
-  made_at_ = std::chrono::steady_clock::now();
+  prefetched_ = true;
+  const std::scoped_lock lock(mutex_);
+  // All threads waited for it.
+  spent_.add(spent, threads.size());
+  read_ += threads.size() * std::min(spent.clock, to_seconds(took));
+  return threads.size() * spent.processor;
+}
+
+std::optional<size_t> Decoding::claim() {
+  if (!wanted_ || claimed_ >= lease_->samples.size()) return std::nullopt;
+  const size_t position = claimed_++;
+  if (position >= lease_->samples.size()) return std::nullopt;
+  return position;
+}
+
+Decoding::Made Decoding::make(size_t position, PixelSource& source,
+                              const std::optional<ProcessorClock>& neighbour) {
+  Spent spent;
+  Duration read{0};
+  bool of_use = true;
+  {
+    const Stopwatch watch(spent, neighbour);
+    try {
+      read = source.make(lease_->samples[position], is_evaluation(*lease_),
+                         {pixels_.view().data + position * sample_bytes_, sample_bytes_});
+    } catch (...) {
+      of_use = note_failure(position);
+    }
+  }
+  const std::scoped_lock lock(mutex_);
+  spent_.add(spent, 1);
+  read_ += std::min(spent.clock, to_seconds(read));
+  ++made_;
+  const bool last = !done_ && (made_ == lease_->samples.size() || !of_use);
+  if (last) {
+    made_at_ = std::chrono::steady_clock::now();
+    wanted_ = false;
+    done_ = true;
+  }
+  return {spent.processor, last};
+}
+
+bool Decoding::note_failure(size_t position) {
+  const std::scoped_lock lock(mutex_);
+  try {
+    throw;
+  } catch (const InvalidInput& error) {
+    const bool always = dynamic_cast<const data::NoImage*>(&error) != nullptr;
+    broken_.push_back({static_cast<uint32_t>(position), error.what(), always});
+    return true;
+  } catch (const IoError& error) {
+    if (!done_) read_error_ = error.what();
+  } catch (...) {
+    if (!done_) failure_ = std::current_exception();
+  }
+  return false;
+}
+
+void Decoding::rethrow() const {
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
+}
+
+void Decoding::tell(feed::WorkTimes& times, double slowdown, int threads) const {
+  const std::scoped_lock lock(mutex_);  // who fails last may still tell
+  const double took = spent_.lasting(slowdown, read_);
+  times.decode = static_cast<float>(took / threads);
+  times.read = static_cast<float>(std::min(read_, took) / threads);
 }
 
 std::vector<feed::Broken::Item> Decoding::take_broken() {

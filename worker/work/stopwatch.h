@@ -92,6 +92,12 @@ struct Spent {
   double processor = 0;
   double neighbour = 0;
 
+  /// What something else took, on so many threads each.
+  void add(const Spent& other, int threads) {
+    clock += threads * other.clock;
+    processor += threads * other.processor;
+    neighbour += threads * other.neighbour;
+  }
   /// As it would be in the long run, without the neighbour. With a quota a thread runs at full
   /// speed for a while and then not at all, so that a short piece tells little by the clock.
   /// `waited`: of the clock's, for what is not on cores, while which the neighbour disturbs nobody.

@@ -105,6 +105,57 @@ TEST(ThreadPool, ThreadsThatSleepAreWokenForALoop) {
   }
 }
 
+TEST(ThreadPool, ItsOwnThreadsDoWhatIsThereBetweenLoops) {
+  ThreadPool pool(3);
+  std::atomic<int> left = 1000;
+  std::atomic<bool> by_caller = false;
+  const auto caller = std::this_thread::get_id();
+  pool.set_idle_work([&] {
+    if (std::this_thread::get_id() == caller) by_caller = true;
+    const bool any = left.fetch_sub(1) > 0;
+    left.notify_all();
+    return any;
+  });
+  const auto wait_for_all = [&] {
+    for (int seen = left; seen > 0; seen = left) left.wait(seen);
+  };
+  for (int loop = 0; loop < 100; ++loop) {
+    std::atomic<int> ended = 0;
+    pool.parallel_for(5, [&](int) { ++ended; });
+    EXPECT_EQ(ended, 5);
+  }
+  wait_for_all();
+  left = 20;
+  pool.wake_idle();
+  wait_for_all();
+  pool.set_idle_work(nullptr);
+  left = 20;
+  pool.wake_idle();
+  pool.parallel_for(3, [](int) {});
+  EXPECT_EQ(left, 20) << "there is none any more";
+  EXPECT_FALSE(by_caller);
+}
+
+TEST(ThreadPool, ALoopWaitsForNobodyWhoIsAtSomethingElse) {
+  ThreadPool pool(2);
+  std::atomic<int> begun = 0;
+  std::atomic<bool> may_end = false;
+  pool.set_idle_work([&] {
+    if (begun.fetch_add(1) > 0) return false;
+    begun.notify_all();
+    may_end.wait(false);
+    return true;
+  });
+  begun.wait(0);
+  std::atomic<int> ended = 0;
+  pool.parallel_for(7, [&](int) { ++ended; });
+  EXPECT_EQ(ended, 7);
+  may_end = true;
+  may_end.notify_all();
+  pool.set_idle_work(nullptr);
+  EXPECT_GE(begun, 1);
+}
+
 TEST(ThreadPool, ATaskMayUseAnotherPool) {
   ThreadPool outer(2);
   ThreadPool inner(2);

@@ -46,6 +46,14 @@ class MissingPixels final : public PixelSource {
   }
 };
 
+class ReadyPixels final : public PixelSource {
+ public:
+  Duration make(const feed::LeaseSample& /*sample*/, bool /*evaluation*/,
+                std::span<std::byte> /*pixels*/) override {
+    return Duration{0};
+  }
+};
+
 /// Once it waits, and has waited for a while.
 uint64_t until_it_waits(const std::atomic<uint64_t>& turns) {
   for (;;) {
@@ -104,6 +112,29 @@ TEST_F(SessionTest, SendsWhatItHasMadeBeforeItLeaves) {
     heard.push_back(frame->type);
   }
   EXPECT_THAT(heard, testing::Contains(static_cast<uint16_t>(FrameType::kMicroBatch)));
+}
+
+TEST_F(SessionTest, SendsWhatThreadsOfThePoolHaveDecodedWhileItWaitsForMessages) {
+  ReadyPixels pixels;
+  ThreadPool threads(3);
+  Agent agent({.leases = 4}, graph_, *backend_, threads, pixels);
+  const auto ends = transport::make_memory_links();
+  std::jthread session([&](const std::stop_token& stop) {
+    static_cast<void>(run_session(*ends.second, agent, {}, counters_, stop));
+  });
+  constexpr uint64_t kLeases = 100;
+  for (uint64_t step = 0; step < kLeases; ++step) {
+    feed::Lease lease{.key = {.step = step}, .kind = feed::WorkKind::kForward};
+    for (uint64_t i = 0; i < 5; ++i) lease.samples.push_back({i, 0, {"image", 0, 0, 1}});
+    ends.first->send(to_frame(feed::ServerMessage(lease), {}));
+  }
+  uint64_t batches = 0;
+  while (batches < kLeases) {
+    const auto frame = ends.first->receive(std::chrono::seconds(60));
+    ASSERT_TRUE(frame);
+    if (frame->type == static_cast<uint16_t>(FrameType::kMicroBatch)) ++batches;
+  }
+  EXPECT_EQ(counters_.micro_batches.value(), kLeases);
 }
 
 TEST_F(SessionTest, TellsTheLogWhatCouldNotBeReadAndNotForEveryLease) {
