@@ -21,6 +21,8 @@ struct SessionCounters {
   telemetry::Gauge& unfinished;
   /// Grows with every piece of work; odd while one is under way, even while the worker waits.
   std::atomic<uint64_t> turns{0};
+  /// Likewise with the oldest image that is being decoded; 0: none is.
+  std::atomic<uint64_t> at_sample{0};
 };
 
 /// A piece of work, for whoever watches that it ends.

@@ -69,13 +69,14 @@ class Inbox {
   bool woken_ = false;
 };
 
-/// For its life the agent's threads end waits for messages when a lease is decoded.
+/// For its life a wait for messages ends when a lease is decoded, and the counters show how far
+/// others are with that.
 class Waking {
  public:
-  Waking(Agent& agent, Inbox& inbox) : agent_(agent) {
-    agent_.on_decoded([&inbox] { inbox.wake(); });
+  Waking(Agent& agent, Inbox& inbox, SessionCounters& counters) : agent_(agent) {
+    agent_.watch({[&inbox] { inbox.wake(); }, &counters.at_sample});
   }
-  ~Waking() { agent_.on_decoded(nullptr); }
+  ~Waking() { agent_.watch({}); }
   Waking(const Waking&) = delete;
   Waking& operator=(const Waking&) = delete;
 
@@ -202,6 +203,7 @@ SessionResult Session::work(Inbox& inbox, const std::stop_token& stop) {
       counters_.busy_seconds.add(
           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
     }
+    counters_.busy_seconds.add(agent_.take_busy());
     counters_.unfinished.set(static_cast<double>(agent_.unfinished()));
   }
   return leave();
@@ -235,7 +237,7 @@ SessionResult run_session(transport::Link& link, Agent& agent, const WireContext
   std::jthread receiver([&](const std::stop_token& over) {
     receive_all(link, inbox, context, over, receiver_thread);
   });
-  const Waking waking(agent, inbox);
+  const Waking waking(agent, inbox, counters);
   SessionResult result;
   try {
     result = Session(link, agent, context, counters).work(inbox, stop);

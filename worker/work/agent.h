@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -55,8 +54,9 @@ class Agent {
   void receive(feed::ServerMessage message);
   /// False: nothing can be done until a message comes, or a lease is decoded.
   bool work();
-  /// As Decoder::on_done.
-  void on_decoded(std::function<void()> tell) { decoder_.on_done(std::move(tell)); }
+  /// As those of Decoder.
+  void watch(Decoder::Watch watch) { decoder_.watch(std::move(watch)); }
+  double take_busy() { return decoder_.take_busy(); }
   std::vector<feed::WorkerMessage> take_outbox();
   /// At which rate the link sends, as results tell the server from now on.
   void set_link_rate(double bytes_per_second) { link_rate_ = static_cast<float>(bytes_per_second); }
@@ -94,7 +94,7 @@ class Agent {
   /// Of what waits for nothing: decoding, scores, and what stems will need.
   bool work_ahead();
   /// Makes a sample of the first lease that lacks one; before that asks for the files of one more.
-  /// False: others are at the last samples.
+  /// False: others make what is left to make.
   bool decode();
   /// Of which all pixels are made, or could not be.
   Works::iterator find_decoded();

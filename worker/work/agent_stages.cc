@@ -43,7 +43,6 @@ class Once {
 }  // namespace
 
 bool Agent::prepare() {
-  const Decoder::Pause pause(decoder_);
   const Once once(quota_);
   return prepare_stems();
 }
@@ -75,8 +74,7 @@ void Agent::note_kind(bool stem) {
 
 bool Agent::decode() {
   // The files of one lease are read while the one before it is made.
-  constexpr size_t kAhead = 2;
-  while (decoder_.waiting() < kAhead) {
+  while (decoder_.wants_more()) {
     const auto asked = std::ranges::find_if(works_, [](const auto& entry) {
       return entry.second.stage == Stage::kDecode && !entry.second.decoding->prefetched();
     });

@@ -1,13 +1,26 @@
 #include "worker/work/decoder.h"
 
+#include <string>
+#include <system_error>
 #include <utility>
+
+#include "common/error.h"
+#include "common/thread_name.h"
 
 namespace outrigger::worker {
 
 Decoder::Decoder(ThreadPool& threads, PixelSource& pixels,
                  const std::optional<ProcessorClock>& neighbour)
     : threads_(threads), pixels_(pixels), neighbour_(neighbour) {
-  threads_.set_idle_work([this] { return make_idly(); });
+  constexpr int kMany = 4;
+  if (threads_.size() >= kMany) {
+    try {
+      besides_ = std::jthread([this](const std::stop_token& over) { run_besides(over); });
+    } catch (const std::system_error& failure) {
+      throw IoError(std::string("cannot start a thread to decode: ") + failure.what());
+    }
+  }
+  threads_.set_idle_work([this] { return make_for_owner(); });
 }
 
 Decoder::~Decoder() {
@@ -15,9 +28,16 @@ Decoder::~Decoder() {
   threads_.set_idle_work(nullptr);
 }
 
-void Decoder::on_done(std::function<void()> tell) {
-  const std::scoped_lock lock(tell_mutex_);
-  tell_ = std::move(tell);
+void Decoder::watch(Watch watch) {
+  const std::scoped_lock lock(mutex_);
+  if (watch_.at_sample != nullptr) *watch_.at_sample = 0;
+  watch_ = std::move(watch);
+  show_oldest();
+}
+
+double Decoder::take_busy() {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(busy_, 0) / threads_.size();
 }
 
 void Decoder::add(const feed::WorkKey& key, const std::shared_ptr<Decoding>& decoding) {
@@ -27,7 +47,7 @@ void Decoder::add(const feed::WorkKey& key, const std::shared_ptr<Decoding>& dec
     worked_ += processor;
     queue_.emplace(key, decoding);
   }
-  threads_.wake_idle();
+  tell_others();
 }
 
 void Decoder::remove(const feed::WorkKey& key) {
@@ -38,50 +58,68 @@ void Decoder::remove(const feed::WorkKey& key) {
   queue_.erase(found);
 }
 
-size_t Decoder::waiting() {
+bool Decoder::wants_more() {
+  constexpr size_t kAhead = 2;  // the files of one are read while the one before it is made
   const std::scoped_lock lock(mutex_);
-  return queue_.size();
+  return threads_.size() > 1 || queue_.size() < kAhead;
 }
 
 std::optional<Decoder::Sample> Decoder::claim() {
-  const std::scoped_lock lock(mutex_);
   while (!queue_.empty()) {
     const auto first = queue_.begin();
-    if (const auto position = first->second->claim()) {
-      Sample sample{first->second, *position};
-      if (first->second->all_claimed()) queue_.erase(first);
-      return sample;
-    }
-    queue_.erase(first);
+    const std::shared_ptr<Decoding> decoding = first->second;
+    const auto position = decoding->claim();
+    if (decoding->unclaimed() == 0) queue_.erase(first);
+    if (!position) continue;
+    under_way_.insert(++begun_);
+    show_oldest();
+    return Sample{decoding, *position, begun_};
   }
   return std::nullopt;
 }
 
-bool Decoder::make(const Sample& sample) {
+Decoding::Made Decoder::make(const Sample& sample) {
   const Decoding::Made made = sample.decoding->make(sample.position, pixels_, neighbour_);
   const std::scoped_lock lock(mutex_);
   worked_ += made.processor;
-  return made.last;
+  under_way_.erase(sample.number);
+  show_oldest();
+  return made;
 }
 
 bool Decoder::make_one() {
-  const auto sample = claim();
-  if (sample) make(*sample);
+  if (besides_.joinable()) return false;
+  std::optional<Sample> sample;
+  {
+    const std::scoped_lock lock(mutex_);
+    sample = claim();
+  }
+  if (sample) static_cast<void>(make(*sample));
   return sample.has_value();
 }
 
-bool Decoder::make_idly() {
+bool Decoder::make_for_owner() {
+  std::optional<Sample> sample;
   {
     const std::scoped_lock lock(mutex_);
     if (paused_) return false;
+    sample = claim();
   }
-  const auto sample = claim();
   if (!sample) return false;
-  if (make(*sample)) {
-    const std::scoped_lock lock(tell_mutex_);
-    if (tell_) tell_();
-  }
+  const Decoding::Made made = make(*sample);
+  const std::scoped_lock lock(mutex_);
+  busy_ += made.clock;
+  if (made.last && watch_.lease_done) watch_.lease_done();
   return true;
+}
+
+void Decoder::run_besides(const std::stop_token& over) {
+  name_thread("decode");
+  while (!over.stop_requested()) {
+    if (make_for_owner()) continue;
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, over, [this] { return !paused_ && !queue_.empty(); });
+  }
 }
 
 double Decoder::take_worked() {
@@ -95,7 +133,17 @@ void Decoder::set_paused(bool paused) {
     paused_ = paused;
     if (paused || queue_.empty()) return;
   }
+  tell_others();
+}
+
+void Decoder::tell_others() {
+  if (threads_.size() == 1) return;
+  changed_.notify_one();
   threads_.wake_idle();
+}
+
+void Decoder::show_oldest() {
+  if (watch_.at_sample != nullptr) *watch_.at_sample = under_way_.empty() ? 0 : *under_way_.begin();
 }
 
 }  // namespace outrigger::worker

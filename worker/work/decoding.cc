@@ -38,11 +38,11 @@ double Decoding::prefetch(PixelSource& source, ThreadPool& threads,
   return threads.size() * spent.processor;
 }
 
+size_t Decoding::unclaimed() const { return wanted_ ? lease_->samples.size() - claimed_ : 0; }
+
 std::optional<size_t> Decoding::claim() {
-  if (!wanted_ || claimed_ >= lease_->samples.size()) return std::nullopt;
-  const size_t position = claimed_++;
-  if (position >= lease_->samples.size()) return std::nullopt;
-  return position;
+  if (unclaimed() == 0) return std::nullopt;
+  return claimed_++;
 }
 
 Decoding::Made Decoding::make(size_t position, PixelSource& source,
@@ -69,7 +69,7 @@ Decoding::Made Decoding::make(size_t position, PixelSource& source,
     wanted_ = false;
     done_ = true;
   }
-  return {spent.processor, last};
+  return {spent.clock, spent.processor, last};
 }
 
 bool Decoding::note_failure(size_t position) {

@@ -22,7 +22,8 @@
 namespace outrigger::worker {
 
 /// The pixels of a lease in the making, by any number of threads at once, and what went wrong on
-/// the way. Thread-safe but for prefetch(), and for what can be asked only once it is done.
+/// the way. Thread-safe but for prefetch() and the claiming, which are one thread's at a time, and
+/// for what can be asked only once it is done.
 class Decoding {
  public:
   /// Of images {H, W, C}. `memory`: where to, null for ordinary memory.
@@ -36,9 +37,11 @@ class Decoding {
 
   /// The place of a sample that nobody makes yet; who gets it must make it.
   std::optional<size_t> claim();
-  bool all_claimed() const { return !wanted_ || claimed_ >= lease_->samples.size(); }
+  /// How many of them are left, if any are wanted.
+  size_t unclaimed() const;
   struct Made {
-    double processor = 0;  // seconds of this thread's
+    double clock = 0;      // seconds that it took
+    double processor = 0;  // likewise of this thread's processor
     bool last = false;     // with it the lease is done
   };
   /// Makes it. `neighbour`: a thread that works on the same cores, whose time does not count.

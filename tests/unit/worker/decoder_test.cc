@@ -74,13 +74,12 @@ TEST_F(DecoderTest, AloneItMakesOneSampleAfterTheOtherInTheOrderOfLeases) {
   const auto first = lease(0);
   decoder.add(key(1), later);
   decoder.add(key(0), first);
-  EXPECT_EQ(decoder.waiting(), 2u);
+  EXPECT_EQ(later->unclaimed(), kOfALease);
   for (uint64_t i = 0; i < kOfALease; ++i) {
     EXPECT_FALSE(first->done());
     EXPECT_TRUE(decoder.make_one());
   }
   EXPECT_TRUE(first->done());
-  EXPECT_EQ(decoder.waiting(), 1u);
   while (decoder.make_one()) continue;
   EXPECT_THAT(made, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
   EXPECT_EQ(later->pixels().as<uint8_t>()[4], 5);
@@ -111,10 +110,10 @@ TEST_F(DecoderTest, ThreadsOfThePoolDecodeByThemselvesAndTellOfEachLease) {
   ThreadPool threads(3);
   Decoder decoder(threads, pixels, {});
   std::atomic<int> told = 0;
-  decoder.on_done([&] {
+  decoder.watch({[&] {
     ++told;
     told.notify_all();
-  });
+  }});
   for (int round = 0; round < 50; ++round) {
     told = 0;
     const auto one = lease(0);
@@ -124,8 +123,26 @@ TEST_F(DecoderTest, ThreadsOfThePoolDecodeByThemselvesAndTellOfEachLease) {
   }
 }
 
-TEST_F(DecoderTest, PausedItLeavesSamplesToItsOwner) {
-  ToldPixels pixels([](const auto&) {});
+TEST_F(DecoderTest, WhereThreadsAreManyAsManyDecodeAndItsOwnerStaysFree) {
+  constexpr int kThreads = 4;
+  std::atomic<int> at_once = 0;
+  ToldPixels pixels([&](const auto&) {
+    ++at_once;
+    at_once.notify_all();
+    for (int seen = at_once; seen < kThreads; seen = at_once) at_once.wait(seen);
+  });
+  ThreadPool threads(kThreads);
+  Decoder decoder(threads, pixels, {});
+  const auto one = lease(0);
+  decoder.add(key(0), one);
+  EXPECT_FALSE(decoder.make_one());
+  while (!one->done()) std::this_thread::yield();
+  EXPECT_GT(decoder.take_busy(), 0);
+}
+
+TEST_F(DecoderTest, PausedNobodyBeginsWithASample) {
+  std::atomic<int> made = 0;
+  ToldPixels pixels([&](const auto&) { ++made; });
   ThreadPool threads(3);
   Decoder decoder(threads, pixels, {});
   const auto one = lease(0);
@@ -133,11 +150,43 @@ TEST_F(DecoderTest, PausedItLeavesSamplesToItsOwner) {
     const Decoder::Pause pause(decoder);
     decoder.add(key(0), one);
     threads.parallel_for(3, [](int) {});
-    EXPECT_EQ(decoder.waiting(), 1u);
-    EXPECT_TRUE(decoder.make_one());
-    EXPECT_FALSE(one->done());
+    EXPECT_EQ(one->unclaimed(), kOfALease);
+    EXPECT_EQ(made, 0);
   }
   while (!one->done()) std::this_thread::yield();
+}
+
+TEST_F(DecoderTest, ShowsTheOldestSampleThatIsBeingMade) {
+  Gate second;
+  ToldPixels pixels([&](const auto& sample) {
+    if (sample.slot == 1) second.wait();
+  });
+  ThreadPool threads(4);
+  std::atomic<uint64_t> at_sample = 0;
+  Decoder decoder(threads, pixels, {});
+  decoder.watch({{}, &at_sample});
+  const auto one = lease(0);
+  decoder.add(key(0), one);
+  while (at_sample != 2 || one->unclaimed() > 0) std::this_thread::yield();
+  second.open();
+  while (!one->done() || at_sample != 0) std::this_thread::yield();
+  EXPECT_EQ(at_sample, 0u);
+  decoder.watch({});
+}
+
+TEST_F(DecoderTest, WantsTheFilesOfOneLeaseMoreAndForOthersAllLeases) {
+  ToldPixels pixels([](const auto&) {});
+  ThreadPool one(1);
+  Decoder alone(one, pixels, {});
+  alone.add(key(0), lease(0));
+  EXPECT_TRUE(alone.wants_more());
+  alone.add(key(1), lease(1));
+  EXPECT_FALSE(alone.wants_more());
+  ThreadPool two(2);
+  Decoder with_others(two, pixels, {});
+  const Decoder::Pause pause(with_others);
+  for (uint64_t step = 0; step < 4; ++step) with_others.add(key(step), lease(step));
+  EXPECT_TRUE(with_others.wants_more());
 }
 
 TEST_F(DecoderTest, WhatIsRemovedIsMadeNoMore) {
