@@ -79,22 +79,27 @@ void ThreadPool::tell() {
 }
 
 void ThreadPool::set_idle_work(std::function<bool()> piece) {
-  has_idle_work_.store(false);  // nobody begins another piece
-  const std::scoped_lock nobody_is_at_one(idle_mutex_);
-  idle_work_ = std::move(piece);
-  if (idle_work_ == nullptr) return;
-  has_idle_work_.store(true);
-  tell();
+  const bool allowed = idle_allowed_.exchange(false);  // nobody begins another piece
+  {
+    const std::scoped_lock nobody_is_at_one(idle_mutex_);
+    idle_work_ = std::move(piece);
+  }
+  if (allowed) allow_idle_work(true);
 }
 
 void ThreadPool::wake_idle() {
   if (size_ > 1) tell();
 }
 
+void ThreadPool::allow_idle_work(bool allowed) {
+  idle_allowed_.store(allowed);
+  if (allowed) wake_idle();
+}
+
 bool ThreadPool::do_idle_work() {
-  if (!has_idle_work_.load(std::memory_order_acquire)) return false;
+  if (!idle_allowed_.load(std::memory_order_acquire)) return false;
   const std::shared_lock lock(idle_mutex_);
-  return has_idle_work_.load(std::memory_order_acquire) && idle_work_();
+  return idle_work_ != nullptr && idle_work_();
 }
 
 void ThreadPool::run(int count, Function function, const void* context) {

@@ -52,6 +52,9 @@ class ThreadPool {
   void set_idle_work(std::function<bool()> piece);
   /// There may be some now.
   void wake_idle();
+  /// Whether they may begin with a piece, as at first: not while loops follow each other, which
+  /// want all threads.
+  void allow_idle_work(bool allowed);
 
  private:
   using Function = void (*)(const void* context, int index);
@@ -83,7 +86,7 @@ class ThreadPool {
   alignas(64) std::atomic<int> unfinished_ = 0;
   std::shared_mutex idle_mutex_;  // shared by those who are at a piece
   std::function<bool()> idle_work_;
-  std::atomic<bool> has_idle_work_ = false;
+  std::atomic<bool> idle_allowed_ = true;
   std::vector<std::jthread> threads_;
 };
 

@@ -23,10 +23,7 @@ Decoder::Decoder(ThreadPool& threads, PixelSource& pixels,
   threads_.set_idle_work([this] { return make_for_owner(); });
 }
 
-Decoder::~Decoder() {
-  set_paused(true);
-  threads_.set_idle_work(nullptr);
-}
+Decoder::~Decoder() { threads_.set_idle_work(nullptr); }
 
 void Decoder::watch(Watch watch) {
   const std::scoped_lock lock(mutex_);
@@ -131,14 +128,13 @@ void Decoder::set_paused(bool paused) {
   {
     const std::scoped_lock lock(mutex_);
     paused_ = paused;
-    if (paused || queue_.empty()) return;
   }
-  tell_others();
+  threads_.allow_idle_work(!paused);
+  if (!paused && besides_.joinable()) changed_.notify_one();
 }
 
 void Decoder::tell_others() {
-  if (threads_.size() == 1) return;
-  changed_.notify_one();
+  if (besides_.joinable()) changed_.notify_one();
   threads_.wake_idle();
 }
 

@@ -136,6 +136,24 @@ TEST(ThreadPool, ItsOwnThreadsDoWhatIsThereBetweenLoops) {
   EXPECT_FALSE(by_caller);
 }
 
+TEST(ThreadPool, ItsOwnThreadsBeginWithNothingElseWhereThatIsNotAllowed) {
+  ThreadPool pool(3);
+  pool.allow_idle_work(false);
+  std::atomic<int> begun = 0;
+  pool.set_idle_work([&] {
+    ++begun;
+    begun.notify_all();
+    return false;
+  });
+  for (int loop = 0; loop < 100; ++loop) pool.parallel_for(3, [](int) {});
+  pool.wake_idle();
+  pool.parallel_for(3, [](int) {});
+  EXPECT_EQ(begun, 0);
+  pool.allow_idle_work(true);
+  begun.wait(0);
+  pool.set_idle_work(nullptr);
+}
+
 TEST(ThreadPool, ALoopWaitsForNobodyWhoIsAtSomethingElse) {
   ThreadPool pool(2);
   std::atomic<int> begun = 0;
