@@ -20,7 +20,6 @@ Agent::Agent(AgentOptions options, const nn::Graph& graph, const nn::Backend& ba
     : options_(std::move(options)),
       graph_(graph),
       threads_(threads),
-      pixels_(pixels),
       stems_(graph, backend,
              {.segment = {},
               .batch = options_.micro_batch,

@@ -118,7 +118,6 @@ class Agent {
   const AgentOptions options_;
   const nn::Graph& graph_;
   ThreadPool& threads_;
-  PixelSource& pixels_;
   Stems stems_;
   nn::Scorer scorer_;
   Quota quota_;
