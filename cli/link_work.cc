@@ -1,7 +1,7 @@
 #include "cli/link_work.h"
 
 #include <algorithm>
-#include <functional>
+#include <exception>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -39,7 +39,7 @@ class LinkMeter::Loop {
   explicit Loop(const worker::WireContext& context)
       : context_(context), listener_({"127.0.0.1", 0}, kToken) {
     std::exception_ptr failure;
-    std::thread dialler([&] {
+    std::jthread dialler([&] {
       try {
         worker_ = transport::dial({"127.0.0.1", listener_.port()}, kToken);
       } catch (...) {

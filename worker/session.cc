@@ -70,13 +70,16 @@ class Inbox {
 };
 
 /// For its life a wait for messages ends when a lease is decoded, and the counters show how far
-/// others are with that.
+/// others are with that. It ends when none of them decodes: a read that hangs must be seen.
 class Waking {
  public:
   Waking(Agent& agent, Inbox& inbox, SessionCounters& counters) : agent_(agent) {
     agent_.watch({[&inbox] { inbox.wake(); }, &counters.at_sample});
   }
-  ~Waking() { agent_.watch({}); }
+  ~Waking() {
+    agent_.settle();
+    agent_.watch({});
+  }
   Waking(const Waking&) = delete;
   Waking& operator=(const Waking&) = delete;
 

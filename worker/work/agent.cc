@@ -160,7 +160,8 @@ bool Agent::work_ahead() {
   const bool score_first =
       whole != works_.end() && (next == works_.end() || whole->first < next->first);
   if (!score_first && next != works_.end() && decode()) return true;
-  if (whole == works_.end()) return prepare();
+  // Nor from what others still have to decode for it.
+  if (whole == works_.end() || (!score_first && decoder_.has_some())) return prepare();
   score(whole);
   return true;
 }

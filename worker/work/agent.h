@@ -57,6 +57,7 @@ class Agent {
   /// As those of Decoder.
   void watch(Decoder::Watch watch) { decoder_.watch(std::move(watch)); }
   double take_busy() { return decoder_.take_busy(); }
+  void settle() { decoder_.settle(); }
   std::vector<feed::WorkerMessage> take_outbox();
   /// At which rate the link sends, as results tell the server from now on.
   void set_link_rate(double bytes_per_second) { link_rate_ = static_cast<float>(bytes_per_second); }

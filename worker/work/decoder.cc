@@ -61,6 +61,17 @@ bool Decoder::wants_more() {
   return threads_.size() > 1 || queue_.size() < kAhead;
 }
 
+bool Decoder::has_some() {
+  const std::scoped_lock lock(mutex_);
+  return !queue_.empty();
+}
+
+void Decoder::settle() {
+  set_paused(true);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return under_way_.empty(); });
+}
+
 std::optional<Decoder::Sample> Decoder::claim() {
   while (!queue_.empty()) {
     const auto first = queue_.begin();
@@ -81,6 +92,7 @@ Decoding::Made Decoder::make(const Sample& sample) {
   worked_ += made.processor;
   under_way_.erase(sample.number);
   show_oldest();
+  if (paused_ && under_way_.empty()) changed_.notify_all();
   return made;
 }
 

@@ -56,6 +56,10 @@ class Decoder {
   /// Whether to add another lease. Others take whatever there is: nobody looks after them before a
   /// lease is done.
   bool wants_more();
+  /// Whether a sample is left that nobody makes yet.
+  bool has_some();
+  /// Returns when nobody is at a sample; from then on nobody begins with one.
+  void settle();
   /// Makes a sample that nobody makes yet; false: there is none, or it is for others.
   bool make_one();
   /// Seconds of processors, over all threads, since this was last asked.

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
+#include <thread>
 
 #include "common/error.h"
 #include "data/decode.h"
@@ -262,6 +264,51 @@ TEST_F(AgentTest, ScoresWithTheWholeNetworkBehindAllTrainingAndAsksForNoMore) {
   const auto expected = scorer.score(std::as_const(pixels).view(), labels);
   EXPECT_THAT(scores.values, testing::ElementsAreArray(expected));
   EXPECT_EQ(agent_.unfinished(), 0u);
+}
+
+/// Training's samples wait until the gate opens.
+class HeldTrainingPixels final : public PixelSource {
+ public:
+  Duration make(const feed::LeaseSample& /*sample*/, bool evaluation,
+                std::span<std::byte> pixels) override {
+    if (!evaluation) open.wait(false);
+    std::ranges::fill(pixels, std::byte{1});
+    ++made;
+    return Duration{0};
+  }
+  std::atomic<bool> open = false;
+  std::atomic<int> made = 0;
+};
+
+TEST_F(AgentTest, OfManyThreadsScoresWaitForWhatTrainingHasToDecode) {
+  constexpr uint64_t kEvaluation = uint64_t{1} << 62;
+  HeldTrainingPixels pixels;
+  ThreadPool threads(4);
+  Agent agent({.leases = 3, .micro_batch = kMicroBatch}, graph_, *backend_, threads, pixels);
+  feed::StemWeights whole{kEvaluation, graph_.size()};
+  whole.parameter_count = static_cast<uint64_t>(graph_.parameter_count());
+  whole.buffer_count = static_cast<uint64_t>(graph_.buffer_count());
+  whole.parameters = std::make_shared<const std::vector<float>>(whole.parameter_count, 0.1f);
+  whole.buffers = std::make_shared<const std::vector<float>>(whole.buffer_count, 1.0f);
+  agent.receive(whole);
+  agent.receive(lease(kEvaluation, graph_.size(), WorkKind::kScore));
+  static_cast<void>(agent.work());
+  while (pixels.made < kMicroBatch) std::this_thread::yield();
+  feed::Lease training = lease(0, 0);
+  training.samples.resize(9, training.samples.front());  // more than threads
+  agent.receive(training);
+  const auto scored = [&] {
+    return std::ranges::any_of(agent.take_outbox(), [](const auto& message) {
+      return std::holds_alternative<feed::Scores>(message);
+    });
+  };
+  for (int i = 0; i < 100; ++i) {
+    static_cast<void>(agent.work());
+    ASSERT_FALSE(scored()) << "five of nine are left to decode";
+  }
+  pixels.open = true;
+  pixels.open.notify_all();
+  while (!scored()) static_cast<void>(agent.work());
 }
 
 TEST_F(AgentTest, ScoresOfWeightsThatDidNotComeBreakTheProtocol) {

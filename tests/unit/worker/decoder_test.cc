@@ -174,6 +174,34 @@ TEST_F(DecoderTest, ShowsTheOldestSampleThatIsBeingMade) {
   decoder.watch({});
 }
 
+// Else a worker whose read hangs would look as if it waited, and never end.
+TEST_F(DecoderTest, SettlesWhenTheSamplesUnderWayAreMadeAndShowsThemUntilThen) {
+  Gate gate;
+  std::atomic<int> begun = 0;
+  ToldPixels pixels([&](const auto&) {
+    ++begun;
+    gate.wait();
+  });
+  ThreadPool threads(2);
+  std::atomic<uint64_t> at_sample = 0;
+  Decoder decoder(threads, pixels, {});
+  decoder.watch({{}, &at_sample});
+  decoder.add(key(0), lease(0));
+  while (begun == 0) std::this_thread::yield();
+  std::atomic<bool> settled = false;
+  std::jthread owner([&] {
+    decoder.settle();
+    settled = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(settled);
+  EXPECT_EQ(at_sample, 1u);
+  gate.open();
+  owner.join();
+  EXPECT_EQ(at_sample, 0u);
+  EXPECT_LE(begun, 2) << "one may have been claimed before it was asked to settle";
+}
+
 TEST_F(DecoderTest, WantsTheFilesOfOneLeaseMoreAndForOthersAllLeases) {
   ToldPixels pixels([](const auto&) {});
   ThreadPool one(1);

@@ -121,26 +121,24 @@ class Input {
   }
   size_t leases() const { return kLeasesInHand * schedule_.lanes().size(); }
 
-  /// Seconds that links take the server's own worker, or all its cores where it shares them, if
-  /// they bring so many micro-batches' pixels. Those of stems are the device's where it shares.
-  double links_taken(double brought) const {
-    const double pixels = brought * pixels_work(job_);
-    if (server_.shared) return pixels / server_.cores;
-    return (pixels + schedule_.stem_links()) / server_.own_cores;
+  /// What a core-second of links' takes of the server's own worker, or of all that it shares cores
+  /// with; seconds.
+  double of_links(double work) const {
+    return work / (server_.shared ? server_.cores : server_.own_cores);
   }
   /// Seconds in which the server's own worker has other work or no cores, where all pixels that
-  /// are not kept for it come over links.
+  /// are not kept for it come over links. Links of stems are the device's where it shares cores.
   double own_taken(uint32_t local) const {
     const double brought = job_.micro_batches - schedule_.away() - local;
-    return schedule_.own_stems() + (server_.shared ? schedule_.device_busy() : 0) +
-           links_taken(brought);
+    const double stems =
+        server_.shared ? schedule_.device_busy() : of_links(schedule_.stem_links());
+    return schedule_.own_stems() + stems + of_links(brought * pixels_work(job_));
   }
   /// Each that it decodes beside those need not come.
   double decoded_here(double seconds, uint32_t local) const {
     const double spare = seconds - own_taken(local) - local * server_.decode;
-    const double link = links_taken(1) - links_taken(0);
     if (spare < 0) return std::max(0.0, local + spare / std::max(server_.decode, 1e-12));
-    return local + spare / std::max(server_.decode - link, 1e-12);
+    return local + spare / std::max(server_.decode - of_links(pixels_work(job_)), 1e-12);
   }
 
   /// Whether all pixels are there in a step of so many seconds.
