@@ -98,10 +98,11 @@ PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
                                .decode = decode / options.worker_cores,
                                .bytes_per_second = options.megabits * 1e6 / 8,
                                .latency = options.milliseconds / 1000};
-  if (options.worker_memory) {
-    worker.memory = *options.worker_memory * 1e9;
-    check_holds_pixels("--worker-memory", worker.memory, measured.profile.costs);
-  }
+  if (options.worker_memory) worker.memory = *options.worker_memory * 1e9;
+  give_room(worker, options.worker_cores, measured.profile);
+  if (options.worker_memory)
+    check_holds_pixels("--worker-memory", *options.worker_memory * 1e9, worker,
+                       measured.profile.costs);
   measured.workers.assign(static_cast<size_t>(planned_workers(options, job)), worker);
   if (options.server_price || options.worker_price)
     measured.prices = {options.server_price.value_or(0), options.worker_price.value_or(0)};

@@ -129,8 +129,15 @@ std::optional<std::string> traffic_advice(const Situation& in, double seconds,
       bytes / found->prediction.seconds);
 }
 
-void check_holds_pixels(const std::string& field, double memory, const training::JobCosts& job) {
-  const double needs = total(training::worker_memory(job, {}, 1));
+void give_room(training::WorkerRates& worker, double cores, const training::Profile& profile) {
+  worker.leases =
+      feed::leases_in_hand(static_cast<uint32_t>(std::ceil(cores)), profile.micro_batch);
+  worker.memory = feed::memory_beside(worker.memory, worker.leases, profile.costs.pixels);
+}
+
+void check_holds_pixels(const std::string& field, double memory,
+                        const training::WorkerRates& worker, const training::JobCosts& job) {
+  const double needs = total(training::worker_memory(job, {}, 1, worker.leases));
   if (needs <= memory) return;
   constexpr double kGigabyte = 1e9;
   throw InvalidInput(fmt::format(

@@ -26,8 +26,12 @@ std::optional<std::string> open_plan_advice(const training::Situation& in, doubl
 std::optional<std::string> traffic_advice(const training::Situation& in, double seconds,
                                           const training::Trial& trial);
 
-/// Throws InvalidInput, which names the field, where so many bytes do not hold what every worker
+/// How many leases a worker with so many cores has room for, and what that leaves of its memory.
+void give_room(training::WorkerRates& worker, double cores, const training::Profile& profile);
+
+/// Throws InvalidInput, which names the field, where so many bytes do not hold what such a worker
 /// has in hand.
-void check_holds_pixels(const std::string& field, double memory, const training::JobCosts& job);
+void check_holds_pixels(const std::string& field, double memory,
+                        const training::WorkerRates& worker, const training::JobCosts& job);
 
 }  // namespace outrigger::cli

@@ -55,6 +55,7 @@ json row_of(const PlannedJob& job, const Candidate& one, double unsplit) {
   const training::CutCosts& cut = costs.cuts[one.choice.cut];
   const auto of_rank = of_one_rank(job, job.workers.size());
   const size_t workers = of_rank.size();
+  const uint32_t leases = of_rank.empty() ? feed::kLeasesInHand : of_rank.front().leases;
   const training::Traffic bytes = traffic(costs, one.choice, of_rank);
   const double away = one.choice.away;
   const double others = costs.micro_batches - away;
@@ -75,8 +76,8 @@ json row_of(const PlannedJob& job, const Candidate& one, double unsplit) {
           {"secondsPerStep", one.prediction.seconds},
           {"imagesPerSecond", job.profile.batch / one.prediction.seconds},
           {"epoch", epoch_of(job, one.prediction.seconds, job.workers.size())},
-          {"serverMemory", to_json(server_memory(costs, one.choice, workers))},
-          {"workerMemory", to_json(worker_memory(costs, one.choice, workers))},
+          {"serverMemory", to_json(server_memory(costs, one.choice, leases_of(of_rank)))},
+          {"workerMemory", to_json(worker_memory(costs, one.choice, workers, leases))},
           {"bound", to_string(one.prediction.bound)},
           {"timesUnsplit", unsplit / one.prediction.seconds}};
 }

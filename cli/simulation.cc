@@ -134,9 +134,12 @@ SplitNotes split_of(const training::Profile& profile, const training::Choice& ch
 void check_memory(const api::Cluster& described, const training::Profile& profile,
                   const training::SimulatedCluster& cluster) {
   for (size_t i = 0; i < described.workers.size(); ++i) {
-    if (const auto gigabytes = described.workers[i].gigabytes)
-      check_holds_pixels(fmt::format("workers[{}].gigabytes", i), *gigabytes * kBytesAGigabyte,
-                         profile.costs);
+    const api::ClusterWorkers& group = described.workers[i];
+    if (!group.gigabytes) continue;
+    training::WorkerRates worker;
+    give_room(worker, group.cores, profile);
+    check_holds_pixels(fmt::format("workers[{}].gigabytes", i), *group.gigabytes * kBytesAGigabyte,
+                       worker, profile.costs);
   }
   const std::string misfit = training::misfit(profile.costs, cluster.server, {}, {});
   if (!misfit.empty())
@@ -163,6 +166,7 @@ training::SimulatedCluster simulated_cluster(const api::Cluster& cluster,
     worker.joins = static_cast<uint64_t>(group.join_step);
     if (group.leave_step) worker.leaves = static_cast<uint64_t>(*group.leave_step);
     if (group.gigabytes) worker.rates.memory = *group.gigabytes * kBytesAGigabyte;
+    give_room(worker.rates, group.cores, profile);
     if (group.change) worker.change = change_of(*group.change);
     simulated.workers.insert(simulated.workers.end(), static_cast<size_t>(group.count), worker);
   }

@@ -122,6 +122,11 @@ class Coordinator {
     uint32_t leases = 0;                   // that wait for a result; by count_leases()
     std::optional<TimePoint> could_since;  // since when the first of them has its weights; likewise
     uint32_t kept = 0;  // items that wait for it to have room; counted anew by each round of leases
+    /// Whether it is given another lease that is not urgent. Who has shown nothing yet may be slow:
+    /// then it holds no more than one with few threads.
+    bool has_room() const {
+      return appetite > 0 && (pace > 0 || traits.leases <= kLeasesInHand || leases < kLeasesInHand);
+    }
   };
   /// When a worker would be done with one lease more.
   struct Bid {

@@ -77,10 +77,10 @@ double Coordinator::done_in(const Worker& worker, TimePoint now) const {
 }
 
 uint64_t Coordinator::last_to_draw() const {
-  const auto remote =
-      std::ranges::count_if(workers_, [](const auto& w) { return !w.second.traits.local; });
-  return std::min(options_.total_steps,
-                  step_ + 1 + steps_ahead(static_cast<size_t>(remote), options_.micro_batches));
+  size_t leases = 0;
+  for (const auto& [id, worker] : workers_)
+    leases += worker.traits.local ? 0 : worker.traits.leases;
+  return std::min(options_.total_steps, step_ + 1 + steps_ahead(leases, options_.micro_batches));
 }
 
 void Coordinator::dispatch(TimePoint now) {
@@ -131,7 +131,7 @@ Coordinator::Vacancy Coordinator::vacancy() const {
   Vacancy there_is;
   for (const auto& [id, worker] : workers_) {
     if (worker.leaves) continue;
-    if (worker.appetite > 0) (worker.traits.local ? there_is.local : there_is.remote) = true;
+    if (worker.has_room()) (worker.traits.local ? there_is.local : there_is.remote) = true;
     if (!worker.traits.local && !worker.set_aside_until) there_is.remote_pixels = true;
   }
   return there_is;
@@ -224,7 +224,7 @@ std::optional<WorkerId> Coordinator::choose_worker(const WorkItem& item, TimePoi
     // What it was like when it last made one must not keep it from showing what it is like now.
     const bool shows = of_local && !worker.traits.local;
     const Bid bid{id, &worker, shows ? 0 : done_in(worker, now)};
-    auto& first = worker.appetite > 0 ? with_room : without;
+    auto& first = worker.has_room() ? with_room : without;
     if (!first || bid.is_before(*first)) first = bid;
     if (!least_on_top || bid.has_more_room(*least_on_top)) least_on_top = bid;
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "feed/room.h"
 
 namespace outrigger::feed {
 
@@ -53,6 +54,7 @@ struct WorkerTraits {
   bool scores = true;  // has the memory to run the whole network, where it runs stems
   /// Bytes that it has for the job.
   double memory = std::numeric_limits<double>::infinity();
+  uint32_t leases = kLeasesInHand;  // it has room for
   /// Whether it may run stems and has so much memory for them.
   bool holds_stems(double needs) const { return runs_stems && memory >= needs; }
 };

@@ -14,11 +14,13 @@ namespace outrigger::feed {
 inline constexpr uint64_t kFrozenStem = UINT64_MAX;
 
 /// How many steps beyond the present one are drawn: so many that each of the remote workers can
-/// have two of their micro-batches in hand, or a slow one would hold up every step that it has a
-/// part in; at least one, and four at most, since pixels wait in memory.
-inline uint32_t steps_ahead(size_t workers, uint32_t micro_batches) {
+/// have half of the leases that it has room for in hand, or a slow one would hold up every step
+/// that it has a part in; at least one, and four at most, since pixels wait in memory. `leases`:
+/// those that all of them have room for.
+inline uint32_t steps_ahead(size_t leases, uint32_t micro_batches) {
   constexpr size_t kMost = 4;
-  const size_t wanted = (2 * workers + micro_batches - 1) / micro_batches;
+  const size_t half = leases / 2;
+  const size_t wanted = (half + micro_batches - 1) / micro_batches;
   return static_cast<uint32_t>(std::clamp<size_t>(wanted, 1, kMost));
 }
 

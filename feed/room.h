@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -41,9 +42,27 @@ class Room {
   uint32_t free_ = 0;  // not asked for yet
 };
 
-/// Of a worker behind a link: how many leases it has room for, besides the stems that wait for a
-/// gradient, and how many it asks for at once.
+/// How many leases a worker behind a link has room for, besides the stems that wait for a gradient,
+/// where its threads are few.
 inline constexpr uint32_t kLeasesInHand = 4;
+
+/// The same with so many threads. Photos take from one to ten times as long as others, and the last
+/// of a lease keeps the next from coming: with four samples in hand for each, the other threads go
+/// on meanwhile (bench/data/worker_bench).
+constexpr uint32_t leases_in_hand(uint32_t threads, int64_t micro_batch) {
+  constexpr int64_t kSamplesAThread = 4;
+  constexpr int64_t kMost = 1024;
+  const int64_t leases = (kSamplesAThread * threads + micro_batch - 1) / micro_batch;
+  return static_cast<uint32_t>(std::clamp<int64_t>(leases, kLeasesInHand, kMost));
+}
+
+/// Bytes that such a worker has for the job, reckoned as one's that has room for kLeasesInHand:
+/// pixels of its further leases are taken off. `pixels`: bytes of a micro-batch's.
+constexpr double memory_beside(double memory, uint32_t leases, double pixels) {
+  return memory - (std::max(leases, kLeasesInHand) - kLeasesInHand) * pixels;
+}
+
+/// And how many leases it asks for at once.
 inline constexpr uint32_t kAskedAtOnce = 2;
 
 }  // namespace outrigger::feed

@@ -199,7 +199,7 @@ void Run::warn_of_memory(const feed::Plan& plan) {
   const auto remote = static_cast<size_t>(edited_.spec.workers.replicas) /
                       static_cast<size_t>(api::rank_count(job_.spec));
   const training::Choice choice{costs.cuts.size() - 1, plan.stems_away, plan.local_inputs};
-  const double needs = total(server_memory(costs, choice, remote));
+  const double needs = total(server_memory(costs, choice, remote * feed::kLeasesInHand));
   if (needs <= static_cast<double>(free_memory_)) return;
   log::warning(
       "{} needs {:.0f} MB in the server, {:.0f} were free when it started: it may be killed for "

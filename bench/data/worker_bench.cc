@@ -100,7 +100,7 @@ class Worker {
         photos_(photos),
         graph_(graph(side)),
         threads_(threads),
-        agent_({.leases = feed::kLeasesInHand,
+        agent_({.leases = feed::leases_in_hand(static_cast<uint32_t>(threads), micro_batch),
                 .asked_at_once = feed::kAskedAtOnce,
                 .micro_batch = micro_batch},
                graph_, *backend_, threads_, source) {

@@ -9,6 +9,7 @@
 #include "api/write.h"
 #include "cli/local_run.h"
 #include "cli/measured_job.h"
+#include "cli/plan_bounds.h"
 #include "cli/report/history.h"
 #include "cli/sweep/rounds.h"
 #include "common/error.h"
@@ -92,11 +93,13 @@ class Sweeper {
                        .decode = decode / threads_,
                        .shared = measured.shared,
                        .own_cores = static_cast<double>(threads_)};
+    training::WorkerRates worker{.stem_speed = static_cast<double>(worker_threads_),
+                                 .decode = decode / worker_threads_,
+                                 .bytes_per_second = kLoopback,
+                                 .latency = 1e-4};
+    give_room(worker, worker_threads_, measured.profile);
     machines.workers.assign(static_cast<size_t>(options_.workers / api::rank_count(job_.spec)),
-                            {.stem_speed = static_cast<double>(worker_threads_),
-                             .decode = decode / worker_threads_,
-                             .bytes_per_second = kLoopback,
-                             .latency = 1e-4});
+                            worker);
     return machines;
   }
 

@@ -51,6 +51,7 @@ JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
   terms.setup.deepest_cut = deepest_cut(job, graph);
   terms.setup.instruction_set = nn::cpu::instruction_set();
   terms.setup.probe = data::choose_probe(train, worker::seed(job));
+  terms.micro_batch = worker::micro_batch(job);
   terms.scoring_memory = scoring_memory(graph, worker::scored_at_once(worker::micro_batch(job)));
   const auto& evaluate = job.spec.training.evaluate;
   if (std::isinf(terms.scoring_memory) && evaluate &&
@@ -58,6 +59,7 @@ JoinTerms join_terms(const api::TrainingJob& job, const nn::Graph& graph,
     log::warning(
         "the network's weights are more than a link carries at once: the server evaluates");
   terms.crossings = crossings_of(graph, worker::activation_type(job));
+  terms.pixels = static_cast<double>(terms.micro_batch * element_count(graph.input()));
   terms.probe = data::probe(train_root, terms.setup.probe);
   terms.setup.only_timed = device.is_gpu;
   if (device.emulation != nullptr) {

@@ -32,6 +32,8 @@ struct JoinTerms {
   worker::Setup setup;
   Sha256 probe{};             // what the bytes of setup.probe hash to
   std::string numerics;       // the server's own fingerprint; empty: no stems go out
+  int64_t micro_batch = 1;    // samples
+  double pixels = 0;          // bytes of a micro-batch of them
   double scoring_memory = 0;  // bytes to run the whole network in inference
   feed::Crossings crossings;  // what its results must be
 };

@@ -199,7 +199,10 @@ std::optional<WorkerSession::Newcomer> WorkerSession::introduce() {
   // The other half is for stems and pixels.
   const bool scores = terms.scoring_memory <= static_cast<double>(hello.memory) / 2;
   feed::WorkerTraits traits{name_, false, stems, scores};
-  if (hello.memory > 0) traits.memory = static_cast<double>(hello.memory);
+  traits.leases = feed::leases_in_hand(hello.cores, terms.micro_batch);
+  if (hello.memory > 0)
+    traits.memory =
+        feed::memory_beside(static_cast<double>(hello.memory), traits.leases, terms.pixels);
   return Newcomer{
       std::move(traits),
       WorkerBook(hello.cores, stems ? hello.pass_seconds : 0, static_cast<double>(hello.memory),

@@ -158,7 +158,9 @@ training::WorkerRates Planning::rates_of(const WorkerMeasures& worker) const {
   rates.stems = rates.stem_speed > 0;
   if (worker.bytes_per_second > 0) rates.bytes_per_second = worker.bytes_per_second;
   rates.latency = worker.latency;
-  if (worker.memory > 0) rates.memory = worker.memory;
+  rates.leases = feed::leases_in_hand(worker.cores, worker::micro_batch(job_));
+  if (worker.memory > 0)
+    rates.memory = feed::memory_beside(worker.memory, rates.leases, planner_.job().pixels);
   return rates;
 }
 

@@ -25,6 +25,8 @@ struct Sizes {
 /// What a machine that takes `rates` for one micro-batch takes for one that is `times` as large.
 WorkerRates scaled(WorkerRates rates, double times) {
   rates.decode *= times;
+  const double leases = std::ceil(rates.leases / times);  // of as many samples
+  rates.leases = std::max(kLeasesInHand, static_cast<uint32_t>(leases));
   return rates;
 }
 

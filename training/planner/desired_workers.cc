@@ -13,8 +13,12 @@ constexpr double kNoGain = 0.02;
 
 /// A worker that does what one of them does in the mean.
 WorkerRates average(std::span<const WorkerRates> workers) {
-  WorkerRates mean{
-      .stem_speed = 0, .decode = 0, .bytes_per_second = 0, .stems = false, .memory = 0};
+  WorkerRates mean{.stem_speed = 0,
+                   .decode = 0,
+                   .bytes_per_second = 0,
+                   .stems = false,
+                   .memory = 0,
+                   .leases = 0};
   const auto count = static_cast<double>(workers.size());
   for (const WorkerRates& one : workers) {
     mean.stem_speed += one.stem_speed / count;
@@ -25,6 +29,7 @@ WorkerRates average(std::span<const WorkerRates> workers) {
     mean.memory += one.memory / count;
   }
   mean.decode = 1 / mean.decode;
+  mean.leases = static_cast<uint32_t>(leases_of(workers) / workers.size());
   return mean;
 }
 

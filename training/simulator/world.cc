@@ -77,9 +77,10 @@ void World::add_worker(std::optional<size_t> place) {
       coordinator_.add_worker({.name = place ? cluster_.workers[*place].name : "local",
                                .local = !place,
                                .runs_stems = rates.stems,
-                               .memory = rates.memory},
+                               .memory = rates.memory,
+                               .leases = rates.leases},
                               now());
-  const uint32_t leases = place ? kLeasesInHand : std::max(2u, job_.micro_batches);
+  const uint32_t leases = place ? rates.leases : std::max(2u, job_.micro_batches);
   const uint32_t asked_at_once = place ? feed::kAskedAtOnce : 1;
   peers_[id] = {.model = std::make_unique<WorkerModel>(job_, rates, leases, asked_at_once),
                 .place = place};

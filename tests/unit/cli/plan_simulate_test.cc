@@ -71,8 +71,11 @@ TEST_F(PlanCommand, SimulatesWhatMemoryHoldsAndAServerThatGetsBusy) {
     EXPECT_THAT(error.what(), HasSubstr("server.gigabytes: no plan fits into the memory"));
   }
   const json cramped = simulate(
-      "server: {cores: 1}\nworkers: [{name: small, count: 4, cores: 8, gigabytes: 0.00001}]\n");
+      "server: {cores: 1}\nworkers: [{name: small, count: 4, cores: 8, gigabytes: 0.00003}]\n");
   EXPECT_THAT(cramped["plan"].get<std::string>(), HasSubstr("cut Input"));
+  // More threads have more leases in hand.
+  EXPECT_THROW(simulate("server: {cores: 1}\nworkers: [{cores: 64, gigabytes: 0.00003}]\n"),
+               InvalidInput);
 }
 
 TEST_F(PlanCommand, TakesAGpusProfileForSecondsOfThatGpu) {

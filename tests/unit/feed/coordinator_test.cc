@@ -24,13 +24,25 @@ TEST_F(CoordinatorTest, LeasesAsMuchAsWorkersAskForAndNotBeyondTheNextStep) {
 
 TEST_F(CoordinatorTest, LeasesFurtherAheadWhereAStepHasFewMicroBatchesForEachWorker) {
   EXPECT_EQ(steps_ahead(0, 8), 1u);
-  EXPECT_EQ(steps_ahead(4, 8), 1u);
-  EXPECT_EQ(steps_ahead(8, 8), 2u);
-  EXPECT_EQ(steps_ahead(1000, 8), 4u);
+  EXPECT_EQ(steps_ahead(16, 8), 1u);
+  EXPECT_EQ(steps_ahead(32, 8), 2u);
+  EXPECT_EQ(steps_ahead(4000, 8), 4u);
   Coordinator feed = make(pixels());
   for (int i = 0; i < 3; ++i) join(feed, 0);
   const WorkerId hungry = join(feed, 100);
   EXPECT_THAT(sent<Lease>(feed, hungry), SizeIs(2 * 5)) << "two of each worker's beyond this step";
+}
+
+TEST_F(CoordinatorTest, AWorkerWithManyThreadsHoldsMoreOnceItHasShownWhatItDoes) {
+  Coordinator feed = make(pixels());
+  const WorkerId large = feed.add_worker({.name = "large", .leases = 16}, clock_.now());
+  feed.receive(large, Pull{16}, clock_.now());
+  const auto first = sent<Lease>(feed, large);
+  EXPECT_THAT(first, SizeIs(4)) << "it may be slow";
+  clock_.advance(std::chrono::milliseconds(10));
+  deliver(feed, large, first.front());
+  EXPECT_THAT(sent<Lease>(feed, large), SizeIs(2 * 5 - 4))
+      << "four steps beyond this one are drawn";
 }
 
 TEST_F(CoordinatorTest, WhileTheTrainerWaitsTheLocalWorkerTakesOneAtATimeFromTheOthers) {

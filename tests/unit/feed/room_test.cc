@@ -56,5 +56,19 @@ TEST(Room, OneAtATimeNeverWaits) {
   EXPECT_EQ(asked(room.give_back(kInstant)), 1u);
 }
 
+TEST(LeasesInHand, AreFourSamplesForEachThreadAndFourAtLeast) {
+  EXPECT_EQ(leases_in_hand(1, 32), 4u);
+  EXPECT_EQ(leases_in_hand(8, 8), 4u);
+  EXPECT_EQ(leases_in_hand(16, 8), 8u);
+  EXPECT_EQ(leases_in_hand(3, 2), 6u);
+  EXPECT_EQ(leases_in_hand(5, 3), 7u) << "rounded up";
+  EXPECT_EQ(leases_in_hand(UINT32_MAX, 1), 1024u) << "whatever a worker says of itself";
+}
+
+TEST(LeasesInHand, LeaveMemoryForTheRest) {
+  EXPECT_EQ(memory_beside(1e9, 4, 1e6), 1e9);
+  EXPECT_EQ(memory_beside(1e9, 10, 1e6), 1e9 - 6e6);
+}
+
 }  // namespace
 }  // namespace outrigger::feed

@@ -102,8 +102,8 @@ TEST(SizesAtACut, AreThoseThatMeasuringAllCutsFinds) {
     EXPECT_LE(one.cuts.size(), 2u);
     const training::Choice there{one.cuts.size() - 1, cut.cut == 0 ? 0u : 3u, 1};
     const auto place = static_cast<size_t>(&cut - all.cuts.data());
-    EXPECT_EQ(total(server_memory(one, there, 2)),
-              total(server_memory(all, {place, there.away, 1}, 2)))
+    EXPECT_EQ(total(server_memory(one, there, 8)),
+              total(server_memory(all, {place, there.away, 1}, 8)))
         << cut.name;
   }
 }

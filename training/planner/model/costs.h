@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -109,10 +110,19 @@ struct WorkerRates {
   double stem_speed = 1;  // core-seconds a second that it does, with all its cores
   double decode = 0;      // seconds for a micro-batch, with all its cores
   double bytes_per_second = kUnknownLink;
-  double latency = 0;                                       // seconds, one way
-  bool stems = true;                                        // may run stems
-  double memory = std::numeric_limits<double>::infinity();  // bytes free for the job
+  double latency = 0;  // seconds, one way
+  bool stems = true;   // may run stems
+  /// Bytes free for the job, besides pixels of leases beyond kLeasesInHand.
+  double memory = std::numeric_limits<double>::infinity();
+  uint32_t leases = kLeasesInHand;  // it has room for
 };
+
+/// How many leases they all have room for.
+inline size_t leases_of(std::span<const WorkerRates> workers) {
+  size_t leases = 0;
+  for (const WorkerRates& one : workers) leases += one.leases;
+  return leases;
+}
 
 /// Another rank of the job: a server, with workers of its own.
 struct RankRates {

@@ -29,13 +29,13 @@ double total(std::span<const MemoryPart> parts) {
   return sum;
 }
 
-std::vector<MemoryPart> server_memory(const JobCosts& job, const Choice& choice, size_t workers) {
+std::vector<MemoryPart> server_memory(const JobCosts& job, const Choice& choice, size_t leases) {
   const CutCosts& cut = job.cuts[choice.cut];
   const double away = choice.away;
   const double here = job.micro_batches - away;
   const bool stems_here = cut.cut > 0 && here > 0 && !cut.device_stem;
   const double versions = static_cast<double>(job.staleness) + 1;
-  const double steps = 1 + feed::steps_ahead(workers, job.micro_batches);
+  const double steps = 1 + feed::steps_ahead(leases, job.micro_batches);
   std::vector<MemoryPart> parts{
       {"weights, momentum, gradients", job.parameters * job.copies},
       {"packed weights, work space", cut.head_fixed + (stems_here ? cut.stem_fixed : 0)},
@@ -48,8 +48,9 @@ std::vector<MemoryPart> server_memory(const JobCosts& job, const Choice& choice,
   return parts;
 }
 
-std::vector<MemoryPart> worker_memory(const JobCosts& job, const Choice& choice, size_t workers) {
-  std::vector<MemoryPart> parts{{"pixels of leases", kLeasesInHand * job.pixels}};
+std::vector<MemoryPart> worker_memory(const JobCosts& job, const Choice& choice, size_t workers,
+                                      uint32_t leases) {
+  std::vector<MemoryPart> parts{{"pixels of leases", leases * job.pixels}};
   if (choice.away == 0) return parts;
   const CutCosts& cut = job.cuts[choice.cut];
   const double stems = feed::StemMemory::held(choice.away, cut.trains, workers);
@@ -79,7 +80,7 @@ double memory_for_stems(const JobCosts& job, std::span<const WorkerRates> worker
 
 std::string misfit(const JobCosts& job, const ServerRates& server,
                    std::span<const WorkerRates> workers, const Choice& choice) {
-  const double needs = total(server_memory(job, choice, workers.size()));
+  const double needs = total(server_memory(job, choice, leases_of(workers)));
   if (needs > server.memory) return shortage("on the server", needs, server.memory);
   if (std::isfinite(memory_for_stems(job, workers, choice))) return "";
   const std::vector<double> has = memory_of_stem_workers(workers);

@@ -16,11 +16,13 @@ struct MemoryPart {
 };
 double total(std::span<const MemoryPart> parts);
 
-/// What a plan takes with so many workers in the server's process beyond the program and its
-/// listing of the data: an upper bound, with the local worker's stems where some stay.
-std::vector<MemoryPart> server_memory(const JobCosts& job, const Choice& choice, size_t workers);
-/// Likewise in the process of one of `workers` equal workers.
-std::vector<MemoryPart> worker_memory(const JobCosts& job, const Choice& choice, size_t workers);
+/// What a plan takes in the server's process beyond the program and its listing of the data: an
+/// upper bound, with the local worker's stems where some stay. `leases`: those that remote workers
+/// have room for.
+std::vector<MemoryPart> server_memory(const JobCosts& job, const Choice& choice, size_t leases);
+/// Likewise in the process of one of `workers` equal workers, each with room for so many `leases`.
+std::vector<MemoryPart> worker_memory(const JobCosts& job, const Choice& choice, size_t workers,
+                                      uint32_t leases = kLeasesInHand);
 
 /// The same, by what does not depend on the share.
 feed::StemMemory stem_memory(const JobCosts& job, const CutCosts& cut);

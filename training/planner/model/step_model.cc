@@ -116,10 +116,14 @@ class Input {
   /// The coordinator leases to remote workers first: with so many that they hold all steps that are
   /// drawn, the local worker gets nothing but what is kept for it.
   bool remote_take_all(uint32_t local) const {
-    const size_t steps = 1 + feed::steps_ahead(schedule_.lanes().size(), job_.micro_batches);
+    const size_t steps = 1 + feed::steps_ahead(leases(), job_.micro_batches);
     return leases() >= steps * (job_.micro_batches - local);
   }
-  size_t leases() const { return kLeasesInHand * schedule_.lanes().size(); }
+  size_t leases() const {
+    size_t all = 0;
+    for (const Lane& lane : schedule_.lanes()) all += lane.rates->leases;
+    return all;
+  }
 
   /// What a core-second of links' takes of the server's own worker, or of all that it shares cores
   /// with; seconds.

@@ -34,8 +34,9 @@ bool StepSchedule::possible() const {
 }
 
 size_t StepSchedule::stems_in_hand() const {
-  const auto count = std::ranges::count_if(lanes(), [](const Lane& lane) { return lane.able; });
-  return kLeasesInHand * static_cast<size_t>(count);
+  size_t leases = 0;
+  for (const Lane& lane : lanes()) leases += lane.able ? lane.rates->leases : 0;
+  return leases;
 }
 
 /// The server's own worker helps out while the device waits: with what does not run ahead, once

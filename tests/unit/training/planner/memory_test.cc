@@ -36,12 +36,12 @@ JobCosts large_job() {
 const std::vector<WorkerRates> kTwo(2, {.stem_speed = 4, .decode = 0.02});
 
 TEST(Memory, OfTheServerIsTheSumOfItsParts) {
-  EXPECT_NEAR(total(server_memory(large_job(), {}, 4)), 160e6 + 50e6 + 200e6 + 16e6, 1);
+  EXPECT_NEAR(total(server_memory(large_job(), {}, 16)), 160e6 + 50e6 + 200e6 + 16e6, 1);
   // All stems away: neither their activations nor their work space are here.
-  EXPECT_NEAR(total(server_memory(large_job(), {1, 8}, 4)),
+  EXPECT_NEAR(total(server_memory(large_job(), {1, 8}, 16)),
               160e6 + 45e6 + 100e6 + 128e6 + 72e6 + 1e6, 1);
-  EXPECT_GT(total(server_memory(large_job(), {1, 4}, 4)),
-            total(server_memory(large_job(), {1, 8}, 4)));
+  EXPECT_GT(total(server_memory(large_job(), {1, 4}, 16)),
+            total(server_memory(large_job(), {1, 8}, 16)));
 }
 
 TEST(Memory, OfAWorkerGrowsWithTheStemsThatWaitForAGradient) {

@@ -49,6 +49,19 @@ TEST(Simulate, TakesAsLongAsTheStepModelSays) {
   }
 }
 
+TEST(Simulate, AWorkerWithRoomForMoreLeasesHidesMoreOfItsLinksDelay) {
+  auto described = cluster(1);
+  described.server = {.cores = 1000, .decode = 10, .shared = false};
+  described.workers[0].rates.latency = 0.3;
+  const auto seconds = [&] {
+    return simulate(one_cut_job(), described, {.steps = 40, .jitter = 0, .fixed = Choice{}})
+        .mean_seconds(10, 40);
+  };
+  const double few = seconds();
+  described.workers[0].rates.leases = 16;
+  EXPECT_LT(seconds(), 0.7 * few);
+}
+
 TEST(Simulate, LinksTakeAsMuchOfTheCoresAsTheStepModelSays) {
   for (const bool shared : {true, false}) {
     for (const size_t workers : {1u, 2u, 4u}) {
