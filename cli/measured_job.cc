@@ -102,6 +102,7 @@ MeasuredJob measure_job(const api::TrainingJob& job, const api::Launch& launch, 
   profile.batch = size.batch;
   profile.micro_batch = static_cast<uint32_t>(worker::micro_batch(job));
   profile.costs = device.costs;
+  profile.block_samples = device.block_samples;
   profile.options = gpu_server::planner_options(job, graph, size, profile.costs);
   profile.decode = measure_decoding(job, root, train);
   measure_links(job, measured);

@@ -94,10 +94,12 @@ PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
   measured.server.memory =
       options.server_memory ? *options.server_memory * 1e9 : static_cast<double>(free_memory());
   measured.server.memory /= ranks;
-  training::WorkerRates worker{.stem_speed = options.worker_cores,
+  const double at_work = training::cores_at_work(measured.profile, options.worker_cores);
+  training::WorkerRates worker{.stem_speed = at_work,
                                .decode = decode / options.worker_cores,
                                .bytes_per_second = options.megabits * 1e6 / 8,
-                               .latency = options.milliseconds / 1000};
+                               .latency = options.milliseconds / 1000,
+                               .cores = options.worker_cores};
   if (options.worker_memory) worker.memory = *options.worker_memory * 1e9;
   give_room(worker, options.worker_cores, measured.profile);
   if (options.worker_memory)

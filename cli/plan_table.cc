@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "cli/idle_cores_advice.h"
 #include "cli/plan_bounds.h"
 #include "cli/wire_advice.h"
 #include "common/error.h"
@@ -138,6 +139,8 @@ std::vector<std::string> advice_of(const PlannedJob& job, const Candidate& best,
     advice.push_back(std::move(*bytes));
   if (auto wires = wire_advice(in, job.wires, job.narrowed_work, best.prediction.seconds, trial))
     advice.push_back(std::move(*wires));
+  std::ranges::move(idle_cores_advice(job.profile, in.server, in.workers, best.choice),
+                    std::back_inserter(advice));
   std::ranges::move(batch_advice(job.profile, in.server, in.workers, best),
                     std::back_inserter(advice));
   return advice;

@@ -102,7 +102,8 @@ training::ServerRates server_of(const api::ClusterServer& server,
                                 const training::Profile& profile) {
   const bool gpu = is_of_gpu(profile.costs);
   const double cores = server.cores * server.speed;
-  training::ServerRates rates{.cores = server.device.value_or(gpu ? 1 : cores),
+  const double at_work = server.speed * training::cores_at_work(profile, server.cores);
+  training::ServerRates rates{.cores = server.device.value_or(gpu ? 1 : at_work),
                               .decode = profile.decode / cores,
                               .shared = !gpu && !server.device,
                               .own_cores = cores,
@@ -158,7 +159,7 @@ training::SimulatedCluster simulated_cluster(const api::Cluster& cluster,
   for (const api::ClusterWorkers& group : cluster.workers) {
     training::SimulatedWorker worker;
     worker.name = group.name;
-    worker.rates = {.stem_speed = group.cores * group.speed,
+    worker.rates = {.stem_speed = group.speed * training::cores_at_work(profile, group.cores),
                     .decode = profile.decode / (group.cores * group.speed),
                     .bytes_per_second = group.megabits * kBytesAMegabit,
                     .latency = group.milliseconds / 1000,

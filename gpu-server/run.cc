@@ -150,6 +150,7 @@ Run::Run(const api::Launch& launch, api::TrainingJob job, const std::stop_token&
               .micro_batch = worker::micro_batch(job_),
               .precision = worker::precision(job_),
               .seed = worker::seed(job_),
+              .stem_threads = worker::stem_threads(job_, graph_),
               .pixel_memory = device_.backend->input_memory(),
               .neighbour = device_is_cores() ? std::optional(ProcessorClock::of_this_thread())
                                              : std::nullopt},

@@ -7,6 +7,7 @@
 #include "api/parse.h"
 #include "common/error.h"
 #include "nn/cpu/backend.h"
+#include "nn/cpu/blocks.h"
 #include "nn/graph_builder.h"
 #include "nn/recompute.h"
 
@@ -194,6 +195,10 @@ bool scores_embeddings(const api::TrainingJob& job) {
 int64_t micro_batch(const api::TrainingJob& job) {
   ensure(job.spec.training.micro_batch_size.has_value(), "a resolved job has a micro-batch size");
   return *job.spec.training.micro_batch_size;
+}
+
+int stem_threads(const api::TrainingJob& job, const nn::Graph& graph) {
+  return nn::cpu::choose_blocks(graph, micro_batch(job)).count();
 }
 
 }  // namespace outrigger::worker

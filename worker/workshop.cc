@@ -43,6 +43,7 @@ Workshop::Workshop(const Setup& setup, const api::Launch& launch, ThreadPool& th
            .precision = precision(job_),
            .seed = seed(job_),
            .score_embeddings = scores_embeddings(job_),
+           .stem_threads = stem_threads(job_, graph_),
            .alone = true},
           graph_, *backend_, threads, *pixels_) {}
 
@@ -78,6 +79,10 @@ Hello Workshop::hello(const Setup& setup, std::atomic<uint64_t>& turns,
 
 void Workshop::time_stem(const Setup& setup, const std::stop_token& stop, Hello& hello) const {
   const int64_t whole = micro_batch(job_);
+  const int blocks = stem_threads(job_, graph_);
+  if (setup.deepest_cut > 0 && blocks < threads_.size())
+    log::info("stems keep {} of {} threads at work with micro-batches of {}, the others decode",
+              blocks, threads_.size(), whole);
   const int64_t samples =
       setup.only_timed ? nn::cpu::samples_to_time(graph_, whole, threads_.size()) : whole;
   const auto numerics = nn::cpu::measure_numerics(graph_, setup.deepest_cut, samples,
@@ -85,7 +90,8 @@ void Workshop::time_stem(const Setup& setup, const std::stop_token& stop, Hello&
   hello.numerics = numerics.fingerprint;
   const double of_all = static_cast<double>(whole) / static_cast<double>(samples);
   hello.pass_seconds =
-      static_cast<float>(of_all * numerics.seconds * Quota(threads_.size(), false).slowdown());
+      static_cast<float>(nn::cpu::times_as_long(graph_, whole, samples, threads_.size()) *
+                         numerics.seconds * Quota(threads_.size(), false).slowdown());
   hello.layers = numerics.layers;
   for (LayerSeconds& layer : hello.layers) {
     layer.forward *= static_cast<float>(of_all);

@@ -93,10 +93,11 @@ class Sweeper {
                        .decode = decode / threads_,
                        .shared = measured.shared,
                        .own_cores = static_cast<double>(threads_)};
-    training::WorkerRates worker{.stem_speed = static_cast<double>(worker_threads_),
-                                 .decode = decode / worker_threads_,
-                                 .bytes_per_second = kLoopback,
-                                 .latency = 1e-4};
+    training::WorkerRates worker{
+        .stem_speed = training::cores_at_work(measured.profile, worker_threads_),
+        .decode = decode / worker_threads_,
+        .bytes_per_second = kLoopback,
+        .latency = 1e-4};
     give_room(worker, worker_threads_, measured.profile);
     machines.workers.assign(static_cast<size_t>(options_.workers / api::rank_count(job_.spec)),
                             worker);

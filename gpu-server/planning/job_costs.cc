@@ -252,7 +252,11 @@ feed::StemMemory stem_memory_at(int32_t cut, const api::TrainingJob& job, const 
 
 PlannedDevice measured_device(const api::TrainingJob& job, const nn::Graph& graph,
                               const RunSize& size, ThreadPool& threads) {
-  return {measure_job(job, graph, size, threads), static_cast<double>(threads.size()), true};
+  const auto block_samples = static_cast<uint32_t>(nn::cpu::block_samples(graph));
+  const auto micro_batch = static_cast<uint32_t>(worker::micro_batch(job));
+  return {.costs = measure_job(job, graph, size, threads),
+          .cores = training::cores_at_work(block_samples, micro_batch, threads.size()),
+          .block_samples = block_samples};
 }
 
 PlannedDevice measured_gpu(const nn::Backend& backend, const training::DeviceOptions& options,
@@ -277,7 +281,9 @@ PlannedDevice measured_gpu(const nn::Backend& backend, const training::DeviceOpt
   }
   add_device_times(costs, time_device(backend, measured_graph(job, graph), options, heads, threads),
                    named_cut(job, graph));
-  return {std::move(costs), 1, false};
+  return {.costs = std::move(costs),
+          .shared = false,
+          .block_samples = static_cast<uint32_t>(nn::cpu::block_samples(graph))};
 }
 
 std::optional<PlannedDevice> measured_gpu_if_possible(const nn::Backend& backend,

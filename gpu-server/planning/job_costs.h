@@ -37,6 +37,7 @@ struct PlannedDevice {
   bool shared = true;  // with the server's own worker
   /// Bytes that the job may take on the server; `costs` says what it does.
   double memory = std::numeric_limits<double>::infinity();
+  uint32_t block_samples = 0;  // as a profile has them
 };
 /// The server's cores, measured now.
 PlannedDevice measured_device(const api::TrainingJob& job, const nn::Graph& graph,

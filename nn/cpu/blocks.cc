@@ -12,16 +12,23 @@ int64_t round_up_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-Blocks choose_blocks(const Graph& graph, int64_t batch) {
+int64_t block_samples(const Graph& graph) {
   const int64_t per_sample = std::max<int64_t>(1, graph.multiply_adds(graph.whole()));
   int64_t size = 4;
   while (size < 16 && size * per_sample < kMultiplyAddsPerBlock) size *= 2;
-  return {batch, std::min(size, round_up_div(batch, 4))};
+  return size;
 }
 
 int64_t samples_to_time(const Graph& graph, int64_t batch, int threads) {
   // A block has no more than a quarter of the samples.
   return std::min(batch, choose_blocks(graph, batch).size * std::max(4, threads));
+}
+
+double times_as_long(const Graph& graph, int64_t batch, int64_t samples, int threads) {
+  const auto rounds = [&](int64_t of) {
+    return static_cast<double>(round_up_div(choose_blocks(graph, of).count(), threads));
+  };
+  return rounds(batch) / rounds(samples);
 }
 
 Blocks choose_chunks(const Blocks& blocks, int64_t places) {

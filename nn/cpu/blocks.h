@@ -20,13 +20,26 @@ struct Blocks {
   int64_t rest() const { return batch % size; }
 };
 
-/// Follows from the whole graph and the batch alone, so that it is the same in every segment and on
-/// every machine.
-Blocks choose_blocks(const Graph& graph, int64_t batch);
+/// How many samples a block has, where a quarter of the batch has as many. Follows from the whole
+/// graph alone, so that it is the same in every segment and on every machine.
+int64_t block_samples(const Graph& graph);
+
+/// At least four blocks, for four threads.
+constexpr Blocks blocks_of(int64_t block_samples, int64_t batch) {
+  return {batch, std::min(block_samples, (batch + 3) / 4)};
+}
+
+inline Blocks choose_blocks(const Graph& graph, int64_t batch) {
+  return blocks_of(block_samples(graph), batch);
+}
 
 /// As many samples, at most `batch`, as tell what a pass over `batch` takes on so many threads: in
 /// blocks of the same size, one for each thread.
 int64_t samples_to_time(const Graph& graph, int64_t batch, int threads);
+
+/// How many times as long a pass over `batch` takes as one over those: as each thread has blocks
+/// one after the other.
+double times_as_long(const Graph& graph, int64_t batch, int64_t samples, int threads);
 
 /// The chunks, whole blocks each, whose weight gradients are one sum, for a layer with so many
 /// output places a sample.

@@ -22,9 +22,16 @@ struct Sizes {
   uint32_t micro_batch = 0;
 };
 
-/// What a machine that takes `rates` for one micro-batch takes for one that is `times` as large.
-WorkerRates scaled(WorkerRates rates, double times) {
+/// How many times as many of so many cores are at work with another size of micro-batches.
+double more_at_work(const Profile& profile, uint32_t micro_batch, double cores) {
+  if (cores == 0) return 1;
+  return cores_at_work(profile.block_samples, micro_batch, cores) / cores_at_work(profile, cores);
+}
+
+/// What a machine does with micro-batches of another size, `times` as large.
+WorkerRates scaled(WorkerRates rates, double times, double more_cores) {
   rates.decode *= times;
+  rates.stem_speed *= more_cores;
   const double leases = std::ceil(rates.leases / times);  // of as many samples
   rates.leases = std::max(kLeasesInHand, static_cast<uint32_t>(leases));
   return rates;
@@ -68,8 +75,10 @@ std::optional<double> rate(const Profile& profile, ServerRates server,
   PlannerOptions options = profile.options;
   if (options.away) options.away = as_many(*options.away);
   server.decode *= times;
+  if (server.shared) server.cores *= more_at_work(profile, sizes.micro_batch, server.own_cores);
   std::vector<WorkerRates> others;
-  for (const WorkerRates& one : workers) others.push_back(scaled(one, times));
+  for (const WorkerRates& one : workers)
+    others.push_back(scaled(one, times, more_at_work(profile, sizes.micro_batch, one.cores)));
   const auto seconds = seconds_of({job, options, server, others}, {now.cut, as_many(now.away)});
   if (!seconds) return std::nullopt;
   return sizes.batch / *seconds;

@@ -140,6 +140,7 @@ Agent::Works::iterator Agent::find_ready(Stage stage) {
 }
 
 bool Agent::work() {
+  if (threads_.size() > 1) offer_leases();  // others decode while this thread is at something else
   if (const auto made = find_decoded(); made != works_.end()) {
     finish_decoding(made);
   } else if (const auto at = find_ready(Stage::kBackward); at != works_.end()) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,6 +32,8 @@ struct AgentOptions {
   nn::Precision precision = nn::Precision::kFloat32;
   uint64_t seed = 0;
   bool score_embeddings = false;  // whether scores hold embeddings
+  /// How many threads a stem's pass has work for, at most; the others decode meanwhile.
+  int stem_threads = std::numeric_limits<int>::max();
   /// Where pixels that are sent to the server's device are made; null: in ordinary memory.
   std::shared_ptr<MemorySource> pixel_memory = nullptr;
   /// Whether all that the process does belongs to the agent's work.
@@ -94,6 +97,8 @@ class Agent {
   feed::WorkTimes times_of(const Work& work) const;
   /// Of what waits for nothing: decoding, scores, and what stems will need.
   bool work_ahead();
+  /// Gives the decoder as many leases as it wants.
+  void offer_leases();
   /// Makes a sample of the first lease that lacks one; before that asks for the files of one more.
   /// False: others make what is left to make.
   bool decode();

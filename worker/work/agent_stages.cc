@@ -72,7 +72,7 @@ void Agent::note_kind(bool stem) {
   quota_.begin_anew();
 }
 
-bool Agent::decode() {
+void Agent::offer_leases() {
   // The files of one lease are read while the one before it is made.
   while (decoder_.wants_more()) {
     const auto asked = std::ranges::find_if(works_, [](const auto& entry) {
@@ -81,6 +81,10 @@ bool Agent::decode() {
     if (asked == works_.end()) break;
     decoder_.add(asked->first, asked->second.decoding);
   }
+}
+
+bool Agent::decode() {
+  offer_leases();
   const bool made = decoder_.make_one();
   quota_.worked(decoder_.take_worked(), 1);
   const auto done = find_decoded();
@@ -128,7 +132,7 @@ void Agent::send_pixels(Works::iterator at) {
 }
 
 void Agent::forward(Works::iterator at) {
-  const Decoder::Pause pause(decoder_);
+  const Decoder::Pause pause(decoder_, options_.stem_threads);
   note_kind(true);
   Work& work = at->second;
   const int32_t cut = work.lease->cut;
@@ -170,7 +174,7 @@ void Agent::forward(Works::iterator at) {
 }
 
 void Agent::backward(Works::iterator at) {
-  const Decoder::Pause pause(decoder_);
+  const Decoder::Pause pause(decoder_, options_.stem_threads);
   Work& work = at->second;
   const int32_t cut = work.lease->cut;
   const nn::Program& program = stems_.program(cut);

@@ -67,7 +67,7 @@ bool Decoder::has_some() {
 }
 
 void Decoder::settle() {
-  set_paused(true);
+  set_most(0);
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return under_way_.empty(); });
 }
@@ -92,7 +92,7 @@ Decoding::Made Decoder::make(const Sample& sample) {
   worked_ += made.processor;
   under_way_.erase(sample.number);
   show_oldest();
-  if (paused_ && under_way_.empty()) changed_.notify_all();
+  if (most_ != kAnyNumber) changed_.notify_all();
   return made;
 }
 
@@ -111,7 +111,7 @@ bool Decoder::make_for_owner() {
   std::optional<Sample> sample;
   {
     const std::scoped_lock lock(mutex_);
-    if (paused_) return false;
+    if (under_way_.size() >= most_) return false;
     sample = claim();
   }
   if (!sample) return false;
@@ -127,7 +127,7 @@ void Decoder::run_besides(const std::stop_token& over) {
   while (!over.stop_requested()) {
     if (make_for_owner()) continue;
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, over, [this] { return !paused_ && !queue_.empty(); });
+    changed_.wait(lock, over, [this] { return under_way_.size() < most_ && !queue_.empty(); });
   }
 }
 
@@ -136,13 +136,13 @@ double Decoder::take_worked() {
   return std::exchange(worked_, 0);
 }
 
-void Decoder::set_paused(bool paused) {
+void Decoder::set_most(size_t under_way) {
   {
     const std::scoped_lock lock(mutex_);
-    paused_ = paused;
+    most_ = under_way;
   }
-  threads_.allow_idle_work(!paused);
-  if (!paused && besides_.joinable()) changed_.notify_one();
+  threads_.allow_idle_work(under_way > 0);
+  if (under_way > 0 && besides_.joinable()) changed_.notify_one();
 }
 
 void Decoder::tell_others() {

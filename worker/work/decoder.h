@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -65,11 +67,15 @@ class Decoder {
   /// Seconds of processors, over all threads, since this was last asked.
   double take_worked();
 
-  /// For its life no other thread begins with a sample, so that all come to a loop.
+  /// For its life others begin with a sample only where so many threads are left, for loops that
+  /// have no work for more.
   class Pause {
    public:
-    explicit Pause(Decoder& decoder) : decoder_(decoder) { decoder.set_paused(true); }
-    ~Pause() { decoder_.set_paused(false); }
+    explicit Pause(Decoder& decoder, int threads = std::numeric_limits<int>::max())
+        : decoder_(decoder) {
+      decoder.set_most(static_cast<size_t>(std::max(0, decoder.threads_.size() - threads)));
+    }
+    ~Pause() { decoder_.set_most(kAnyNumber); }
     Pause(const Pause&) = delete;
     Pause& operator=(const Pause&) = delete;
 
@@ -78,6 +84,7 @@ class Decoder {
   };
 
  private:
+  static constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
   struct Sample {
     std::shared_ptr<Decoding> decoding;
     size_t position = 0;
@@ -89,7 +96,8 @@ class Decoder {
   Decoding::Made make(const Sample& sample);
   /// As one of the others; whether there was a sample.
   bool make_for_owner();
-  void set_paused(bool paused);
+  /// Others begin with a sample only where so few are under way.
+  void set_most(size_t under_way);
   void tell_others();
   /// The oldest sample under way has changed. Wants the lock.
   void show_oldest();
@@ -103,7 +111,7 @@ class Decoder {
   std::map<feed::WorkKey, std::shared_ptr<Decoding>> queue_;  // with samples to claim
   std::set<uint64_t> under_way_;
   uint64_t begun_ = 0;
-  bool paused_ = false;
+  size_t most_ = kAnyNumber;
   double worked_ = 0;
   double busy_ = 0;
   Watch watch_;

@@ -101,6 +101,28 @@ TEST_F(PlanCommand, SharesWorkersOutOverRanksAndPaysForEachServer) {
   EXPECT_THROW(run({"--simulate", cluster.string()}), InvalidInput) << "one for two ranks";
 }
 
+TEST_F(PlanCommand, ReckonsWithTheCoresThatMicroBatchesKeepAtWork) {
+  const std::string fixed = "{cut: pool1, sharePercent: 50}";
+  const auto with = [&](const char* cores) {
+    return plan(fixed, {"--workers", "1", "--worker-cores", cores, "--threads", "1"});
+  };
+  EXPECT_THAT(with("16"), HasSubstr("Of each worker's 16 cores stems keep 2 at work, with "
+                                    "micro-batches of 2, the others only decode"));
+  EXPECT_THAT(with("2"), testing::Not(HasSubstr("at work")));
+
+  write("profile.json", plan(fixed, {"--threads", "1", "-o", "json"}));
+  const auto seconds = [&](const std::string& cores) {
+    const auto cluster = write("cluster.yaml", "profile: profile.json\nserver: {cores: " + cores +
+                                                   "}\nsteps: 40\njitterPercent: 0\n"
+                                                   "workers: [{name: one, cores: " +
+                                                   cores + "}]\n");
+    const json told = json::parse(run({"--simulate", cluster.string(), "-o", "json"}));
+    return told["secondsPerStep"]["mean"].get<double>();
+  };
+  const double two = seconds("2");
+  EXPECT_NEAR(seconds("16"), two, 0.3 * two) << "two blocks";
+}
+
 TEST_F(PlanCommand, SaysWhichCutsTheJobsBoundsExclude) {
   const auto printed = [&](const std::string& split) { return plan(split, {"--workers", "2"}); };
   EXPECT_THAT(printed("{cut: Auto, maxBytesPerSecond: 1000}"),

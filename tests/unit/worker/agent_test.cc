@@ -13,6 +13,7 @@
 #include "nn/graph_builder.h"
 #include "nn/reference/backend.h"
 #include "tests/fakes/memory_blocks.h"
+#include "tests/support/comes_true.h"
 
 namespace outrigger::worker {
 namespace {
@@ -309,6 +310,23 @@ TEST_F(AgentTest, OfManyThreadsScoresWaitForWhatTrainingHasToDecode) {
   pixels.open = true;
   pixels.open.notify_all();
   while (!scored()) static_cast<void>(agent.work());
+}
+
+TEST_F(AgentTest, OthersDecodeTheNextLeaseWhileItRunsAStem) {
+  ThreadPool threads(4);
+  Pixels pixels;
+  Agent agent({.leases = 4, .micro_batch = kMicroBatch, .stem_threads = 2}, graph_, *backend_,
+              threads, pixels);
+  std::atomic<int> decoded = 0;
+  agent.watch({[&] { ++decoded; }});
+  agent.receive(lease(0, cut_));
+  while (decoded == 0) static_cast<void>(agent.work());
+  while (agent.work()) continue;
+  agent.receive(stem(0));
+  agent.receive(lease(1, cut_));
+  EXPECT_TRUE(agent.work());  // the stem of the first
+  EXPECT_TRUE(testing_support::comes_true([&] { return decoded == 2; }));
+  agent.watch({});
 }
 
 TEST_F(AgentTest, ScoresOfWeightsThatDidNotComeBreakTheProtocol) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -154,6 +155,31 @@ TEST_F(DecoderTest, PausedNobodyBeginsWithASample) {
     EXPECT_EQ(made, 0);
   }
   while (!one->done()) std::this_thread::yield();
+}
+
+TEST_F(DecoderTest, PausedForFewThreadsTheOthersGoOn) {
+  constexpr int kThreads = 8;
+  constexpr int kOfTheLoop = 5;
+  std::atomic<int> at_once = 0;
+  std::atomic<int> most = 0;
+  ToldPixels pixels([&](const auto&) {
+    const int now = ++at_once;
+    for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) continue;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    --at_once;
+  });
+  ThreadPool threads(kThreads);
+  Decoder decoder(threads, pixels, {});
+  const Decoder::Pause pause(decoder, kOfTheLoop);
+  std::vector<std::shared_ptr<Decoding>> leases;
+  for (uint64_t step = 0; step < 20; ++step)
+    decoder.add(key(step), leases.emplace_back(lease(step)));
+  // While the loop of a pass goes on.
+  threads.parallel_for(kOfTheLoop, [&](int) {
+    while (!leases.back()->done()) std::this_thread::yield();
+  });
+  EXPECT_LE(most, kThreads - kOfTheLoop);
+  EXPECT_GT(most, 0);
 }
 
 TEST_F(DecoderTest, ShowsTheOldestSampleThatIsBeingMade) {

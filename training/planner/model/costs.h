@@ -115,6 +115,7 @@ struct WorkerRates {
   /// Bytes free for the job, besides pixels of leases beyond kLeasesInHand.
   double memory = std::numeric_limits<double>::infinity();
   uint32_t leases = kLeasesInHand;  // it has room for
+  double cores = 0;                 // that it has; 0: not told
 };
 
 /// How many leases they all have room for.

@@ -1,10 +1,12 @@
 #include "training/planner/model/profile.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "common/error.h"
+#include "nn/cpu/blocks.h"
 
 namespace outrigger::training {
 namespace {
@@ -120,6 +122,13 @@ LinkWork read_link_work(const Fields& fields) {
 
 }  // namespace
 
+double cores_at_work(uint32_t block_samples, uint32_t micro_batch, double cores) {
+  if (block_samples == 0) return cores;
+  const int blocks = nn::cpu::blocks_of(block_samples, micro_batch).count();
+  const double rounds = std::ceil(blocks / std::ceil(cores));
+  return std::min(cores, blocks / rounds);
+}
+
 std::string to_json(const Profile& profile) {
   const JobCosts& costs = profile.costs;
   json cuts = json::array();
@@ -137,6 +146,7 @@ std::string to_json(const Profile& profile) {
               {"microBatches", costs.micro_batches},
               {"staleness", costs.staleness},
               {"decode", profile.decode},
+              {"blockSamples", profile.block_samples},
               {"pixels", costs.pixels},
               {"optimizer", costs.optimizer},
               {"parameters", costs.parameters},
@@ -162,6 +172,7 @@ Profile read_profile(const std::string& text, const std::string& name) {
   profile.batch = fields.integer<uint32_t>("batch");
   profile.micro_batch = fields.integer<uint32_t>("microBatch");
   profile.decode = fields.number("decode");
+  if (fields.has("blockSamples")) profile.block_samples = fields.integer<uint32_t>("blockSamples");
   JobCosts& costs = profile.costs;
   costs.micro_batches = fields.integer<uint32_t>("microBatches");
   costs.staleness = fields.integer<uint64_t>("staleness");

@@ -123,6 +123,15 @@ TEST(Blocks, DependOnTheNetworkAndTheBatchAlone) {
   EXPECT_EQ(cpu::choose_blocks(small, 1).size, 1);
 }
 
+TEST(Blocks, TellHowLongTheWholeBatchTakesByASample) {
+  const Graph large = build({"resnet18", 112, HeadKind::kLinear, 1});  // blocks of four
+  ASSERT_EQ(cpu::samples_to_time(large, 64, 8), 32);
+  EXPECT_EQ(cpu::times_as_long(large, 64, 32, 8), 2);
+  ASSERT_EQ(cpu::samples_to_time(large, 32, 6), 24);
+  EXPECT_EQ(cpu::times_as_long(large, 32, 24, 6), 2) << "two of six threads have a second block";
+  EXPECT_EQ(cpu::times_as_long(large, 16, 16, 64), 1);
+}
+
 TEST(Blocks, CoverTheBatch) {
   const cpu::Blocks blocks{10, 4};
   ASSERT_EQ(blocks.count(), 3);

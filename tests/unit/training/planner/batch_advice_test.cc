@@ -117,6 +117,19 @@ TEST(WhatWouldFit, IsTheLargestMicroBatchThatDoes) {
   EXPECT_THAT(what_would_fit(job, 16, server, {}), HasSubstr("no microBatchSize fits"));
 }
 
+TEST_F(BatchAdvice, LargerMicroBatchesWhereTheServerHasMoreCoresThanBlocks) {
+  Profile profile = profile_of(4);
+  profile.block_samples = 4;
+  ServerRates server = server_for(profile);
+  server.own_cores = 16;
+  server.cores = cores_at_work(profile, server.own_cores);
+  EXPECT_THAT(batch_advice(profile, server, {}, {{}, {}}),
+              Contains(HasSubstr("microBatchSize: 32 would give 1.")));
+  server.own_cores = server.cores;
+  EXPECT_THAT(batch_advice(profile, server, {}, {{}, {}}),
+              Not(Contains(HasSubstr("microBatchSize: 32"))));
+}
+
 TEST_F(BatchAdvice, SmallerMicroBatchesWhereAStepHasFewLeases) {
   EXPECT_THAT(advice(profile_of(2), {}), Contains(HasSubstr("microBatchSize: 16 would give")));
 }

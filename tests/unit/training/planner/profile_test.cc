@@ -18,6 +18,7 @@ Profile profile() {
   measured.batch = 64;
   measured.micro_batch = 16;
   measured.decode = 0.02;
+  measured.block_samples = 4;
   measured.options.cut = 1;
   measured.costs.micro_batches = 4;
   measured.costs.pixels = 1e6;
@@ -55,6 +56,7 @@ TEST(Profile, IsReadAsItWasWritten) {
   EXPECT_EQ(read.costs.layers[1].name, "fc");
   EXPECT_EQ(read.costs.layers[0].kept, 3e6);
   EXPECT_EQ(read.samples, 200'000u);
+  EXPECT_EQ(read.block_samples, 4u);
   EXPECT_EQ(read.costs.link_work.frame, 3e-5);
   EXPECT_EQ(read.costs.link_work.gradients, 3e-10);
 }
@@ -63,6 +65,22 @@ TEST(Profile, OfAnEarlierVersionKnowsNoWorkOfLinks) {
   const Profile read = read_profile(with("\"linkWork\"", "\"unknown\""), "p.json");
   EXPECT_EQ(read.costs.link_work.frame, 0);
   EXPECT_EQ(read.costs.pixels, 1e6);
+}
+
+TEST(Profile, TellsHowManyCoresPassesKeepAtWork) {
+  Profile measured = profile();  // four blocks
+  EXPECT_EQ(cores_at_work(measured, 0.25), 0.25);
+  EXPECT_EQ(cores_at_work(measured, 2), 2);
+  EXPECT_EQ(cores_at_work(measured, 3), 2) << "the fourth block is one core's, while two wait";
+  EXPECT_EQ(cores_at_work(measured, 4), 4);
+  EXPECT_EQ(cores_at_work(measured, 3.5), 3.5) << "a quota of four threads";
+  EXPECT_EQ(cores_at_work(measured, 64), 4);
+  measured.micro_batch = 64;
+  EXPECT_EQ(cores_at_work(measured, 64), 16);
+  measured.block_samples = 0;
+  EXPECT_EQ(cores_at_work(measured, 64), 64) << "not known";
+  const Profile earlier = read_profile(with("\"blockSamples\"", "\"unknown\""), "p.json");
+  EXPECT_EQ(earlier.block_samples, 0u);
 }
 
 TEST(Profile, SaysWhichFieldIsWrong) {
