@@ -8,7 +8,7 @@
 namespace outrigger::cli {
 namespace {
 
-constexpr double kMostIdle = 0.1;  // part of the cores
+constexpr double kMostIdle = 0.25;  // part of the cores
 
 bool are_at_work(const training::Profile& profile, uint32_t micro_batch, double cores) {
   return training::cores_at_work(profile.block_samples, micro_batch, cores) >=
@@ -37,12 +37,13 @@ std::vector<std::string> idle_cores_advice(const training::Profile& profile,
     advice.push_back(
         fmt::format("Of {} {:.3g} cores {} keep {:.3g} at work, with micro-batches of {}{}{}.",
                     whose, cores, what, cores_at_work(profile, cores), profile.micro_batch, instead,
-                    size ? fmt::format("; microBatchSize: {} would keep them all", *size) : ""));
+                    size ? fmt::format("; microBatchSize: {} would keep {:.3g}", *size,
+                                       training::cores_at_work(profile.block_samples, *size, cores))
+                         : ""));
   };
   if (server.shared) tell("the server's", "passes", server.own_cores, "");
   if (choice.away > 0 && !workers.empty())
-    tell("each worker's", "stems", workers.front().cores,
-         ", the others only decode: more workers of fewer cores do more");
+    tell("each worker's", "stems", workers.front().cores, ": more workers of fewer cores do more");
   return advice;
 }
 

@@ -90,6 +90,7 @@ PlannedJob measure(const PlanOptions& options, const api::TrainingJob& job) {
                      .decode = decode / threads,
                      .shared = told.shared,
                      .own_cores = static_cast<double>(threads),
+                     .stem_part = training::cores_at_work(measured.profile, threads) / threads,
                      .bytes_per_second = options.server_megabits * 1e6 / 8 / ranks};
   measured.server.memory =
       options.server_memory ? *options.server_memory * 1e9 : static_cast<double>(free_memory());

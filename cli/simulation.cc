@@ -107,6 +107,7 @@ training::ServerRates server_of(const api::ClusterServer& server,
                               .decode = profile.decode / cores,
                               .shared = !gpu && !server.device,
                               .own_cores = cores,
+                              .stem_part = at_work / cores,
                               .bytes_per_second = server.megabits * kBytesAMegabit};
   if (server.gigabytes) rates.memory = *server.gigabytes * kBytesAGigabyte;
   return rates;
@@ -163,7 +164,8 @@ training::SimulatedCluster simulated_cluster(const api::Cluster& cluster,
                     .decode = profile.decode / (group.cores * group.speed),
                     .bytes_per_second = group.megabits * kBytesAMegabit,
                     .latency = group.milliseconds / 1000,
-                    .stems = group.stems};
+                    .stems = group.stems,
+                    .cores = group.cores * group.speed};
     worker.joins = static_cast<uint64_t>(group.join_step);
     if (group.leave_step) worker.leaves = static_cast<uint64_t>(*group.leave_step);
     if (group.gigabytes) worker.rates.memory = *group.gigabytes * kBytesAGigabyte;

@@ -127,6 +127,8 @@ class Coordinator {
     bool has_room() const {
       return appetite > 0 && (pace > 0 || traits.leases <= kLeasesInHand || leases < kLeasesInHand);
     }
+    /// Its appetite, as far as it is given what is not urgent.
+    int64_t most_on_top() const { return has_room() ? appetite : std::min<int64_t>(appetite, 0); }
   };
   /// When a worker would be done with one lease more.
   struct Bid {
@@ -137,7 +139,7 @@ class Coordinator {
       return std::pair(done_in, worker->turn) < std::pair(other.done_in, other.worker->turn);
     }
     bool has_more_room(const Bid& other) const {
-      const int64_t more = worker->appetite - other.worker->appetite;
+      const int64_t more = worker->most_on_top() - other.worker->most_on_top();
       return more > 0 || (more == 0 && worker->turn < other.worker->turn);
     }
   };

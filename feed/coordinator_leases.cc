@@ -103,7 +103,10 @@ void Coordinator::dispatch(TimePoint now) {
 }
 
 bool Coordinator::anything_to_lease() const {
-  if (vacancy().any())
+  // Of whom nothing is known, how many it holds is counted later.
+  if (std::ranges::any_of(workers_, [](const auto& entry) {
+        return entry.second.appetite > 0 && !entry.second.leaves;
+      }))
     return !to_redo_.empty() || !to_compute_.empty() || next_draw_ < last_to_draw();
   const auto urgent = [this](const WorkItem* item) { return is_urgent(*item); };
   return !to_redo_.empty() || std::ranges::any_of(to_compute_, urgent);

@@ -59,7 +59,11 @@ constexpr uint32_t leases_in_hand(uint32_t threads, int64_t micro_batch) {
 /// Bytes that such a worker has for the job, reckoned as one's that has room for kLeasesInHand:
 /// pixels of its further leases are taken off. `pixels`: bytes of a micro-batch's.
 constexpr double memory_beside(double memory, uint32_t leases, double pixels) {
-  return memory - (std::max(leases, kLeasesInHand) - kLeasesInHand) * pixels;
+  return std::max(0.0, memory - (std::max(leases, kLeasesInHand) - kLeasesInHand) * pixels);
+}
+/// The other way round.
+constexpr double memory_with(double memory, uint32_t leases, double pixels) {
+  return memory + (std::max(leases, kLeasesInHand) - kLeasesInHand) * pixels;
 }
 
 /// And how many leases it asks for at once.

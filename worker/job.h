@@ -29,7 +29,7 @@ ElementType activation_type(const api::TrainingJob& job);
 std::unique_ptr<nn::Backend> cpu_backend(const api::TrainingJob& job);
 uint64_t seed(const api::TrainingJob& job);
 int64_t micro_batch(const api::TrainingJob& job);
-/// How many threads a pass over a micro-batch has work for.
+/// For about how many threads a pass over a micro-batch has work.
 int stem_threads(const api::TrainingJob& job, const nn::Graph& graph);
 /// Whether evaluations need embeddings.
 bool scores_embeddings(const api::TrainingJob& job);

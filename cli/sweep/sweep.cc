@@ -92,7 +92,8 @@ class Sweeper {
     machines.server = {.cores = measured.cores,
                        .decode = decode / threads_,
                        .shared = measured.shared,
-                       .own_cores = static_cast<double>(threads_)};
+                       .own_cores = static_cast<double>(threads_),
+                       .stem_part = training::cores_at_work(measured.profile, threads_) / threads_};
     training::WorkerRates worker{
         .stem_speed = training::cores_at_work(measured.profile, worker_threads_),
         .decode = decode / worker_threads_,

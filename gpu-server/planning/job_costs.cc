@@ -252,11 +252,12 @@ feed::StemMemory stem_memory_at(int32_t cut, const api::TrainingJob& job, const 
 
 PlannedDevice measured_device(const api::TrainingJob& job, const nn::Graph& graph,
                               const RunSize& size, ThreadPool& threads) {
-  const auto block_samples = static_cast<uint32_t>(nn::cpu::block_samples(graph));
-  const auto micro_batch = static_cast<uint32_t>(worker::micro_batch(job));
-  return {.costs = measure_job(job, graph, size, threads),
-          .cores = training::cores_at_work(block_samples, micro_batch, threads.size()),
-          .block_samples = block_samples};
+  PlannedDevice device{.costs = measure_job(job, graph, size, threads),
+                       .block_samples = static_cast<uint32_t>(nn::cpu::block_samples(graph))};
+  device.cores = training::cores_at_work(
+      device.block_samples, static_cast<uint32_t>(worker::micro_batch(job)), threads.size());
+  device.costs.optimizer *= device.cores / threads.size();  // takes as long however many wait
+  return device;
 }
 
 PlannedDevice measured_gpu(const nn::Backend& backend, const training::DeviceOptions& options,

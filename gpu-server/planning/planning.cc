@@ -66,6 +66,7 @@ Planning::Planning(const api::TrainingJob& job, const nn::Graph& graph, const Ru
       size_(size),
       options_(planner_options(job, graph, size, device.costs)),
       planner_(device.costs, options_, training::by_simulation),
+      block_samples_(device.block_samples),
       ranks_(static_cast<size_t>(api::rank_count(job.spec))) {
   for (Rank& rank : ranks_) {
     rank.rates.server.cores = device.cores;
@@ -180,6 +181,10 @@ bool Planning::rate(training::RankRates& rank, const RankMeasures& measures) con
   }
   rank.server.decode = core_seconds / measures.threads;
   rank.server.own_cores = measures.threads;
+  rank.server.stem_part =
+      training::cores_at_work(block_samples_, static_cast<uint32_t>(worker::micro_batch(job_)),
+                              measures.threads) /
+      std::max(1u, measures.threads);
   return core_seconds > 0;
 }
 

@@ -89,6 +89,7 @@ class Planning {
   const RunSize size_;
   training::PlannerOptions options_;
   training::Planner planner_;
+  const uint32_t block_samples_;  // of passes on cores; 0: not known
   std::vector<Rank> ranks_;
   std::optional<Desired> desired_;
   uint64_t plan_ = 0;  // the number of the one that planner_ was told of last; 0: of none it knows

@@ -25,10 +25,10 @@ int64_t samples_to_time(const Graph& graph, int64_t batch, int threads) {
 }
 
 double times_as_long(const Graph& graph, int64_t batch, int64_t samples, int threads) {
-  const auto rounds = [&](int64_t of) {
-    return static_cast<double>(round_up_div(choose_blocks(graph, of).count(), threads));
+  const auto takes = [&](int64_t of) {
+    return static_cast<double>(choose_blocks(graph, of).of_busiest(threads));
   };
-  return rounds(batch) / rounds(samples);
+  return takes(batch) / takes(samples);
 }
 
 Blocks choose_chunks(const Blocks& blocks, int64_t places) {

@@ -18,13 +18,18 @@ struct Blocks {
   int64_t samples(int block) const { return std::min(size, batch - first(block)); }
   /// Samples of the last block where it is smaller; else 0.
   int64_t rest() const { return batch % size; }
+  /// Samples that the busiest of so many threads has, one block after the other.
+  int64_t of_busiest(int threads) const {
+    const int last = (count() - 1) / threads;  // round, in which it may be the last block's
+    return last * size + samples(last * threads);
+  }
 };
 
 /// How many samples a block has, where a quarter of the batch has as many. Follows from the whole
 /// graph alone, so that it is the same in every segment and on every machine.
 int64_t block_samples(const Graph& graph);
 
-/// At least four blocks, for four threads.
+/// Four blocks or nearly as many at least, for four threads.
 constexpr Blocks blocks_of(int64_t block_samples, int64_t batch) {
   return {batch, std::min(block_samples, (batch + 3) / 4)};
 }

@@ -28,12 +28,14 @@ double more_at_work(const Profile& profile, uint32_t micro_batch, double cores) 
   return cores_at_work(profile.block_samples, micro_batch, cores) / cores_at_work(profile, cores);
 }
 
-/// What a machine does with micro-batches of another size, `times` as large.
-WorkerRates scaled(WorkerRates rates, double times, double more_cores) {
+/// What a machine does with micro-batches of another size, `times` as large; pixels of these.
+WorkerRates scaled(WorkerRates rates, const Profile& profile, uint32_t micro_batch, double times) {
   rates.decode *= times;
-  rates.stem_speed *= more_cores;
-  const double leases = std::ceil(rates.leases / times);  // of as many samples
-  rates.leases = std::max(kLeasesInHand, static_cast<uint32_t>(leases));
+  rates.stem_speed *= more_at_work(profile, micro_batch, rates.cores);
+  if (rates.cores == 0) return rates;
+  const double memory = feed::memory_with(rates.memory, rates.leases, profile.costs.pixels);
+  rates.leases = feed::leases_in_hand(static_cast<uint32_t>(std::ceil(rates.cores)), micro_batch);
+  rates.memory = feed::memory_beside(memory, rates.leases, times * profile.costs.pixels);
   return rates;
 }
 
@@ -68,17 +70,21 @@ std::optional<double> rate(const Profile& profile, ServerRates server,
                            const Choice& now) {
   const double times = static_cast<double>(sizes.micro_batch) / profile.micro_batch;
   const uint32_t micro_batches = sizes.batch / (sizes.micro_batch * ranks_of(profile));
-  const JobCosts job = scaled(profile.costs, micro_batches, times);
+  JobCosts job = scaled(profile.costs, micro_batches, times);
   const auto as_many = [&](uint32_t away) {
     return away == 0 ? 0 : std::max(1u, away * micro_batches / profile.costs.micro_batches);
   };
   PlannerOptions options = profile.options;
   if (options.away) options.away = as_many(*options.away);
   server.decode *= times;
-  if (server.shared) server.cores *= more_at_work(profile, sizes.micro_batch, server.own_cores);
+  if (server.shared) {
+    const double more = more_at_work(profile, sizes.micro_batch, server.own_cores);
+    server.cores *= more;
+    job.optimizer *= more;  // takes as long however many cores wait
+  }
   std::vector<WorkerRates> others;
   for (const WorkerRates& one : workers)
-    others.push_back(scaled(one, times, more_at_work(profile, sizes.micro_batch, one.cores)));
+    others.push_back(scaled(one, profile, sizes.micro_batch, times));
   const auto seconds = seconds_of({job, options, server, others}, {now.cut, as_many(now.away)});
   if (!seconds) return std::nullopt;
   return sizes.batch / *seconds;

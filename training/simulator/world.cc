@@ -63,6 +63,7 @@ ServerRates changed(ServerRates rates, const RateChange& change) {
 }
 
 WorkerRates changed(WorkerRates rates, const RateChange& change) {
+  rates.cores *= change.speed;
   rates.stem_speed *= change.speed;
   rates.decode /= change.speed;
   rates.bytes_per_second *= change.link;

@@ -78,7 +78,7 @@ class World {
   void lose_worker(size_t place);
   void change_server(const RateChange& change);
   WorkerRates local_rates() const {
-    return {.stem_speed = server_.shared ? server_.cores : server_.own_cores,
+    return {.stem_speed = server_.shared ? server_.cores : server_.own_cores * server_.stem_part,
             .decode = server_.decode};
   }
   void tick();

@@ -67,16 +67,16 @@ void World::work_at_server(double seconds, Then then) {
   if (seconds <= 0) {
     then();
   } else if (server_.shared) {
-    device_.start(seconds / server_.cores, std::move(then));
+    device_.start(seconds / server_.whole_speed(), std::move(then));
   } else {
-    local_cores_.start(seconds / server_.own_cores, std::move(then));
+    local_cores_.start(seconds / server_.whole_speed(), std::move(then));
   }
 }
 
 void World::work_at_worker(feed::WorkerId id, double seconds) {
   if (seconds <= 0) return;
   Peer& peer = peers_.at(id);
-  seconds /= peer.model->rates().stem_speed;
+  seconds /= peer.model->rates().whole_speed();
   if (peer.at_work) {
     peer.delay += seconds;
     settle_end(id, peer);

@@ -140,12 +140,12 @@ Agent::Works::iterator Agent::find_ready(Stage stage) {
 }
 
 bool Agent::work() {
-  if (threads_.size() > 1) offer_leases();  // others decode while this thread is at something else
   if (const auto made = find_decoded(); made != works_.end()) {
     finish_decoding(made);
   } else if (const auto at = find_ready(Stage::kBackward); at != works_.end()) {
     backward(at);
   } else if (const auto ready = find_ready(Stage::kForward); ready != works_.end()) {
+    if (threads_.size() > options_.stem_threads) offer_leases();  // to those who have no part in it
     forward(ready);
   } else {
     return work_ahead();

@@ -32,7 +32,7 @@ struct AgentOptions {
   nn::Precision precision = nn::Precision::kFloat32;
   uint64_t seed = 0;
   bool score_embeddings = false;  // whether scores hold embeddings
-  /// How many threads a stem's pass has work for, at most; the others decode meanwhile.
+  /// For about how many threads a stem's pass has work; the others decode meanwhile.
   int stem_threads = std::numeric_limits<int>::max();
   /// Where pixels that are sent to the server's device are made; null: in ordinary memory.
   std::shared_ptr<MemorySource> pixel_memory = nullptr;

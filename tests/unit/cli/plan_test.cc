@@ -107,7 +107,7 @@ TEST_F(PlanCommand, ReckonsWithTheCoresThatMicroBatchesKeepAtWork) {
     return plan(fixed, {"--workers", "1", "--worker-cores", cores, "--threads", "1"});
   };
   EXPECT_THAT(with("16"), HasSubstr("Of each worker's 16 cores stems keep 2 at work, with "
-                                    "micro-batches of 2, the others only decode"));
+                                    "micro-batches of 2: more workers of fewer cores"));
   EXPECT_THAT(with("2"), testing::Not(HasSubstr("at work")));
 
   write("profile.json", plan(fixed, {"--threads", "1", "-o", "json"}));

@@ -90,6 +90,18 @@ class JobCostsOfAGpu : public ::testing::Test {
   ThreadPool threads_{1};
 };
 
+TEST(MeasuredDevice, HasTheCoresThatBlocksKeepAtWork) {
+  const api::TrainingJob job = small_job();  // micro-batches of two samples
+  const nn::Graph graph = worker::build_graph(job, kClasses);
+  const RunSize size{.samples = 160, .total_steps = 30, .batch = 16, .micro_batches = 8};
+  ThreadPool one(1);
+  ThreadPool many(5);
+  EXPECT_EQ(measured_device(job, graph, size, one).cores, 1);
+  const PlannedDevice device = measured_device(job, graph, size, many);
+  EXPECT_EQ(device.cores, 2);
+  EXPECT_GT(device.block_samples, 0u);
+}
+
 TEST(SizesAtACut, AreThoseThatMeasuringAllCutsFinds) {
   const api::TrainingJob job = small_job();
   const nn::Graph graph = worker::build_graph(job, kClasses);

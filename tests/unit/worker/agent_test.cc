@@ -13,6 +13,7 @@
 #include "nn/graph_builder.h"
 #include "nn/reference/backend.h"
 #include "tests/fakes/memory_blocks.h"
+#include "tests/fakes/waiting_backend.h"
 #include "tests/support/comes_true.h"
 
 namespace outrigger::worker {
@@ -313,19 +314,22 @@ TEST_F(AgentTest, OfManyThreadsScoresWaitForWhatTrainingHasToDecode) {
 }
 
 TEST_F(AgentTest, OthersDecodeTheNextLeaseWhileItRunsAStem) {
+  std::atomic<int> decoded = 0;
+  int wanted = 0;
+  const fakes::WaitingBackend backend(
+      [&] { EXPECT_TRUE(testing_support::comes_true([&] { return decoded >= wanted; })); });
   ThreadPool threads(4);
   Pixels pixels;
-  Agent agent({.leases = 4, .micro_batch = kMicroBatch, .stem_threads = 2}, graph_, *backend_,
+  Agent agent({.leases = 4, .micro_batch = kMicroBatch, .stem_threads = 2}, graph_, backend,
               threads, pixels);
-  std::atomic<int> decoded = 0;
   agent.watch({[&] { ++decoded; }});
   agent.receive(lease(0, cut_));
   while (decoded == 0) static_cast<void>(agent.work());
   while (agent.work()) continue;
   agent.receive(stem(0));
   agent.receive(lease(1, cut_));
-  EXPECT_TRUE(agent.work());  // the stem of the first
-  EXPECT_TRUE(testing_support::comes_true([&] { return decoded == 2; }));
+  wanted = 2;
+  EXPECT_TRUE(agent.work()) << "forward";
   agent.watch({});
 }
 

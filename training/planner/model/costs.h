@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -97,6 +98,9 @@ struct ServerRates {
   double decode = 0;     // seconds for a micro-batch, on all cores that the local worker has
   bool shared = true;    // device and local worker share cores
   double own_cores = 1;  // core-seconds a second that the local worker does where they do not
+  double stem_part = 1;  // of these, that stems of its own keep at work
+  /// Core-seconds a second for what is not made of blocks.
+  double whole_speed() const { return shared ? std::max(cores, own_cores) : own_cores; }
   /// What goes through its network card in each direction, over all workers.
   double bytes_per_second = std::numeric_limits<double>::infinity();
   double memory = std::numeric_limits<double>::infinity();  // bytes free for the job
@@ -115,7 +119,9 @@ struct WorkerRates {
   /// Bytes free for the job, besides pixels of leases beyond kLeasesInHand.
   double memory = std::numeric_limits<double>::infinity();
   uint32_t leases = kLeasesInHand;  // it has room for
-  double cores = 0;                 // that it has; 0: not told
+  double cores = 0;  // core-seconds a second that all its cores do; 0: as those at stems
+  /// Core-seconds a second for what is not made of blocks.
+  double whole_speed() const { return std::max(cores, stem_speed); }
 };
 
 /// How many leases they all have room for.

@@ -124,9 +124,9 @@ LinkWork read_link_work(const Fields& fields) {
 
 double cores_at_work(uint32_t block_samples, uint32_t micro_batch, double cores) {
   if (block_samples == 0) return cores;
-  const int blocks = nn::cpu::blocks_of(block_samples, micro_batch).count();
-  const double rounds = std::ceil(blocks / std::ceil(cores));
-  return std::min(cores, blocks / rounds);
+  const auto blocks = nn::cpu::blocks_of(block_samples, micro_batch);
+  const auto threads = static_cast<int>(std::ceil(cores));
+  return std::min(cores, micro_batch / static_cast<double>(blocks.of_busiest(threads)));
 }
 
 std::string to_json(const Profile& profile) {
@@ -193,8 +193,8 @@ Profile read_profile(const std::string& text, const std::string& name) {
   if (fields.has("fixedAway")) profile.options.away = fields.integer<uint32_t>("fixedAway");
   if (costs.cuts.empty() || costs.cuts.front().cut != 0)
     throw InvalidInput(name + ": profile.cuts: the first must be Input, with 0 layers");
-  if (costs.micro_batches == 0 || profile.batch == 0)
-    throw InvalidInput(name + ": profile: batch and microBatches must be at least 1");
+  if (costs.micro_batches == 0 || profile.batch == 0 || profile.micro_batch == 0)
+    throw InvalidInput(name + ": profile: batch, microBatch and microBatches must be at least 1");
   return profile;
 }
 

@@ -104,7 +104,7 @@ class Input {
       const double can = (seconds - stems.cores) / std::max(lane.rates->decode, 1e-12);
       if (can < stems.decodes * kNearlyAll) return -1;
       if (std::max(stems.up, stems.down) > seconds * kNearlyOnce) return -1;
-      const double link = pixels_work(job_) / lane.rates->stem_speed;
+      const double link = pixels_work(job_) / lane.rates->whole_speed();
       const double each = lane.rates->decode / std::max(lane.rates->decode + link, 1e-12);
       const double wire =
           (seconds - stems.up) * lane.rates->bytes_per_second / std::max(job_.pixels, 1.0);
@@ -127,9 +127,7 @@ class Input {
 
   /// What a core-second of links' takes of the server's own worker, or of all that it shares cores
   /// with; seconds.
-  double of_links(double work) const {
-    return work / (server_.shared ? server_.cores : server_.own_cores);
-  }
+  double of_links(double work) const { return work / server_.whole_speed(); }
   /// Seconds in which the server's own worker has other work or no cores, where all pixels that
   /// are not kept for it come over links. Links of stems are the device's where it shares cores.
   double own_taken(uint32_t local) const {

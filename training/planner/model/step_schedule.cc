@@ -15,7 +15,7 @@ StepSchedule::StepSchedule(const JobCosts& job, const ServerRates& server,
       last_(here_last(job, choice)),
       ahead_(!cut_.trains || job.staleness > 0),
       frozen_(away_ > 0 && !cut_.trains),
-      own_rates_{.stem_speed = server.own_cores, .decode = server.decode} {
+      own_rates_{.stem_speed = server.own_cores * server.stem_part, .decode = server.decode} {
   const double needs = memory_for_stems(job, workers, choice);
   for (const WorkerRates& one : workers)
     lanes_.push_back({.rates = &one, .able = is_given_stems(one, needs)});

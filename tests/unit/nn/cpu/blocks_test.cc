@@ -130,6 +130,8 @@ TEST(Blocks, TellHowLongTheWholeBatchTakesByASample) {
   ASSERT_EQ(cpu::samples_to_time(large, 32, 6), 24);
   EXPECT_EQ(cpu::times_as_long(large, 32, 24, 6), 2) << "two of six threads have a second block";
   EXPECT_EQ(cpu::times_as_long(large, 16, 16, 64), 1);
+  ASSERT_EQ(cpu::samples_to_time(large, 33, 8), 32);
+  EXPECT_EQ(cpu::times_as_long(large, 33, 32, 8), 1.25) << "one more sample, behind a block";
 }
 
 TEST(Blocks, CoverTheBatch) {

@@ -77,6 +77,8 @@ TEST(Profile, TellsHowManyCoresPassesKeepAtWork) {
   EXPECT_EQ(cores_at_work(measured, 64), 4);
   measured.micro_batch = 64;
   EXPECT_EQ(cores_at_work(measured, 64), 16);
+  measured.micro_batch = 5;
+  EXPECT_EQ(cores_at_work(measured, 2), 5.0 / 3) << "two, two, and one behind";
   measured.block_samples = 0;
   EXPECT_EQ(cores_at_work(measured, 64), 64) << "not known";
   const Profile earlier = read_profile(with("\"blockSamples\"", "\"unknown\""), "p.json");
@@ -87,6 +89,7 @@ TEST(Profile, SaysWhichFieldIsWrong) {
   EXPECT_THAT(error_of("nothing"), HasSubstr("outrigger plan job.yaml -o json"));
   EXPECT_THAT(error_of("{}"), HasSubstr("p.json: profile.samples: missing"));
   EXPECT_THAT(error_of(with("\"microBatches\":4", "\"microBatches\":0")), HasSubstr("at least 1"));
+  EXPECT_THAT(error_of(with("\"microBatch\":16", "\"microBatch\":0")), HasSubstr("at least 1"));
   EXPECT_THAT(error_of(with("\"decode\":0.02", "\"decode\":-1")),
               HasSubstr("profile.decode: -1 is not allowed"));
   EXPECT_THAT(error_of(with("\"name\":\"pool1\"", "\"name\":7")),
