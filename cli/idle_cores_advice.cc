@@ -15,10 +15,11 @@ bool are_at_work(const training::Profile& profile, uint32_t micro_batch, double 
          (1 - kMostIdle) * cores;
 }
 
-/// The least doubling of the micro-batch with which so many cores are at work.
+/// The least doubling of the micro-batch with which so many cores are at work, and steps have
+/// several.
 std::optional<uint32_t> size_for(const training::Profile& profile, double cores) {
   const uint32_t of_rank = profile.micro_batch * profile.costs.micro_batches;
-  for (uint32_t size = 2 * profile.micro_batch; size <= of_rank; size *= 2) {
+  for (uint32_t size = 2 * profile.micro_batch; 2 * size <= of_rank; size *= 2) {
     if (of_rank % size == 0 && are_at_work(profile, size, cores)) return size;
   }
   return std::nullopt;

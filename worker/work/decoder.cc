@@ -117,7 +117,7 @@ bool Decoder::make_for_owner() {
   if (!sample) return false;
   const Decoding::Made made = make(*sample);
   const std::scoped_lock lock(mutex_);
-  busy_ += made.clock;
+  if (most_ == kAnyNumber) busy_ += made.clock;  // else the owner is busy, who tells so himself
   if (made.last && watch_.lease_done) watch_.lease_done();
   return true;
 }

@@ -48,7 +48,8 @@ class Decoder {
   };
   /// The former is not used any more once this has returned.
   void watch(Watch watch);
-  /// Seconds that others were at samples since this was last asked, by how many there are.
+  /// Seconds that others were at samples since this was last asked, by how many there are; not of
+  /// samples that were done while the owner had a Pause.
   double take_busy();
 
   /// Has its files prefetched; its samples may be made from now on.

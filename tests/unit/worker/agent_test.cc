@@ -55,7 +55,7 @@ class Pixels final : public PixelSource {
   }
   Duration read{0};    // what a sample's bytes are said to have taken
   Duration asking{0};  // what asking for a lease's files is said to have taken
-  int tried = 0;
+  std::atomic<int> tried = 0;
   std::vector<uint64_t> asked;  // for the files of leases that begin with these slots
 };
 
