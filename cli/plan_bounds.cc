@@ -130,8 +130,7 @@ std::optional<std::string> traffic_advice(const Situation& in, double seconds,
 }
 
 void give_room(training::WorkerRates& worker, double cores, const training::Profile& profile) {
-  worker.leases =
-      feed::leases_in_hand(static_cast<uint32_t>(std::ceil(cores)), profile.micro_batch);
+  worker.leases = feed::leases_in_hand(cores, profile.micro_batch);
   worker.memory = feed::memory_beside(worker.memory, worker.leases, profile.costs.pixels);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 
@@ -46,14 +47,15 @@ class Room {
 /// where its threads are few.
 inline constexpr uint32_t kLeasesInHand = 4;
 
-/// The same with so many threads. Photos take from one to ten times as long as others, and the last
-/// of a lease keeps the next from coming: with four samples in hand for each, the other threads go
-/// on meanwhile (bench/data/worker_bench).
-constexpr uint32_t leases_in_hand(uint32_t threads, int64_t micro_batch) {
-  constexpr int64_t kSamplesAThread = 4;
-  constexpr int64_t kMost = 1024;
-  const int64_t leases = (kSamplesAThread * threads + micro_batch - 1) / micro_batch;
-  return static_cast<uint32_t>(std::clamp<int64_t>(leases, kLeasesInHand, kMost));
+/// The same with so many threads, or cores of which a part is a quota's. Photos take from one to
+/// ten times as long as others, and the last of a lease keeps the next from coming: with four
+/// samples in hand for each, the other threads go on meanwhile (bench/data/worker_bench).
+inline uint32_t leases_in_hand(double threads, int64_t micro_batch) {
+  constexpr double kSamplesAThread = 4;
+  constexpr double kMost = 1024;
+  const double samples = kSamplesAThread * std::ceil(threads);
+  const double leases = std::ceil(samples / static_cast<double>(micro_batch));
+  return static_cast<uint32_t>(std::clamp<double>(leases, kLeasesInHand, kMost));
 }
 
 /// Bytes that such a worker has for the job, reckoned as one's that has room for kLeasesInHand:

@@ -36,16 +36,15 @@ Workshop::Workshop(const Setup& setup, const api::Launch& launch, ThreadPool& th
       backend_(times_ ? make_emulated_cores(*times_, pace_) : cpu_backend(job_)),
       train_root_(api::data_path(job_, launch, job_.spec.data.train.path.value_or(""))),
       pixels_(make_pixels(launch)),
-      agent_(
-          {.leases = feed::leases_in_hand(static_cast<uint32_t>(threads.size()), micro_batch(job_)),
-           .asked_at_once = feed::kAskedAtOnce,
-           .micro_batch = micro_batch(job_),
-           .precision = precision(job_),
-           .seed = seed(job_),
-           .score_embeddings = scores_embeddings(job_),
-           .stem_threads = stem_threads(job_, graph_),
-           .alone = true},
-          graph_, *backend_, threads, *pixels_) {}
+      agent_({.leases = feed::leases_in_hand(threads.size(), micro_batch(job_)),
+              .asked_at_once = feed::kAskedAtOnce,
+              .micro_batch = micro_batch(job_),
+              .precision = precision(job_),
+              .seed = seed(job_),
+              .score_embeddings = scores_embeddings(job_),
+              .stem_threads = stem_threads(job_, graph_),
+              .alone = true},
+             graph_, *backend_, threads, *pixels_) {}
 
 std::unique_ptr<PixelSource> Workshop::make_pixels(const api::Launch& launch) {
   if (times_) return std::make_unique<EmulatedPixels>(*times_, pace_);

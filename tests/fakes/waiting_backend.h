@@ -7,34 +7,22 @@
 
 #include "nn/program.h"
 #include "nn/reference/backend.h"
+#include "tests/fakes/wrapped_program.h"
 
 namespace outrigger::fakes {
 
 /// Its forward passes wait for what a test says.
-class WaitingProgram final : public nn::Program {
+class WaitingProgram final : public WrappedProgram {
  public:
   WaitingProgram(std::unique_ptr<nn::Program> program, const std::function<void()>& wait)
-      : program_(std::move(program)), wait_(wait) {}
-  nn::TensorSpec input_spec() const override { return program_->input_spec(); }
-  nn::TensorSpec output_spec() const override { return program_->output_spec(); }
-  std::unique_ptr<nn::Weights> new_weights() const override { return program_->new_weights(); }
-  std::unique_ptr<nn::Tape> new_tape() const override { return program_->new_tape(); }
-  void load(nn::Weights& weights, std::span<const float> parameters,
-            std::span<const float> buffers) const override {
-    program_->load(weights, parameters, buffers);
-  }
+      : WrappedProgram(std::move(program)), wait_(wait) {}
   void forward(const nn::Weights& weights, nn::Tape& tape, const nn::ForwardInput& in,
                const nn::ForwardOutput& out) const override {
     wait_();
-    program_->forward(weights, tape, in, out);
-  }
-  void backward(const nn::Weights& weights, nn::Tape& tape, ConstTensorView gradient,
-                const nn::BackwardOutput& out) const override {
-    program_->backward(weights, tape, gradient, out);
+    WrappedProgram::forward(weights, tape, in, out);
   }
 
  private:
-  const std::unique_ptr<nn::Program> program_;
   const std::function<void()>& wait_;
 };
 

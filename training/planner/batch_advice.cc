@@ -1,7 +1,6 @@
 #include "training/planner/batch_advice.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -34,7 +33,7 @@ WorkerRates scaled(WorkerRates rates, const Profile& profile, uint32_t micro_bat
   rates.stem_speed *= more_at_work(profile, micro_batch, rates.cores);
   if (rates.cores == 0) return rates;
   const double memory = feed::memory_with(rates.memory, rates.leases, profile.costs.pixels);
-  rates.leases = feed::leases_in_hand(static_cast<uint32_t>(std::ceil(rates.cores)), micro_batch);
+  rates.leases = feed::leases_in_hand(rates.cores, micro_batch);
   rates.memory = feed::memory_beside(memory, rates.leases, times * profile.costs.pixels);
   return rates;
 }

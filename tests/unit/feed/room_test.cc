@@ -62,6 +62,8 @@ TEST(LeasesInHand, AreFourSamplesForEachThreadAndFourAtLeast) {
   EXPECT_EQ(leases_in_hand(16, 8), 8u);
   EXPECT_EQ(leases_in_hand(3, 2), 6u);
   EXPECT_EQ(leases_in_hand(5, 3), 7u) << "rounded up";
+  EXPECT_EQ(leases_in_hand(0.25, 1), 4u);
+  EXPECT_EQ(leases_in_hand(1.5, 1), 8u) << "two threads, one for a part of the time";
   EXPECT_EQ(leases_in_hand(UINT32_MAX, 1), 1024u) << "whatever a worker says of itself";
 }
 

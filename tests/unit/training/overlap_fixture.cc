@@ -7,34 +7,22 @@
 #include "common/error.h"
 #include "common/tensor.h"
 #include "nn/graph_builder.h"
+#include "tests/fakes/wrapped_program.h"
 
 namespace outrigger {
 namespace {
 
-class ToldProgram final : public nn::Program {
+class ToldProgram final : public fakes::WrappedProgram {
  public:
   ToldProgram(std::unique_ptr<nn::Program> program, Backward backward, Meeting& meeting,
               uint32_t rank, Buckets buckets, int64_t offset, std::vector<WatchedPass>& passes)
-      : program_(std::move(program)),
+      : WrappedProgram(std::move(program)),
         backward_(backward),
         meeting_(meeting),
         rank_(rank),
         buckets_(buckets),
         offset_(offset),
         passes_(passes) {}
-
-  nn::TensorSpec input_spec() const override { return program_->input_spec(); }
-  nn::TensorSpec output_spec() const override { return program_->output_spec(); }
-  std::unique_ptr<nn::Weights> new_weights() const override { return program_->new_weights(); }
-  std::unique_ptr<nn::Tape> new_tape() const override { return program_->new_tape(); }
-  void load(nn::Weights& weights, std::span<const float> parameters,
-            std::span<const float> buffers) const override {
-    program_->load(weights, parameters, buffers);
-  }
-  void forward(const nn::Weights& weights, nn::Tape& tape, const nn::ForwardInput& in,
-               const nn::ForwardOutput& out) const override {
-    program_->forward(weights, tape, in, out);
-  }
 
   void backward(const nn::Weights& weights, nn::Tape& tape, ConstTensorView output_gradient,
                 const nn::BackwardOutput& out) const override {
@@ -53,12 +41,11 @@ class ToldProgram final : public nn::Program {
         if (first > 0) pass.left_early = pass.left;
       };
     }
-    program_->backward(weights, tape, std::move(output_gradient), told);
+    WrappedProgram::backward(weights, tape, std::move(output_gradient), told);
     if (told.ready) passes_.push_back(pass);
   }
 
  private:
-  const std::unique_ptr<nn::Program> program_;
   const Backward backward_;
   Meeting& meeting_;
   const uint32_t rank_;

@@ -125,7 +125,7 @@ LinkWork read_link_work(const Fields& fields) {
 double cores_at_work(uint32_t block_samples, uint32_t micro_batch, double cores) {
   if (block_samples == 0) return cores;
   const auto blocks = nn::cpu::blocks_of(block_samples, micro_batch);
-  const auto threads = static_cast<int>(std::ceil(cores));
+  const auto threads = static_cast<int>(std::clamp<double>(std::ceil(cores), 1, blocks.count()));
   return std::min(cores, micro_batch / static_cast<double>(blocks.of_busiest(threads)));
 }
 

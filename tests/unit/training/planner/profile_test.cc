@@ -75,6 +75,8 @@ TEST(Profile, TellsHowManyCoresPassesKeepAtWork) {
   EXPECT_EQ(cores_at_work(measured, 4), 4);
   EXPECT_EQ(cores_at_work(measured, 3.5), 3.5) << "a quota of four threads";
   EXPECT_EQ(cores_at_work(measured, 64), 4);
+  EXPECT_EQ(cores_at_work(measured, 1e12), 4);
+  EXPECT_EQ(cores_at_work(measured, 0), 0);
   measured.micro_batch = 64;
   EXPECT_EQ(cores_at_work(measured, 64), 16);
   measured.micro_batch = 5;
